@@ -1,0 +1,150 @@
+"""From a request frame to its handler and back to a reply. Knows no API by itself.
+
+A handler lives in `broker/handlers/<api name>.py`, registers itself with `@serves`, and is imported the
+first time a client asks for it: a node that nobody asks for groups never loads them. Handlers see requests
+and fill responses in their newest shape (wire/messages.py); versions are this file's business.
+"""
+
+import importlib
+import inspect
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from odradek.broker.apis import SERVED, Versions, is_served
+from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
+from odradek.core.types import Buffer
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.headers import RequestHeader, response_header
+from odradek.wire.messages import request_decoder, response_encoder, response_types
+
+if TYPE_CHECKING:
+    from odradek.broker.connection import Connection
+    from odradek.broker.node import Node
+
+log = logging.getLogger("odradek.broker.dispatch")
+
+Handler = Callable[["RequestContext", Any], Any]
+H = TypeVar("H", bound=Handler)
+_handlers: dict[int, Handler] = {}
+
+
+class RequestContext:
+    """Who asks, and the node that answers."""
+
+    __slots__ = ("api_version", "client_id", "connection", "node")
+
+    def __init__(self, node: "Node", connection: "Connection", api_version: int, client_id: str | None) -> None:
+        self.node = node
+        self.connection = connection
+        self.api_version = api_version
+        self.client_id = client_id
+
+    @property
+    def client_host(self) -> str:
+        """The peer's address as Kafka prints it: `/127.0.0.1`."""
+        return f"/{self.connection.peer[0]}"
+
+    @property
+    def listener(self) -> str:
+        return self.connection.listener
+
+
+def serves(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[H], H]:
+    """Register the handler of an API; its versions must be those that `apis.SERVED` advertises."""
+    assert SERVED[api_key] == Versions(min_version, max_version), f"{api_key.name} disagrees with apis.SERVED"
+
+    def register(handler: H) -> H:
+        _handlers[api_key] = handler
+        return handler
+
+    return register
+
+
+def handler_for(api_key: int) -> Handler:
+    handler = _handlers.get(api_key)
+    if handler is None:
+        importlib.import_module(f"odradek.broker.handlers.{ApiKey(api_key).name.lower()}")
+        handler = _handlers[api_key]
+    return handler
+
+
+def decode(header: RequestHeader, buffer: Buffer, position: int) -> Any:
+    """The widened request; ProtocolError where the bytes are not one."""
+    try:
+        request, _ = request_decoder(header.api_key, header.api_version)(buffer, position)
+    except ProtocolError:
+        raise
+    except Exception as e:
+        name = ApiKey(header.api_key).name
+        raise ProtocolError(f"cannot parse {name} v{header.api_version} from {header.client_id!r}: {e}") from e
+    return request
+
+
+def encode(header: RequestHeader, response: Any) -> bytes:
+    """The whole reply frame."""
+    head = response_header(header.api_key, header.api_version, header.correlation_id)
+    body = response_encoder(header.api_key, header.api_version)(response)
+    return (len(head) + len(body)).to_bytes(4, "big") + head + body
+
+
+def dispatch(node: "Node", connection: "Connection", header: RequestHeader, buffer: Buffer, position: int) -> None:
+    """Run the handler and hand its reply to the connection, now or when it is ready."""
+    api_key, version = header.api_key, header.api_version
+    if not is_served(api_key, version):
+        if api_key == ApiKey.API_VERSIONS:
+            connection.reply(_unsupported_api_versions(node, header))
+            return
+        raise ProtocolError(f"api {api_key} v{version} of client {header.client_id!r} is not served")
+    request = decode(header, buffer, position)
+    context = RequestContext(node, connection, version, header.client_id)
+    injected = node.faults.take(api_key) if node.faults is not None else None
+    if injected is not None:
+        connection.reply(encode(header, failure(api_key, injected)))
+        return
+    try:
+        result = handler_for(api_key)(context, request)
+    except Exception as e:
+        result = _failed(header, e)
+    if inspect.iscoroutine(result):
+        connection.reply_later(_finish(header, result), ApiKey(api_key).name)
+    elif result is not None:
+        connection.reply(encode(header, result))
+
+
+async def _finish(header: RequestHeader, work: Any) -> bytes | None:
+    try:
+        response = await work
+    except Exception as e:
+        response = _failed(header, e)
+    return None if response is None else encode(header, response)
+
+
+def _failed(header: RequestHeader, error: Exception) -> Any:
+    if isinstance(error, KafkaError):
+        return failure(header.api_key, error.code, error.message)
+    if isinstance(error, ProtocolError):
+        raise error
+    log.exception("Error while handling %s v%d", ApiKey(header.api_key).name, header.api_version)
+    return failure(header.api_key, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def failure(api_key: int, code: ErrorCode, message: str | None = None) -> Any:
+    """A reply that carries one error for the whole request, where the API has room for one."""
+    types = response_types(ApiKey(api_key))
+    response = next(t for name, t in vars(types).items() if name.endswith("Response"))()
+    if not hasattr(response, "error_code"):
+        raise ProtocolError(f"{ApiKey(api_key).name} failed with {code.name}: {message}")
+    response.error_code = code
+    if message is not None and hasattr(response, "error_message"):
+        response.error_message = message
+    return response
+
+
+def _unsupported_api_versions(node: "Node", header: RequestHeader) -> bytes:
+    """KIP-511: a newer client learns our versions from a v0 answer."""
+    types = response_types(ApiKey.API_VERSIONS)
+    versions = SERVED[ApiKey.API_VERSIONS]
+    row = types.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=versions.min, max_version=versions.max)
+    response = types.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[row])
+    return encode(header._replace(api_version=0), response)
