@@ -1,0 +1,51 @@
+# What a developer runs. `make test` works on a fresh clone: it installs first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+KERNEL := $(wildcard src/odradek/records/*.c setup.py)
+UV := $(shell command -v uv 2>/dev/null)
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+.PHONY: install check test bench lock clean
+
+install: $(STAMP)
+
+# Everything is pinned by hash, the build's own tools too, so the package is built without isolation.
+$(STAMP): pyproject.toml requirements.lock $(KERNEL)
+ifneq ($(UV),)
+	test -x $(BIN)/python || uv venv -q --python $(PYTHON) $(VENV)
+	uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock
+	uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+else
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+endif
+	touch $@
+
+check: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Tests that share one Apache broker are one xdist group; the rest is spread over two workers.
+test: install
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+bench: install
+	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
+
+# Only after a change of pyproject.toml's dependencies; needs pip-tools.
+lock:
+	pip-compile -q --extra dev --all-build-deps --allow-unsafe --generate-hashes --no-header --no-annotate \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras \
+		-o requirements.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -f src/odradek/records/*.so
+	find . -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf src/*.egg-info
