@@ -1,0 +1,138 @@
+"""Counters that the broker moves as it works: plain integers, added to in place, read ready by an exporter.
+
+What a number is called outside, and whatever can be read off the node's state instead of being counted
+(partitions, lags, connections open), belongs to `http/`.
+"""
+
+WINDOW_MS = 60_000
+STALL_BOUNDS_US = (10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000)
+_STEPS = 4  # buckets per power of two: a quantile is at most an eighth off
+_BUCKETS = 40 * _STEPS
+
+
+class TopicMetrics:
+    """What went through one topic, as Kafka's BrokerTopicMetrics counts it."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "failed_fetches",
+        "failed_produces",
+        "fetches",
+        "messages_in",
+        "produces",
+    )
+
+    def __init__(self) -> None:
+        self.bytes_in = self.bytes_out = self.messages_in = 0
+        self.produces = self.fetches = self.failed_produces = self.failed_fetches = 0
+
+
+class RequestMetrics:
+    """How often one API was asked, at which versions, with which errors, and how long it took.
+
+    Times go into a histogram of logarithmic buckets; quantiles are over the current window and the one
+    before, so that they follow what happens now.
+    """
+
+    __slots__ = ("_previous", "_window", "_window_start_ms", "count", "errors", "total_us", "versions")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total_us = 0
+        self.versions: dict[int, int] = {}
+        self.errors: dict[int, int] = {}
+        self._window = [0] * _BUCKETS
+        self._previous = [0] * _BUCKETS
+        self._window_start_ms = 0
+
+    def observe(self, version: int, elapsed_us: int) -> None:
+        self.count += 1
+        self.total_us += elapsed_us
+        self.versions[version] = self.versions.get(version, 0) + 1
+        self._window[_bucket(elapsed_us)] += 1
+
+    def error(self, code: int) -> None:
+        self.errors[code] = self.errors.get(code, 0) + 1
+
+    def roll(self, now_ms: int) -> None:
+        """Begin a new window when the current one is old enough."""
+        age_ms = now_ms - self._window_start_ms
+        if age_ms >= WINDOW_MS:
+            self._previous = self._window if age_ms < 2 * WINDOW_MS else [0] * _BUCKETS
+            self._window = [0] * _BUCKETS
+            self._window_start_ms = now_ms
+
+    def quantile_us(self, q: float) -> float | None:
+        """The time below which the share `q` of the recent requests was answered; None without any."""
+        counts = [a + b for a, b in zip(self._window, self._previous, strict=True)]
+        total = sum(counts)
+        if not total:
+            return None
+        rank = q * total
+        for bucket, count in enumerate(counts):
+            rank -= count
+            if count and rank <= 0:
+                return _middle_us(bucket)
+        raise AssertionError("a rank within the total lies in a bucket")
+
+
+def _bucket(elapsed_us: int) -> int:
+    if elapsed_us < _STEPS:
+        return max(0, elapsed_us)
+    bits = elapsed_us.bit_length()
+    return min(_BUCKETS - 1, (bits - 2) * _STEPS + ((elapsed_us >> (bits - 3)) & (_STEPS - 1)))
+
+
+def _middle_us(bucket: int) -> float:
+    if bucket < _STEPS:
+        return float(bucket)
+    exponent, step = divmod(bucket, _STEPS)
+    width = 1 << (exponent - 1)
+    return (_STEPS + step) * width + width / 2 - 0.5
+
+
+class StallMetrics:
+    """How long the event loop kept its timers waiting, counted once above the smallest bound."""
+
+    __slots__ = ("count", "counts", "total_us")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total_us = 0
+        self.counts = [0] * (len(STALL_BOUNDS_US) + 1)
+
+    def observe(self, stall_us: int) -> None:
+        self.count += 1
+        self.total_us += stall_us
+        slot = 0
+        while slot < len(STALL_BOUNDS_US) and stall_us > STALL_BOUNDS_US[slot]:
+            slot += 1
+        self.counts[slot] += 1
+
+
+class Metrics:
+    """All counters of one node."""
+
+    __slots__ = ("connections_closed", "connections_created", "requests", "stalls", "topics")
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicMetrics] = {}
+        self.requests: dict[int, RequestMetrics] = {}
+        self.stalls = StallMetrics()
+        self.connections_created = 0
+        self.connections_closed = 0
+
+    def topic(self, name: str) -> TopicMetrics:
+        """The counters of a topic; keep the object, look it up once."""
+        found = self.topics.get(name)
+        if found is None:
+            found = self.topics[name] = TopicMetrics()
+        return found
+
+    def request(self, api_key: int) -> RequestMetrics:
+        """The counters of an API; keep the object, look it up once."""
+        found = self.requests.get(api_key)
+        if found is None:
+            found = self.requests[api_key] = RequestMetrics()
+        return found
