@@ -1,0 +1,309 @@
+"""One client connection: frames in, replies out in the order of the requests. Knows no API but Produce.
+
+A receive may bring many frames. Neighbouring Produce frames are handed on together, so that one receive
+costs one write per partition (handlers/produce.py). Views of the receive buffer are valid only until the
+handler returns. A peer that does not read its replies is not read from either.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Coroutine
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from odradek.broker.buffers import SMALL_BYTES
+from odradek.broker.dispatch import dispatch
+from odradek.broker.handlers import produce
+from odradek.broker.output import OutputQueue, Slice
+from odradek.core.errors import ProtocolError
+from odradek.runtime.api import Socket
+from odradek.wire.headers import parse_request_header
+
+if TYPE_CHECKING:
+    from odradek.broker.server import Server
+
+log = logging.getLogger("odradek.broker.connection")
+
+# Frame: size int32, then api_key int16 of the request header.
+_FRAME = Struct(">ih")
+_PRODUCE = 0
+RECEIVE_BYTES = SMALL_BYTES
+MAX_PENDING_REPLIES = 1000
+
+
+class _Reply:
+    """A place in the order of replies, filled when its handler is done."""
+
+    __slots__ = ("done", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces: tuple[bytes | Slice, ...] = ()
+        self.done = False
+
+
+class Connection:
+    """State of one accepted socket."""
+
+    __slots__ = (
+        "_buffer",
+        "_end",
+        "_pending",
+        "_reading",
+        "_server",
+        "_sock",
+        "_start",
+        "_suspended",
+        "_tasks",
+        "_view",
+        "closed",
+        "last_active",
+        "listener",
+        "number",
+        "output",
+        "peer",
+    )
+
+    def __init__(self, server: "Server", sock: Socket, listener: str, number: int) -> None:
+        self._server = server
+        self._sock = sock
+        self.peer = sock.peer
+        self.listener = listener
+        self.number = number
+        self.closed = False
+        self.last_active = server.loop.time()
+        self.output = OutputQueue(server.runtime, sock, self._on_drained, self._on_output_error)
+        self._buffer: bytearray | None = None
+        self._view: memoryview | None = None
+        self._start = 0
+        self._end = 0
+        self._pending: deque[_Reply] = deque()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._suspended = False  # a produce is being checked away from the loop: nothing behind it runs
+        self._reading = True
+        server.runtime.net.add_reader(sock, self.on_readable)
+
+    # --- in -------------------------------------------------------------------------------------------
+
+    def on_readable(self) -> None:
+        buffer, view = self._buffer, self._view
+        if buffer is None or view is None:
+            buffer = self._server.buffers.take(SMALL_BYTES)
+            view = memoryview(buffer)
+            self._buffer, self._view, self._start, self._end = buffer, view, 0, 0
+        end = self._end
+        try:
+            received = self._sock.recv_into(view[end : end + RECEIVE_BYTES])
+        except BlockingIOError:
+            self._release_if_empty()
+            return
+        except OSError as e:
+            self.close(f"receive failed: {e}")
+            return
+        if received == 0:
+            self.close(None)
+            return
+        self._end = end + received
+        self.last_active = self._server.loop.time()
+        self._work()
+
+    def _work(self) -> None:
+        """Handle every complete frame in the buffer, then send what that made ready."""
+        try:
+            self._take_frames()
+        except ProtocolError as e:
+            log.warning("Closing connection %s from %s:%d: %s", self.number, *self.peer[:2], e)
+            self.close(None)
+            return
+        if not self.closed and self.output:
+            self.output.flush()
+        self._adjust_reading()
+
+    def _take_frames(self) -> None:
+        buffer, view = self._buffer, self._view
+        if buffer is None or view is None:
+            return
+        limit = self._server.max_request_bytes
+        start, end = self._start, self._end
+        produces: list[tuple[int, int]] = []
+        need = 4
+        while end - start >= 6:
+            size, api_key = _FRAME.unpack_from(buffer, start)
+            if size < 8 or size > limit:
+                raise ProtocolError(f"frame of {size} bytes (allowed: 8 to socket.request.max.bytes={limit})")
+            stop = start + 4 + size
+            if stop > end:
+                need = 4 + size
+                break
+            if api_key == _PRODUCE:
+                produces.append((start + 4, stop))
+            else:
+                if produces:
+                    if self._produce(view, produces):
+                        return
+                    produces = []
+                self._start = stop
+                header, position = parse_request_header(buffer, start + 4)
+                dispatch(self._server.node, self, header, view[start + 4 : stop], position - start - 4)
+                if self.closed:
+                    return
+            start = stop
+        if produces and self._produce(view, produces):
+            return
+        if self.closed:
+            return
+        self._start = start
+        if start == end:
+            self._release_if_empty()
+        elif start + need > len(buffer) or len(buffer) - end < 4:
+            self._make_room(need)
+
+    def _produce(self, view: memoryview, frames: list[tuple[int, int]]) -> bool:
+        """Hand a run of Produce frames on. True when one of them was suspended: nothing behind it may run."""
+        taken = produce.handle_run(self._server.node, self, view, frames)
+        self._start = frames[taken - 1][1]
+        return self._suspended or self.closed
+
+    def _release_if_empty(self) -> None:
+        if self._buffer is not None and self._start == self._end:
+            self._server.buffers.give(self._buffer)
+            self._buffer = self._view = None
+
+    def _make_room(self, need: int) -> None:
+        """Move the incomplete frame to the front of a buffer that can take more of it.
+
+        A large frame's buffer grows as its bytes arrive: a length alone reserves no memory.
+        """
+        assert self._buffer is not None and self._view is not None
+        held = self._end - self._start
+        if need <= len(self._buffer) and self._start > 0:
+            self._view[:held] = self._view[self._start : self._end]
+        else:
+            size = min(need, max(2 * len(self._buffer), SMALL_BYTES))
+            buffer = self._server.buffers.take(size)
+            view = memoryview(buffer)
+            view[:held] = self._view[self._start : self._end]
+            self._server.buffers.give(self._buffer)
+            self._buffer, self._view = buffer, view
+        self._start, self._end = 0, held
+
+    def suspend(self) -> None:
+        """Stop taking frames until `resume`: the produce in hand is being checked away from the loop."""
+        self._suspended = True
+
+    def resume(self) -> None:
+        self._suspended = False
+        if not self.closed:
+            self._work()
+
+    def _adjust_reading(self) -> None:
+        """Read only while the peer reads its replies and nothing is suspended."""
+        if self.closed:
+            return
+        want = not (self._suspended or self.output or len(self._pending) >= MAX_PENDING_REPLIES)
+        if want != self._reading:
+            self._reading = want
+            net = self._server.runtime.net
+            if want:
+                net.add_reader(self._sock, self.on_readable)
+            else:
+                net.remove_reader(self._sock)
+
+    # --- out ------------------------------------------------------------------------------------------
+
+    def reply(self, *pieces: bytes | Slice) -> None:
+        """Answer the request in hand. It leaves with the next flush, behind all earlier replies."""
+        if self._pending:
+            place = _Reply()
+            place.pieces = pieces
+            place.done = True
+            self._pending.append(place)
+        else:
+            self._push(pieces)
+
+    def reserve(self) -> _Reply:
+        """Keep the place of a reply that comes later; `fulfil` fills it."""
+        place = _Reply()
+        self._pending.append(place)
+        return place
+
+    def fulfil(self, place: _Reply, *pieces: bytes | Slice) -> None:
+        place.pieces = pieces
+        place.done = True
+        if self.closed:
+            return
+        pending = self._pending
+        if pending[0] is place:
+            while pending and pending[0].done:
+                self._push(pending.popleft().pieces)
+            self.output.flush()
+            self._adjust_reading()
+
+    def reply_later(self, work: Coroutine[None, None, bytes | None], name: str) -> None:
+        place = self.reserve()
+
+        async def run() -> None:
+            try:
+                frame = await work
+            except ProtocolError as e:
+                log.warning("Closing connection %s from %s:%d: %s", self.number, *self.peer[:2], e)
+                self.close(None)
+                return
+            self.fulfil(place, *(() if frame is None else (frame,)))
+
+        self.spawn(run(), name)
+
+    def spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Run work that belongs to this connection; the server ends it when it stops."""
+        task = self._server.loop.create_task(work, name=name)
+        self._tasks[task] = None
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("Task %s failed", task.get_name(), exc_info=task.exception())
+            self.close("internal error")
+
+    def _push(self, pieces: tuple[bytes | Slice, ...]) -> None:
+        output = self.output
+        for piece in pieces:
+            if type(piece) is bytes:
+                output.push(piece)
+            else:
+                assert not isinstance(piece, bytes)
+                output.push_file(piece)
+
+    def _on_drained(self) -> None:
+        self._adjust_reading()
+
+    def _on_output_error(self, error: OSError) -> None:
+        self.close(f"send failed: {error}")
+
+    # --- end ------------------------------------------------------------------------------------------
+
+    def close(self, reason: str | None) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        if reason is not None:
+            log.info("Connection %s from %s:%d closed: %s", self.number, *self.peer[:2], reason)
+        if self._reading:
+            self._server.runtime.net.remove_reader(self._sock)
+        self.output.close()
+        self._pending.clear()
+        if self._buffer is not None and not self._suspended:
+            self._server.buffers.give(self._buffer)
+        self._buffer = self._view = None
+        self._sock.close()
+        self._server.forget(self)
+
+    async def end(self) -> None:
+        """Close, and end what still runs for this connection, in order of birth."""
+        self.close(None)
+        for task in list(self._tasks):
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                pass

@@ -1,0 +1,45 @@
+"""ApiVersions v0-v4: what this node serves, and the cluster's features.
+
+v3 and above carry the client's software name and version, checked as Apache checks them. A version above
+v4 is answered in dispatch.py with a v0 reply (KIP-511).
+"""
+
+import re
+from typing import Any
+
+from odradek.broker.apis import SERVED
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.errors import ErrorCode
+from odradek.metadata.features import SUPPORTED_FEATURES
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@serves(ApiKey.API_VERSIONS, min_version=0, max_version=4)
+def api_versions(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.API_VERSIONS)
+    if ctx.api_version >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return types.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    image = ctx.node.metadata.image
+    return types.ApiVersionsResponse(
+        api_keys=[
+            types.ApiVersion(api_key=key, min_version=versions.min, max_version=versions.max)
+            for key, versions in SERVED.items()
+        ],
+        supported_features=[
+            # Clients below v4 reject a minimum of 0, so Apache leaves such features out for them.
+            types.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+            if low > 0 or ctx.api_version >= 4
+        ],
+        finalized_features_epoch=image.offset,
+        finalized_features=[
+            types.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in image.features.items()
+            if level > 0
+        ],
+    )

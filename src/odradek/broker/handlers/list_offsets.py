@@ -1,0 +1,82 @@
+"""ListOffsets v1-v11: offsets by time, and the special times earliest, latest, max-timestamp.
+
+-4 (earliest local) is the log start and -5 (latest tiered) is unknown, since no tier below the disk exists.
+"""
+
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import TopicPartition
+from odradek.log.log import Isolation
+from odradek.replication.partition import Partition
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+# The first version that knows each special time; below it Apache answers UNSUPPORTED_VERSION.
+_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+CONSUMER = -1
+READ_COMMITTED = 1
+
+
+@serves(ApiKey.LIST_OFFSETS, min_version=1, max_version=11)
+def list_offsets(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.LIST_OFFSETS)
+    asked: dict[TopicPartition, int] = {}
+    for topic in request.topics:
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
+            asked[tp] = asked.get(tp, 0) + 1
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
+            answer = types.ListOffsetsPartitionResponse(partition_index=entry.partition_index)
+            partitions.append(answer)
+            try:
+                if asked[tp] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                answer.timestamp, answer.offset, answer.leader_epoch = _lookup(ctx, request, tp, entry)
+            except KafkaError as e:
+                answer.error_code = e.code
+        topics.append(types.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+    return types.ListOffsetsResponse(topics=topics)
+
+
+def _lookup(ctx: RequestContext, request: Any, tp: TopicPartition, entry: Any) -> tuple[int, int, int]:
+    when = entry.timestamp
+    if when < 0 and (when < EARLIEST_PENDING_UPLOAD or ctx.api_version < _SINCE.get(when, 0)):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    partition = ctx.node.replicas.partition(tp)
+    partition.require_leader(entry.current_leader_epoch)
+    isolation = _isolation(request)
+    log = partition.log
+    limit = log.bound(isolation)
+    if when == LATEST:
+        return -1, limit, partition.leader_epoch
+    if when in (EARLIEST, EARLIEST_LOCAL):
+        return -1, log.log_start_offset, log.epoch_at(log.log_start_offset)
+    if when in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return -1, -1, -1
+    return _by_time(partition, when, limit)
+
+
+def _by_time(partition: Partition, when: int, limit: int) -> tuple[int, int, int]:
+    log = partition.log
+    found = log.offset_of_max_timestamp() if when == MAX_TIMESTAMP else log.offset_for_timestamp(when)
+    if found is None or found[1] >= limit:
+        return -1, -1, -1
+    return found
+
+
+def _isolation(request: Any) -> Isolation:
+    if request.replica_id != CONSUMER:
+        return Isolation.LOG_END
+    return Isolation.TXN_COMMITTED if request.isolation_level == READ_COMMITTED else Isolation.HIGH_WATERMARK

@@ -1,0 +1,120 @@
+"""Metadata v0-v13: brokers, topics, leaders.
+
+Deviation: a topic that is created on demand is waited for, so that the first answer already names its
+leaders; Apache answers UNKNOWN_TOPIC_OR_PARTITION and lets the client ask again.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.errors import ErrorCode
+from odradek.core.types import INTERNAL_TOPICS, NO_LEADER, ZERO_UUID
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.metadata.image import BrokerRegistration, MetadataImage, TopicImage
+
+
+@serves(ApiKey.METADATA, min_version=0, max_version=13)
+def metadata(ctx: RequestContext, request: Any) -> Any:
+    wanted = request.topics
+    if wanted is None or (ctx.api_version == 0 and not wanted):
+        return _answer(ctx, request, list(ctx.node.metadata.image.topics_by_name.values()), [])
+    named = [t.name for t in wanted if t.name is not None]
+    known = ctx.node.metadata.image.topics_by_name
+    missing = [name for name in dict.fromkeys(named) if name not in known]
+    if missing and request.allow_auto_topic_creation and ctx.node.config.auto_create_topics_enable:
+        return _create_then_answer(ctx, request, missing)
+    return _answer_wanted(ctx, request, {})
+
+
+async def _create_then_answer(ctx: RequestContext, request: Any, missing: list[str]) -> Any:
+    errors = await ctx.node.internal_topics.auto_create(missing)
+    return _answer_wanted(ctx, request, errors)
+
+
+def _answer_wanted(ctx: RequestContext, request: Any, creation_errors: dict[str, ErrorCode]) -> Any:
+    types = response_types(ApiKey.METADATA)
+    image = ctx.node.metadata.image
+    found: dict[str, TopicImage] = {}
+    failed = []
+    for topic in request.topics:
+        by_id = topic.name is None
+        entry = image.topics_by_id.get(topic.topic_id) if by_id else image.topics_by_name.get(topic.name)
+        if entry is not None:
+            found[entry.name] = entry
+        elif by_id:
+            failed.append(
+                types.MetadataResponseTopic(
+                    error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic.topic_id
+                )
+            )
+        else:
+            code = creation_errors.get(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            internal = topic.name in INTERNAL_TOPICS
+            failed.append(
+                types.MetadataResponseTopic(
+                    error_code=code, name=topic.name, topic_id=ZERO_UUID, is_internal=internal
+                )
+            )
+    return _answer(ctx, request, found.values(), failed)
+
+
+def _answer(ctx: RequestContext, request: Any, topics: "Iterable[TopicImage]", failed: list[Any]) -> Any:
+    types = response_types(ApiKey.METADATA)
+    image = ctx.node.metadata.image
+    alive = {b.id: b for b in image.brokers.values() if not b.fenced and ctx.listener in b.endpoints}
+    brokers = [
+        types.MetadataResponseBroker(
+            node_id=b.id, host=b.endpoints[ctx.listener][0], port=b.endpoints[ctx.listener][1], rack=b.rack
+        )
+        for b in alive.values()
+    ]
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    cluster = getattr(request, "include_cluster_authorized_operations", False)
+    return types.MetadataResponse(
+        brokers=brokers,
+        cluster_id=ctx.node.cluster_id,
+        controller_id=min(alive, default=-1),
+        topics=[_topic(types, image, topic, alive, operations) for topic in topics] + failed,
+        cluster_authorized_operations=CLUSTER_OPERATIONS if cluster else NOT_ASKED,
+    )
+
+
+def _topic(
+    types: Any,
+    image: "MetadataImage",
+    topic: "TopicImage",
+    alive: "dict[int, BrokerRegistration]",
+    operations: int,
+) -> Any:
+    partitions = []
+    for index, partition in topic.partitions.items():
+        error, leader = ErrorCode.NONE, partition.leader
+        if leader == NO_LEADER:
+            error = ErrorCode.LEADER_NOT_AVAILABLE
+        elif leader not in alive:
+            error = ErrorCode.LISTENER_NOT_FOUND if leader in image.brokers else ErrorCode.LEADER_NOT_AVAILABLE
+            leader = NO_LEADER
+        partitions.append(
+            types.MetadataResponsePartition(
+                error_code=error,
+                partition_index=index,
+                leader_id=leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=partition.replicas,
+                isr_nodes=partition.isr,
+                offline_replicas=[r for r in partition.replicas if r not in alive],
+            )
+        )
+    return types.MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=partitions,
+        topic_authorized_operations=operations,
+    )

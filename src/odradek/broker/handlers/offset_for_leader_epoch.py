@@ -1,0 +1,28 @@
+"""OffsetForLeaderEpoch v2-v4: where a leader epoch ends, so that a reader finds where its view diverged."""
+
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.errors import KafkaError
+from odradek.core.types import TopicPartition
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+
+@serves(ApiKey.OFFSET_FOR_LEADER_EPOCH, min_version=2, max_version=4)
+def offset_for_leader_epoch(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+    topics = []
+    for topic in request.topics:
+        results = []
+        for entry in topic.partitions:
+            result = types.EpochEndOffset(partition=entry.partition)
+            results.append(result)
+            try:
+                partition = ctx.node.replicas.partition(TopicPartition(topic.topic, entry.partition))
+                partition.require_leader(entry.current_leader_epoch)
+                result.leader_epoch, result.end_offset = partition.log.end_offset_for_epoch(entry.leader_epoch)
+            except KafkaError as e:
+                result.error_code = e.code
+        topics.append(types.OffsetForLeaderTopicResult(topic=topic.topic, partitions=results))
+    return types.OffsetForLeaderEpochResponse(topics=topics)

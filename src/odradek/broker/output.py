@@ -1,0 +1,203 @@
+"""What waits to be sent on one connection: bytes, and parts of log files that never enter Python.
+
+Small parts are read and sent together with the bytes around them; large ones go by sendfile. A part that
+the page cache does not hold is read in the pool, chunk by chunk, so the loop never waits for a disk.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Protocol
+
+from odradek.runtime.api import Runtime, Socket
+
+SENDFILE_FROM_BYTES = 128 * 1024
+CHUNK_BYTES = 1024 * 1024
+TURN_BYTES = 8 * CHUNK_BYTES
+GATHER_PIECES = 64
+
+
+class Slice(Protocol):
+    """A stretch of an open file; holding it keeps the descriptor open."""
+
+    @property
+    def fd(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
+
+class _FilePart:
+    """What is still to be sent of a slice."""
+
+    __slots__ = ("fd", "owner", "position", "size")
+
+    def __init__(self, owner: Slice) -> None:
+        self.owner = owner
+        self.fd = owner.fd
+        self.position = owner.position
+        self.size = owner.size
+
+
+class _State(Enum):
+    IDLE = auto()
+    SOCKET_FULL = auto()
+    READING_DISK = auto()
+
+
+class OutputQueue:
+    """Pieces in order, sent as far as the socket takes them, the rest as it takes more.
+
+    `on_drained` is called when a queue that could not be sent at once has become empty,
+    `on_error` when the socket or the file failed: nothing more can be sent then.
+    """
+
+    __slots__ = ("_on_drained", "_on_error", "_pieces", "_probe", "_runtime", "_sock", "_state", "sent_bytes")
+
+    def __init__(
+        self, runtime: Runtime, sock: Socket, on_drained: Callable[[], None], on_error: Callable[[OSError], None]
+    ) -> None:
+        self._runtime = runtime
+        self._sock = sock
+        self._pieces: deque[bytes | _FilePart] = deque()
+        self._probe = bytearray(1)
+        self._on_drained = on_drained
+        self._on_error = on_error
+        self._state = _State.IDLE
+        self.sent_bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def push(self, data: bytes) -> None:
+        self._pieces.append(data)
+
+    def push_file(self, part: Slice) -> None:
+        self._pieces.append(_FilePart(part))
+
+    def flush(self) -> bool:
+        """Send what the socket takes now. True when nothing is left."""
+        if self._state is _State.IDLE and self._pieces:
+            self._run()
+        return not self._pieces
+
+    def close(self) -> None:
+        self._move_to(_State.IDLE)
+        self._pieces.clear()
+
+    def _run(self) -> None:
+        try:
+            self._move_to(self._send())
+        except OSError as e:
+            self._on_error(e)
+
+    def _on_writable(self) -> None:
+        self._run()
+        if not self._pieces:
+            self._on_drained()
+
+    def _move_to(self, state: _State) -> None:
+        if state is self._state:
+            return
+        if self._state is _State.SOCKET_FULL:
+            self._runtime.net.remove_writer(self._sock)
+        self._state = state
+        if state is _State.SOCKET_FULL:
+            self._runtime.net.add_writer(self._sock, self._on_writable)
+
+    def _send(self) -> _State:
+        pieces, sock, turn = self._pieces, self._sock, 0
+        try:
+            while pieces:
+                if turn >= TURN_BYTES:
+                    return _State.SOCKET_FULL  # let others have their turn; the socket wakes us again
+                head = pieces[0]
+                if type(head) is bytes and len(pieces) == 1:
+                    sent = sock.send(head)
+                elif type(head) is _FilePart and not self._is_cached(head):
+                    self._read_in_pool(head)
+                    return _State.READING_DISK
+                elif type(head) is _FilePart and head.size >= SENDFILE_FROM_BYTES:
+                    sent = sock.sendfile(head.fd, head.position, min(head.size, CHUNK_BYTES))
+                    if sent == 0:
+                        raise OSError("the log file ends before the slice that was to be sent")
+                else:
+                    sent = sock.sendmsg(self._gather())
+                self._consume(sent)
+                turn += sent
+        except BlockingIOError:
+            return _State.SOCKET_FULL
+        finally:
+            self.sent_bytes += turn
+        return _State.IDLE
+
+    def _gather(self) -> list[bytes]:
+        """Bytes and small cached parts up to the next piece that must go another way."""
+        gathered: list[bytes] = []
+        total = 0
+        pieces = self._pieces
+        for i in range(min(len(pieces), GATHER_PIECES)):
+            piece = pieces[i]
+            if type(piece) is _FilePart:
+                if piece.size >= SENDFILE_FROM_BYTES or total >= CHUNK_BYTES or not self._is_cached(piece):
+                    break
+                piece = self._read(piece.fd, piece.size, piece.position)
+                pieces[i] = piece
+            assert isinstance(piece, bytes)
+            gathered.append(piece)
+            total += len(piece)
+        return gathered
+
+    def _consume(self, sent: int) -> None:
+        pieces = self._pieces
+        while sent:
+            head = pieces[0]
+            size = len(head) if isinstance(head, bytes) else head.size
+            if sent >= size:
+                pieces.popleft()
+                sent -= size
+                continue
+            if isinstance(head, bytes):
+                pieces[0] = head[sent:]
+            else:
+                head.position += sent
+                head.size -= sent
+            return
+
+    def _is_cached(self, part: _FilePart) -> bool:
+        """Whether the next chunk can be sent without touching the disk: its ends stand for the whole."""
+        last = part.position + min(part.size, CHUNK_BYTES) - 1
+        try:
+            for position in (part.position, last):
+                self._runtime.disk.preadv_nowait(part.fd, (self._probe,), position)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _read(self, fd: int, size: int, position: int) -> bytes:
+        data = self._runtime.disk.pread(fd, size, position)
+        if len(data) < size:
+            raise OSError("the log file ends before the slice that was to be sent")
+        return data
+
+    def _read_in_pool(self, part: _FilePart) -> None:
+        """Read the next chunk away from the loop, put its bytes in front, and go on sending."""
+        size = min(part.size, CHUNK_BYTES)
+        future = self._runtime.offload(lambda: self._read(part.fd, size, part.position))
+
+        def on_read(done: "asyncio.Future[bytes]") -> None:
+            if self._state is not _State.READING_DISK:
+                return  # closed meanwhile
+            self._state = _State.IDLE
+            try:
+                data = done.result()
+            except OSError as e:
+                self._on_error(e)
+                return
+            self._consume(size)
+            self._pieces.appendleft(data)
+            self._on_writable()
+
+        future.add_done_callback(on_read)

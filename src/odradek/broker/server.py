@@ -1,0 +1,87 @@
+"""Listeners and the connections they accept. What a frame means is not known here."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from odradek.broker.buffers import BufferPool
+from odradek.broker.connection import Connection
+from odradek.runtime.api import Listener, Runtime, Socket
+
+if TYPE_CHECKING:
+    from odradek.broker.node import Node
+
+log = logging.getLogger("odradek.broker.server")
+
+ACCEPT_AT_ONCE = 64
+ACCEPT_PAUSE_S = 0.1
+
+
+class Server:
+    """Accepts connections on named listeners and keeps count of them."""
+
+    def __init__(self, node: "Node", runtime: Runtime, max_request_bytes: int, max_idle_ms: int) -> None:
+        self.node = node
+        self.runtime = runtime
+        self.loop = asyncio.get_running_loop()
+        self.max_request_bytes = max_request_bytes
+        self.buffers = BufferPool()
+        self.connections: dict[int, Connection] = {}
+        self._max_idle_s = max_idle_ms / 1000
+        self._listeners: dict[str, Listener] = {}
+        self._accepted = 0
+        self._idle_sweep: asyncio.TimerHandle | None = None
+
+    def listen(self, name: str, host: str, port: int) -> tuple[str, int]:
+        """Bind a listener; connections wait in its backlog until `open`."""
+        listener = self.runtime.net.listen(host, port)
+        self._listeners[name] = listener
+        return listener.address
+
+    def open(self) -> None:
+        """Begin to accept."""
+        for name, listener in self._listeners.items():
+            self.runtime.net.add_reader(listener, lambda name=name, listener=listener: self._accept(name, listener))
+        self._sweep_idle()
+
+    def forget(self, connection: Connection) -> None:
+        self.connections.pop(connection.number, None)
+
+    async def close(self) -> None:
+        for listener in self._listeners.values():
+            self.runtime.net.remove_reader(listener)
+            listener.close()
+        self._listeners.clear()
+        if self._idle_sweep is not None:
+            self._idle_sweep.cancel()
+        for connection in list(self.connections.values()):
+            await connection.end()
+
+    def _accept(self, name: str, listener: Listener) -> None:
+        for _ in range(ACCEPT_AT_ONCE):
+            try:
+                sock = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as e:
+                log.warning("Listener %s cannot accept: %s", name, e)
+                self.runtime.net.remove_reader(listener)
+                self.loop.call_later(ACCEPT_PAUSE_S, self._accept_again, name, listener)
+                return
+            self._welcome(sock, name)
+
+    def _accept_again(self, name: str, listener: Listener) -> None:
+        if self._listeners.get(name) is listener:
+            self.runtime.net.add_reader(listener, lambda: self._accept(name, listener))
+
+    def _welcome(self, sock: Socket, listener_name: str) -> None:
+        self._accepted += 1
+        self.connections[self._accepted] = Connection(self, sock, listener_name, self._accepted)
+
+    def _sweep_idle(self) -> None:
+        """Close what has been silent for connections.max.idle.ms, half-open peers among them."""
+        oldest = self.loop.time() - self._max_idle_s
+        for connection in list(self.connections.values()):
+            if connection.last_active < oldest:
+                connection.close("idle for longer than connections.max.idle.ms")
+        self._idle_sweep = self.loop.call_later(max(self._max_idle_s / 4, 0.05), self._sweep_idle)

@@ -1,0 +1,192 @@
+"""Incremental fetch sessions (KIP-227): what a client asked for last time, so that it need not repeat it. Pure.
+
+A session remembers the partitions of a client's full fetch and, for each, what it was last told. An
+incremental fetch names only what changed, and is answered only with partitions that have news.
+"""
+
+import uuid
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from odradek.core.errors import ErrorCode, KafkaError
+
+INVALID_SESSION_ID = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+MAX_EPOCH = (1 << 31) - 1
+EVICTION_MS = 120_000
+
+
+class PartitionKey(NamedTuple):
+    """A partition as the client names it: by topic id from Fetch v13 on, by name before."""
+
+    topic_id: uuid.UUID
+    topic: str
+    partition: int
+
+
+class PartitionFetch:
+    """What the client wants of one partition, and what it was last told."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "sent_error",
+        "sent_high_watermark",
+        "sent_log_start_offset",
+    )
+
+    def __init__(
+        self,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
+    ) -> None:
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
+        self.sent_high_watermark = -1
+        self.sent_log_start_offset = -1
+        self.sent_error = False
+
+    def take(self, wanted: "PartitionFetch") -> None:
+        """The client's newest wish; what it was told stays known."""
+        self.fetch_offset = wanted.fetch_offset
+        self.max_bytes = wanted.max_bytes
+        self.current_leader_epoch = wanted.current_leader_epoch
+        self.last_fetched_epoch = wanted.last_fetched_epoch
+        self.log_start_offset = wanted.log_start_offset
+
+    def has_news(self, size: int, error: bool, high_watermark: int, log_start_offset: int) -> bool:
+        """Whether an incremental answer must name this partition. An error is repeated until it ends."""
+        return (
+            size > 0
+            or error
+            or self.sent_error
+            or high_watermark != self.sent_high_watermark
+            or log_start_offset != self.sent_log_start_offset
+        )
+
+    def told(self, error: bool, high_watermark: int, log_start_offset: int) -> None:
+        self.sent_error = error
+        self.sent_high_watermark = high_watermark
+        self.sent_log_start_offset = log_start_offset
+
+
+class Session:
+    """One client's session: its partitions in the order they are served."""
+
+    __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged")
+
+    def __init__(self, session_id: int, now_ms: int, privileged: bool) -> None:
+        self.id = session_id
+        self.epoch = 1
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.privileged = privileged
+        self.partitions: dict[PartitionKey, PartitionFetch] = {}
+
+    def update(
+        self, wanted: Iterable[tuple[PartitionKey, PartitionFetch]], forgotten: Iterable[PartitionKey]
+    ) -> None:
+        for key in forgotten:
+            self.partitions.pop(key, None)
+        for key, fetch in wanted:
+            known = self.partitions.get(key)
+            if known is None:
+                self.partitions[key] = fetch
+            else:
+                known.take(fetch)
+
+    def move_to_end(self, key: PartitionKey) -> None:
+        """A partition that had its turn waits behind the others next time."""
+        self.partitions[key] = self.partitions.pop(key)
+
+
+class FetchContext(NamedTuple):
+    """How one fetch is to be answered."""
+
+    session: Session | None
+    partitions: dict[PartitionKey, PartitionFetch]
+    incremental: bool
+    session_id: int
+
+
+class FetchSessions:
+    """The sessions of one node, at most `slots` of them (max.incremental.fetch.session.cache.slots)."""
+
+    __slots__ = ("_sessions", "evictions", "slots")
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.evictions = 0
+        self._sessions: dict[int, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(s.partitions) for s in self._sessions.values())
+
+    def begin(
+        self,
+        session_id: int,
+        epoch: int,
+        wanted: list[tuple[PartitionKey, PartitionFetch]],
+        forgotten: list[PartitionKey],
+        *,
+        privileged: bool,
+        now_ms: int,
+        new_id: int,
+    ) -> FetchContext:
+        """What to read for this fetch. `new_id` is a fresh random id, used when a session is made."""
+        if epoch == FINAL_EPOCH:
+            self._sessions.pop(session_id, None)
+            return FetchContext(None, dict(wanted), False, INVALID_SESSION_ID)
+        if epoch == INITIAL_EPOCH:
+            self._sessions.pop(session_id, None)
+            session = self._create(new_id, privileged, now_ms) if wanted else None
+            if session is None:
+                return FetchContext(None, dict(wanted), False, INVALID_SESSION_ID)
+            session.update(wanted, ())
+            return FetchContext(session, session.partitions, False, session.id)
+        known = self._sessions.get(session_id)
+        if known is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if known.epoch != epoch:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        known.update(wanted, forgotten)
+        if not known.partitions:
+            del self._sessions[session_id]
+            return FetchContext(None, {}, False, INVALID_SESSION_ID)
+        known.last_used_ms = now_ms
+        known.epoch = 1 if known.epoch == MAX_EPOCH else known.epoch + 1
+        return FetchContext(known, known.partitions, True, known.id)
+
+    def _create(self, new_id: int, privileged: bool, now_ms: int) -> Session | None:
+        if len(self._sessions) >= self.slots and not self._evict(privileged, now_ms):
+            return None
+        assert new_id not in self._sessions and new_id != INVALID_SESSION_ID
+        session = self._sessions[new_id] = Session(new_id, now_ms, privileged)
+        return session
+
+    def _evict(self, privileged: bool, now_ms: int) -> bool:
+        """Free one slot: an idle session, or for a follower's fetch one that is not a follower's."""
+        for candidate in self._sessions.values():
+            idle = now_ms - candidate.last_used_ms > EVICTION_MS
+            if idle or (privileged and not candidate.privileged):
+                del self._sessions[candidate.id]
+                self.evictions += 1
+                return True
+        return False
+
+    def is_known(self, session_id: int) -> bool:
+        return session_id in self._sessions

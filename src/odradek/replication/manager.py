@@ -1,0 +1,138 @@
+"""Every partition this node has, kept in step with the metadata log.
+
+Deltas come in, partitions take their roles, and whoever hosts state on a partition (the coordinators) is told
+who was elected and who resigned. What a partition does with records is `partition.py`'s.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.core.errors import ErrorCode, KafkaError, StorageError
+from odradek.core.metrics import Metrics
+from odradek.core.types import TopicPartition
+from odradek.log.manager import LogManager
+from odradek.replication.partition import Partition
+
+if TYPE_CHECKING:
+    from odradek.core.configs import TopicConfig
+    from odradek.metadata.image import MetadataDelta, PartitionRegistration, TopicImage
+
+log = logging.getLogger("odradek.replication.manager")
+
+LATEST_OFFSET = -1
+
+
+class RoleChanges(NamedTuple):
+    """What one delta did to this node's partitions, in the order of the metadata log."""
+
+    elected: list[Partition]
+    resigned: list[TopicPartition]
+    deleted_topics: list[str]
+
+
+class ReplicaManager:
+    """The node's partitions by name."""
+
+    def __init__(
+        self, broker_id: int, logs: LogManager, metrics: Metrics, topic_config: "Callable[[str], TopicConfig]"
+    ) -> None:
+        self.broker_id = broker_id
+        self.logs = logs
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self._offline: dict[TopicPartition, str] = {}
+        self._metrics = metrics
+        self._topic_config = topic_config
+
+    # --- lookups --------------------------------------------------------------------------------------
+
+    def partition(self, tp: TopicPartition) -> Partition:
+        """The replica, whatever its role; KAFKA_STORAGE_ERROR where its directory failed."""
+        partition = self.partitions.get(tp)
+        if partition is not None:
+            return partition
+        if tp in self._offline:
+            raise StorageError(f"{tp} is offline: {self._offline[tp]}")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def take_offline(self, directory: str, reason: str) -> None:
+        """A log directory failed: its partitions answer KAFKA_STORAGE_ERROR until the node is restarted."""
+        for tp, partition in list(self.partitions.items()):
+            if partition.log.directory == directory:
+                self._offline[tp] = reason
+                del self.partitions[tp]
+                partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    # --- metadata -------------------------------------------------------------------------------------
+
+    def apply_delta(self, delta: "MetadataDelta") -> RoleChanges:
+        """Deletions first, so that a topic created again under its old name meets no old files."""
+        changes = RoleChanges([], [], [])
+        for topic in delta.deleted_topics:
+            self._delete(topic, changes)
+        for topic, index, registration in delta.changed_partitions:
+            if self.broker_id in registration.replicas:
+                self._apply(topic, index, registration, changes)
+        return changes
+
+    def configs_changed(self, topics: list[str]) -> None:
+        """Rebuild the effective configuration of these topics' logs."""
+        wanted = frozenset(topics)
+        for tp, partition in self.partitions.items():
+            if tp.topic in wanted:
+                partition.configure(self._topic_config(tp.topic))
+
+    def _apply(
+        self, topic: "TopicImage", index: int, registration: "PartitionRegistration", changes: RoleChanges
+    ) -> None:
+        tp = TopicPartition(topic.name, index)
+        partition = self.partitions.get(tp)
+        if partition is None:
+            try:
+                opened = self.logs.get_or_create(tp, topic.id, self._topic_config(topic.name))
+            except StorageError as e:
+                log.error("Cannot open %s: %s", tp, e)
+                self._offline[tp] = str(e)
+                return
+            partition = self.partitions[tp] = Partition(opened, self.broker_id, self._metrics.topic(topic.name))
+        was_leader = partition.is_leader
+        if partition.apply(registration):
+            if was_leader:
+                changes.resigned.append(tp)
+            if partition.is_leader:
+                changes.elected.append(partition)
+
+    def _delete(self, topic: "TopicImage", changes: RoleChanges) -> None:
+        changes.deleted_topics.append(topic.name)
+        for index in topic.partitions:
+            tp = TopicPartition(topic.name, index)
+            self._offline.pop(tp, None)
+            partition = self.partitions.pop(tp, None)
+            if partition is None:
+                continue
+            if partition.is_leader:
+                changes.resigned.append(tp)
+            partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            self.logs.delete(tp)
+
+    # --- records --------------------------------------------------------------------------------------
+
+    def delete_records(self, tp: TopicPartition, offset: int) -> int:
+        """Move the log start up to `offset` (-1: the high watermark) and return the new low watermark."""
+        partition = self.partition(tp)
+        partition.require_leader()
+        opened = partition.log
+        if "delete" not in opened.config.cleanup_policy:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"Records of partition {tp} can not be deleted due to the configured policy",
+            )
+        if offset == LATEST_OFFSET:
+            offset = opened.high_watermark
+        if offset < 0 or offset > opened.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"The offset {offset} for partition {tp} is not valid."
+            )
+        opened.increment_log_start_offset(offset)
+        partition.wake_fetchers()
+        return opened.log_start_offset

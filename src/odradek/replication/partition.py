@@ -1,0 +1,164 @@
+"""One replica of a partition on this node: its role, its in-sync set, its high watermark, who waits on it.
+
+The log below knows offsets, not leaders; the manager above knows partitions, not their state.
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_LEADER_EPOCH, TopicPartition
+from odradek.log.log import AppendInfo, FetchInfo, Isolation, Log
+from odradek.records.check import CheckedRecords, CheckRules
+from odradek.replication.isr import CommittedIsr, IsrState, committed_offset
+from odradek.replication.rules import check_rules
+from odradek.replication.waiters import CommitWaiters, FetchWaiter
+
+if TYPE_CHECKING:
+    from odradek.core.configs import TopicConfig
+    from odradek.core.metrics import TopicMetrics
+    from odradek.metadata.image import PartitionRegistration
+
+
+class Partition:
+    """A replica: leader or follower at a leader epoch."""
+
+    __slots__ = (
+        "_fetch_waiters",
+        "_follower_ends",
+        "broker_id",
+        "commit_waiters",
+        "is_leader",
+        "isr",
+        "leader_epoch",
+        "leader_id",
+        "log",
+        "metrics",
+        "partition_epoch",
+        "replicas",
+        "rules",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(self, log: Log, broker_id: int, metrics: "TopicMetrics") -> None:
+        self.log = log
+        self.broker_id = broker_id
+        self.metrics = metrics
+        self.topic_partition: TopicPartition = log.topic_partition
+        self.topic_id = log.topic_id
+        self.is_leader = False
+        self.leader_id = -1
+        self.leader_epoch = NO_LEADER_EPOCH
+        self.partition_epoch = -1
+        self.replicas: tuple[int, ...] = ()
+        self.isr: IsrState = CommittedIsr(())
+        self.rules: CheckRules = check_rules(log.config)
+        self.commit_waiters = CommitWaiters()
+        self._fetch_waiters: dict[FetchWaiter, None] = {}
+        self._follower_ends: dict[int, int] = {}
+
+    # --- roles ----------------------------------------------------------------------------------------
+
+    def apply(self, registration: "PartitionRegistration") -> bool:
+        """Take the role the metadata log gives. True when the leader epoch moved."""
+        if registration.partition_epoch < self.partition_epoch:
+            return False
+        new_epoch = registration.leader_epoch != self.leader_epoch
+        assert registration.leader_epoch >= self.leader_epoch, "leader epochs never go back"
+        self.partition_epoch = registration.partition_epoch
+        self.leader_id = registration.leader
+        self.replicas = tuple(registration.replicas)
+        self.isr = CommittedIsr(tuple(registration.isr))
+        was_leader = self.is_leader
+        self.is_leader = registration.leader == self.broker_id
+        self.leader_epoch = registration.leader_epoch
+        if new_epoch:
+            if was_leader:
+                self.commit_waiters.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._follower_ends.clear()
+            if self.is_leader:
+                self.log.assign_epoch_start_offset(self.leader_epoch, self.log.log_end_offset)
+        if self.is_leader:
+            self._advance_high_watermark()
+        self.wake_fetchers()
+        return new_epoch
+
+    def configure(self, config: "TopicConfig") -> None:
+        self.log.update_config(config)
+        self.rules = check_rules(config)
+
+    def stop(self, code: ErrorCode) -> None:
+        """This node no longer has the partition: whoever waits on it is told."""
+        self.is_leader = False
+        self.commit_waiters.fail(code)
+        self.wake_fetchers()
+
+    def require_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> None:
+        """Refuse what only the leader of the caller's epoch may answer."""
+        if current_leader_epoch != NO_LEADER_EPOCH and current_leader_epoch != self.leader_epoch:
+            if current_leader_epoch < self.leader_epoch:
+                raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    # --- in -------------------------------------------------------------------------------------------
+
+    def under_min_isr(self) -> bool:
+        return len(self.isr.members) < min(self.log.config.min_insync_replicas, max(1, len(self.replicas)))
+
+    def append_as_leader(self, sets: list[CheckedRecords]) -> list[AppendInfo | KafkaError]:
+        """Append what was checked; the high watermark follows as far as the in-sync set allows."""
+        assert self.is_leader
+        log = self.log
+        end = log.log_end_offset
+        results = log.append_as_leader(sets, self.leader_epoch)
+        if log.log_end_offset != end:
+            self._advance_high_watermark()
+            if self._fetch_waiters:
+                self.wake_fetchers()
+        return results
+
+    def follower_fetched(self, replica_id: int, fetch_offset: int) -> None:
+        """A follower asks for `fetch_offset`: it has everything below."""
+        self._follower_ends[replica_id] = fetch_offset
+        if self._advance_high_watermark():
+            self.wake_fetchers()
+
+    def _advance_high_watermark(self) -> bool:
+        if self.under_min_isr():
+            return False
+        log = self.log
+        if len(self.isr.members) == 1:
+            offset = log.log_end_offset
+        else:
+            offset = committed_offset(self.broker_id, log.log_end_offset, self._follower_ends, self.isr)
+        if not log.advance_high_watermark(offset):
+            return False
+        if self.commit_waiters:
+            self.commit_waiters.release(log.high_watermark)
+        return True
+
+    # --- out ------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int, isolation: Isolation, min_one_message: bool) -> FetchInfo:
+        return self.log.read(offset, max_bytes, isolation, min_one_message)
+
+    def diverging_epoch(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
+        """Where the caller's log parts from ours: (epoch, end offset), or None when it does not."""
+        epoch, end_offset = self.log.end_offset_for_epoch(last_fetched_epoch)
+        if epoch == NO_LEADER_EPOCH or end_offset < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch < last_fetched_epoch or end_offset < fetch_offset:
+            return epoch, end_offset
+        return None
+
+    def add_fetch_waiter(self, waiter: FetchWaiter) -> None:
+        self._fetch_waiters[waiter] = None
+
+    def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
+        self._fetch_waiters.pop(waiter, None)
+
+    def wake_fetchers(self) -> None:
+        for waiter in self._fetch_waiters:
+            waiter.poke()

@@ -1,0 +1,66 @@
+"""Requests that wait for a partition to move: produces for the high watermark, fetches for data."""
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from typing import Protocol
+
+from odradek.core.errors import ErrorCode, KafkaError
+
+Done = Callable[[KafkaError | None], None]
+
+
+class CommitWaiters:
+    """Callbacks ordered by the high watermark they wait for."""
+
+    __slots__ = ("_heap", "_sequence")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Done]] = []
+        self._sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, offset: int, done: Done) -> None:
+        """Call `done` once the high watermark is at least `offset`, or with the error that ended the wait."""
+        self._sequence += 1
+        heapq.heappush(self._heap, (offset, self._sequence, done))
+
+    def release(self, high_watermark: int) -> None:
+        heap = self._heap
+        while heap and heap[0][0] <= high_watermark:
+            heapq.heappop(heap)[2](None)
+
+    def fail(self, code: ErrorCode) -> None:
+        waiting, self._heap = self._heap, []
+        for _, _, done in sorted(waiting, key=lambda entry: entry[:2]):
+            done(KafkaError(code))
+
+
+class FetchWaiter(Protocol):
+    """A fetch that has not enough to answer yet."""
+
+    def poke(self) -> None:
+        """The partition moved or changed: look again."""
+        ...
+
+
+def future_of(waiters: CommitWaiters, offset: int, timeout_ms: int | None) -> "asyncio.Future[None]":
+    """The same wait as a future, failing with REQUEST_TIMED_OUT after the timeout."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+
+    def done(error: KafkaError | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+
+    waiters.add(offset, done)
+    if timeout_ms is not None:
+        timer = loop.call_later(timeout_ms / 1000, done, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+        future.add_done_callback(lambda _: timer.cancel())
+    return future
