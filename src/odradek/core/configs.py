@@ -1,0 +1,43 @@
+"""The door to configuration: keys, node and topic configuration, descriptions. The work is in config_*.py."""
+
+from odradek.core.config_describe import (
+    CONFIG_TYPES,
+    ConfigEntry,
+    ConfigSource,
+    Synonym,
+    describe_broker,
+    describe_broker_default,
+    describe_topic,
+)
+from odradek.core.config_dynamic import validate_dynamic_broker_configs
+from odradek.core.config_file import parse_properties
+from odradek.core.config_keys import BROKER_KEYS, TOPIC_KEYS, ConfigKey, nearest
+from odradek.core.config_listeners import Listener
+from odradek.core.config_node import Deviation, NodeConfig, node_defaults, unsupported
+from odradek.core.config_topic import TopicConfig, validate_topic_config, validate_topic_configs
+from odradek.core.config_values import ConfigError
+
+__all__ = [
+    "BROKER_KEYS",
+    "CONFIG_TYPES",
+    "TOPIC_KEYS",
+    "ConfigEntry",
+    "ConfigError",
+    "ConfigKey",
+    "ConfigSource",
+    "Deviation",
+    "Listener",
+    "NodeConfig",
+    "Synonym",
+    "TopicConfig",
+    "describe_broker",
+    "describe_broker_default",
+    "describe_topic",
+    "nearest",
+    "node_defaults",
+    "parse_properties",
+    "unsupported",
+    "validate_dynamic_broker_configs",
+    "validate_topic_config",
+    "validate_topic_configs",
+]
