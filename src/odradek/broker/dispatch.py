@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("odradek.broker.dispatch")
 
 Handler = Callable[["RequestContext", Any], Any]
+RawHandler = Callable[["Node", "Connection", RequestHeader, memoryview, int], None]
 H = TypeVar("H", bound=Handler)
 _handlers: dict[int, Handler] = {}
+_raw_handlers: dict[int, RawHandler] = {}
 
 
 class RequestContext:
@@ -61,12 +63,21 @@ def serves(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[
     return register
 
 
-def handler_for(api_key: int) -> Handler:
-    handler = _handlers.get(api_key)
-    if handler is None:
-        importlib.import_module(f"odradek.broker.handlers.{ApiKey(api_key).name.lower()}")
-        handler = _handlers[api_key]
-    return handler
+def serves_raw(
+    api_key: ApiKey, *, min_version: int, max_version: int
+) -> Callable[[RawHandler], RawHandler]:
+    """Register a handler that reads its request from the frame and replies to the connection by itself."""
+    assert SERVED[api_key] == Versions(min_version, max_version), f"{api_key.name} disagrees with apis.SERVED"
+
+    def register(handler: RawHandler) -> RawHandler:
+        _raw_handlers[api_key] = handler
+        return handler
+
+    return register
+
+
+def load_handler(api_key: int) -> None:
+    importlib.import_module(f"odradek.broker.handlers.{ApiKey(api_key).name.lower()}")
 
 
 def decode(header: RequestHeader, buffer: Buffer, position: int) -> Any:
@@ -88,22 +99,30 @@ def encode(header: RequestHeader, response: Any) -> bytes:
     return (len(head) + len(body)).to_bytes(4, "big") + head + body
 
 
-def dispatch(node: "Node", connection: "Connection", header: RequestHeader, buffer: Buffer, position: int) -> None:
+def dispatch(
+    node: "Node", connection: "Connection", header: RequestHeader, frame: memoryview, position: int
+) -> None:
     """Run the handler and hand its reply to the connection, now or when it is ready."""
     api_key, version = header.api_key, header.api_version
     if not is_served(api_key, version):
         if api_key == ApiKey.API_VERSIONS:
-            connection.reply(_unsupported_api_versions(node, header))
+            connection.reply(_unsupported_api_versions(header))
             return
         raise ProtocolError(f"api {api_key} v{version} of client {header.client_id!r} is not served")
-    request = decode(header, buffer, position)
-    context = RequestContext(node, connection, version, header.client_id)
     injected = node.faults.take(api_key) if node.faults is not None else None
     if injected is not None:
         connection.reply(encode(header, failure(api_key, injected)))
         return
+    if api_key not in _handlers and api_key not in _raw_handlers:
+        load_handler(api_key)
+    raw = _raw_handlers.get(api_key)
+    if raw is not None:
+        raw(node, connection, header, frame, position)
+        return
+    request = decode(header, frame, position)
+    context = RequestContext(node, connection, version, header.client_id)
     try:
-        result = handler_for(api_key)(context, request)
+        result = _handlers[api_key](context, request)
     except Exception as e:
         result = _failed(header, e)
     if inspect.iscoroutine(result):
@@ -141,7 +160,7 @@ def failure(api_key: int, code: ErrorCode, message: str | None = None) -> Any:
     return response
 
 
-def _unsupported_api_versions(node: "Node", header: RequestHeader) -> bytes:
+def _unsupported_api_versions(header: RequestHeader) -> bytes:
     """KIP-511: a newer client learns our versions from a v0 answer."""
     types = response_types(ApiKey.API_VERSIONS)
     versions = SERVED[ApiKey.API_VERSIONS]

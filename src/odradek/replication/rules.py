@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from odradek.records.check import CheckRules
+from odradek.records.compression import CODECS
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig

@@ -1,0 +1,31 @@
+"""Errors that a test plants: the next requests of an API are answered with them instead of being handled."""
+
+from odradek.core.errors import ErrorCode
+
+
+class Faults:
+    """Planted errors by API key, in the order they were planted."""
+
+    __slots__ = ("_planted",)
+
+    def __init__(self) -> None:
+        self._planted: dict[int, list[tuple[ErrorCode, int]]] = {}
+
+    def plant(self, api_key: int, code: ErrorCode, times: int = 1) -> None:
+        if times > 0:
+            self._planted.setdefault(api_key, []).append((code, times))
+
+    def clear(self) -> None:
+        self._planted.clear()
+
+    def take(self, api_key: int) -> ErrorCode | None:
+        """The error for this request, or None to handle it."""
+        queue = self._planted.get(api_key)
+        if not queue:
+            return None
+        code, times = queue[0]
+        if times == 1:
+            queue.pop(0)
+        else:
+            queue[0] = code, times - 1
+        return code

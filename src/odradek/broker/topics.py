@@ -1,0 +1,100 @@
+"""Topics that come into being without an admin: on first use, and the internal ones."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
+
+if TYPE_CHECKING:
+    from odradek.broker.node import Node
+
+log = logging.getLogger("odradek.broker.topics")
+
+USE_DEFAULT = -1
+
+
+class TopicCreation:
+    """Creates topics through the controller, each at most once at a time, and waits until they are led."""
+
+    __slots__ = ("_in_flight", "_node")
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._in_flight: dict[str, asyncio.Future[ErrorCode]] = {}
+
+    async def ensure(self, name: str) -> None:
+        """The topic exists when this returns; KafkaError where it cannot."""
+        if name in self._node.metadata.image.topics_by_name:
+            return
+        code = (await self.auto_create([name])).get(name, ErrorCode.NONE)
+        if code is not ErrorCode.NONE:
+            raise KafkaError(code, f"cannot create {name}")
+
+    async def auto_create(self, names: list[str]) -> dict[str, ErrorCode]:
+        """Create what is missing. Errors by name; an absent name was created or exists already."""
+        mine = [name for name in names if name not in self._in_flight]
+        loop = asyncio.get_running_loop()
+        for name in mine:
+            self._in_flight[name] = loop.create_future()
+        waits = [(name, self._in_flight[name]) for name in names]
+        if mine:
+            await self._create(mine)
+        errors = {}
+        for name, future in waits:
+            code = await future
+            if code is not ErrorCode.NONE:
+                errors[name] = code
+        return errors
+
+    async def _create(self, names: list[str]) -> None:
+        codes = dict.fromkeys(names, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        try:
+            types = request_types(ApiKey.CREATE_TOPICS)
+            request = types.CreateTopicsRequest(
+                topics=[self._creatable(types, name) for name in names],
+                timeout=self._node.config.int("request.timeout.ms"),
+                validate_only=False,
+            )
+            response = await self._node.controller.call(ApiKey.CREATE_TOPICS, request)
+            for result in response.topics:
+                code = ErrorCode(result.error_code)
+                if code is ErrorCode.TOPIC_ALREADY_EXISTS:
+                    code = ErrorCode.NONE
+                elif code is not ErrorCode.NONE:
+                    log.warning("Auto topic creation failed for %s: %s", result.name, code.name)
+                codes[result.name] = code
+        finally:
+            for name in names:
+                self._in_flight.pop(name).set_result(codes[name])
+
+    def _creatable(self, types: Any, name: str) -> Any:
+        config = self._node.config
+        partitions, factor, settings = USE_DEFAULT, USE_DEFAULT, {}
+        if name == GROUP_METADATA_TOPIC:
+            partitions = config.int("offsets.topic.num.partitions")
+            factor = config.int("offsets.topic.replication.factor")
+            settings = {
+                "cleanup.policy": "compact",
+                "segment.bytes": config.string("offsets.topic.segment.bytes"),
+                "compression.type": "producer",
+            }
+        elif name == TRANSACTION_STATE_TOPIC:
+            partitions = config.int("transaction.state.log.num.partitions")
+            factor = config.int("transaction.state.log.replication.factor")
+            settings = {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "unclean.leader.election.enable": "false",
+                "min.insync.replicas": config.string("transaction.state.log.min.isr"),
+                "segment.bytes": config.string("transaction.state.log.segment.bytes"),
+            }
+        return types.CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=factor,
+            configs=[types.CreatableTopicConfig(name=k, value=v) for k, v in settings.items()],
+        )

@@ -1,0 +1,119 @@
+"""Reading many partitions for one fetch: within its byte limits, in its isolation, with an answer for each.
+
+No I/O happens here: an answer holds slices of log files, which the connection sends.
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_LEADER_EPOCH
+from odradek.log.log import Isolation
+from odradek.replication.fetch_sessions import PartitionFetch, PartitionKey
+from odradek.replication.manager import ReplicaManager
+
+if TYPE_CHECKING:
+    from odradek.log.slices import FileSlice
+    from odradek.replication.partition import Partition
+
+UNKNOWN = -1
+
+
+class PartitionAnswer:
+    """What one partition has for a fetch."""
+
+    __slots__ = (
+        "aborted",
+        "current_leader",
+        "diverging_epoch",
+        "error",
+        "high_watermark",
+        "key",
+        "last_stable_offset",
+        "log_start_offset",
+        "partition",
+        "records",
+        "size",
+    )
+
+    def __init__(self, key: PartitionKey) -> None:
+        self.key = key
+        self.error = ErrorCode.NONE
+        self.high_watermark = UNKNOWN
+        self.last_stable_offset = UNKNOWN
+        self.log_start_offset = UNKNOWN
+        self.aborted: list[tuple[int, int]] | None = None
+        self.diverging_epoch: tuple[int, int] | None = None
+        self.current_leader: tuple[int, int] | None = None
+        self.records: FileSlice | None = None
+        self.size = 0
+        self.partition: Partition | None = None
+
+
+class FetchRead:
+    """The answers of one pass over the wanted partitions."""
+
+    __slots__ = ("answers", "settled", "size")
+
+    def __init__(self) -> None:
+        self.answers: list[PartitionAnswer] = []
+        self.size = 0
+        self.settled = False  # an error or a divergence must be told at once
+
+    def add(self, answer: PartitionAnswer) -> None:
+        self.answers.append(answer)
+        self.size += answer.size
+        if answer.error is not ErrorCode.NONE or answer.diverging_epoch is not None:
+            self.settled = True
+
+
+def read_partitions(
+    replicas: ReplicaManager,
+    wanted: dict[PartitionKey, PartitionFetch],
+    max_bytes: int,
+    isolation: Isolation,
+    replica_id: int,
+) -> FetchRead:
+    """One pass. The first partition with data gives at least one batch, even above every limit."""
+    read = FetchRead()
+    min_one = True
+    for key, fetch in wanted.items():
+        answer = PartitionAnswer(key)
+        try:
+            _read_one(replicas, answer, fetch, max(0, max_bytes - read.size), isolation, min_one, replica_id)
+        except KafkaError as e:
+            answer.error = e.code
+        if answer.size:
+            min_one = False
+        read.add(answer)
+    return read
+
+
+def _read_one(
+    replicas: ReplicaManager,
+    answer: PartitionAnswer,
+    fetch: PartitionFetch,
+    budget: int,
+    isolation: Isolation,
+    min_one: bool,
+    replica_id: int,
+) -> None:
+    partition = replicas.partition_by_key(answer.key)
+    answer.partition = partition
+    try:
+        partition.require_leader(fetch.current_leader_epoch)
+    except KafkaError:
+        answer.current_leader = partition.leader_id, partition.leader_epoch
+        raise
+    if fetch.last_fetched_epoch != NO_LEADER_EPOCH:
+        answer.diverging_epoch = partition.diverging_epoch(fetch.last_fetched_epoch, fetch.fetch_offset)
+    if answer.diverging_epoch is None:
+        info = partition.log.read(fetch.fetch_offset, min(fetch.max_bytes, budget), isolation, min_one)
+        answer.records = info.slice
+        answer.size = info.size
+        answer.aborted = info.aborted
+    if replica_id >= 0:
+        partition.follower_fetched(replica_id, fetch.fetch_offset)
+    log = partition.log
+    answer.high_watermark = log.high_watermark
+    answer.last_stable_offset = log.last_stable_offset
+    answer.log_start_offset = log.log_start_offset

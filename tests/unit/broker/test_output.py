@@ -1,0 +1,150 @@
+"""The output queue on a socket that takes what it likes and a disk that may be cold."""
+
+import asyncio
+from typing import NamedTuple
+
+from odradek.broker.output import CHUNK_BYTES, SENDFILE_FROM_BYTES, OutputQueue
+
+
+class Slice(NamedTuple):
+    fd: int
+    position: int
+    size: int
+
+
+class World:
+    """Socket, net and disk in one: `room` bytes fit into the socket, `cold` files are not cached."""
+
+    def __init__(self, files=(), room=1 << 40, cold=()):
+        self.files, self.room, self.cold = dict(files), room, set(cold)
+        self.sent, self.calls, self.writer = b"", [], None
+        self.disk = self.net = self
+
+    def _take(self, data, how):
+        if self.room == 0:
+            raise BlockingIOError
+        taken = bytes(data[: self.room])
+        self.room -= len(taken)
+        self.sent += taken
+        self.calls.append((how, len(taken)))
+        return len(taken)
+
+    def send(self, data):
+        return self._take(data, "send")
+
+    def sendmsg(self, buffers):
+        return self._take(b"".join(buffers), "sendmsg")
+
+    def sendfile(self, fd, offset, count):
+        return self._take(self.files[fd][offset : offset + count], "sendfile")
+
+    def pread(self, fd, count, offset):
+        return self.files[fd][offset : offset + count]
+
+    def preadv_nowait(self, fd, buffers, offset):
+        if fd in self.cold:
+            raise BlockingIOError
+        return 1
+
+    def add_writer(self, sock, callback):
+        self.writer = callback
+
+    def remove_writer(self, sock):
+        self.writer = None
+
+    def offload(self, work):
+        future = asyncio.get_running_loop().create_future()
+        try:
+            future.set_result(work())
+        except OSError as e:
+            future.set_exception(e)
+        return future
+
+    def queue(self):
+        self.drained, self.errors = 0, []
+        return OutputQueue(self, self, self._on_drained, self.errors.append)
+
+    def _on_drained(self):
+        self.drained += 1
+
+
+DATA = bytes(i % 251 for i in range(3 * CHUNK_BYTES))
+
+
+def test_bytes_and_small_slices_leave_in_one_call_and_in_order():
+    world = World({1: DATA})
+    out = world.queue()
+    out.push(b"head")
+    out.push_file(Slice(1, 10, 1000))
+    out.push(b"tail")
+    assert out.flush()
+    assert world.sent == b"head" + DATA[10:1010] + b"tail"
+    assert [how for how, _ in world.calls] == ["sendmsg"]
+
+
+def test_large_slices_go_by_sendfile_between_their_neighbours():
+    world = World({1: DATA})
+    out = world.queue()
+    out.push(b"head")
+    out.push_file(Slice(1, 0, SENDFILE_FROM_BYTES))
+    out.push(b"tail")
+    assert out.flush()
+    assert world.sent == b"head" + DATA[:SENDFILE_FROM_BYTES] + b"tail"
+    assert [how for how, _ in world.calls] == ["sendmsg", "sendfile", "send"]
+
+
+def test_a_full_socket_is_continued_at_the_very_byte():
+    for first_room in (1, 3, 5, 4 + 999, 4 + 1000 + 2, 1 << 20):
+        world = World({1: DATA}, room=first_room)
+        out = world.queue()
+        out.push(b"head")
+        out.push_file(Slice(1, 0, 1000))
+        out.push_file(Slice(1, 0, 2 * CHUNK_BYTES))
+        out.push(b"tail")
+        assert not out.flush()
+        assert world.writer is not None
+        while world.writer is not None:
+            world.room += 333_333
+            world.writer()
+        assert world.sent == b"head" + DATA[:1000] + DATA[: 2 * CHUNK_BYTES] + b"tail"
+        assert world.drained == 1
+
+
+def test_cold_data_is_read_in_the_pool_and_then_sent():
+    async def run():
+        world = World({1: DATA}, cold={1})
+        out = world.queue()
+        out.push(b"head")
+        out.push_file(Slice(1, 0, len(DATA)))
+        out.push(b"tail")
+        assert not out.flush()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert world.sent == b"head" + DATA + b"tail"
+        assert not any(how == "sendfile" for how, _ in world.calls)
+        assert world.drained == 1
+
+    asyncio.run(run())
+
+
+def test_a_file_shorter_than_its_slice_is_an_error_not_a_hang():
+    for size in (100, SENDFILE_FROM_BYTES):
+        world = World({1: b""})
+        out = world.queue()
+        out.push_file(Slice(1, 0, size))
+        out.flush()
+        assert len(world.errors) == 1
+
+
+def test_closing_while_the_disk_is_read_sends_nothing_more():
+    async def run():
+        world = World({1: DATA}, cold={1})
+        out = world.queue()
+        out.push_file(Slice(1, 0, len(DATA)))
+        out.flush()
+        out.close()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert world.sent == b""
+
+    asyncio.run(run())

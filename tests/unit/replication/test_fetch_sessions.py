@@ -1,0 +1,87 @@
+import pytest
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import ZERO_UUID
+from odradek.replication.fetch_sessions import EVICTION_MS, MAX_EPOCH, FetchSessions, PartitionFetch, PartitionKey
+
+A, B = (PartitionKey(ZERO_UUID, "t", i) for i in range(2))
+
+
+def begin(sessions, session_id, epoch, wanted=(), forgotten=(), *, now_ms=0, new_id=7, privileged=False):
+    wanted = [(key, PartitionFetch(0, 100)) for key in wanted]
+    return sessions.begin(
+        session_id, epoch, wanted, list(forgotten), privileged=privileged, now_ms=now_ms, new_id=new_id
+    )
+
+
+def test_a_full_fetch_makes_a_session_that_incremental_fetches_continue():
+    sessions = FetchSessions(10)
+    full = begin(sessions, 0, 0, [A, B])
+    assert (full.session_id, full.incremental, list(full.partitions)) == (7, False, [A, B])
+    more = begin(sessions, 7, 1)
+    assert (more.session_id, more.incremental, list(more.partitions)) == (7, True, [A, B])
+
+
+def test_epoch_must_follow_the_last_one_and_wraps_to_one():
+    sessions = FetchSessions(10)
+    session = begin(sessions, 0, 0, [A]).session
+    with pytest.raises(KafkaError) as e:
+        begin(sessions, 7, 2)
+    assert e.value.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    session.epoch = MAX_EPOCH
+    begin(sessions, 7, MAX_EPOCH)
+    assert begin(sessions, 7, 1).incremental
+
+
+def test_unknown_session_is_refused_and_a_final_fetch_ends_one():
+    sessions = FetchSessions(10)
+    with pytest.raises(KafkaError) as e:
+        begin(sessions, 99, 1)
+    assert e.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    begin(sessions, 0, 0, [A])
+    assert begin(sessions, 7, -1, [A]).session_id == 0
+    assert not sessions.is_known(7)
+
+
+def test_forgotten_partitions_leave_and_an_empty_session_ends():
+    sessions = FetchSessions(10)
+    begin(sessions, 0, 0, [A, B])
+    assert list(begin(sessions, 7, 1, forgotten=[A]).partitions) == [B]
+    assert begin(sessions, 7, 2, forgotten=[B]).session_id == 0
+    assert len(sessions) == 0
+
+
+def test_a_full_cache_serves_without_a_session_until_one_is_idle():
+    sessions = FetchSessions(1)
+    begin(sessions, 0, 0, [A], new_id=1, now_ms=0)
+    assert begin(sessions, 0, 0, [A], new_id=2, now_ms=EVICTION_MS).session_id == 0
+    assert begin(sessions, 0, 0, [A], new_id=2, now_ms=EVICTION_MS + 1).session_id == 2
+    assert not sessions.is_known(1)
+
+
+def test_a_follower_displaces_a_consumer_from_a_full_cache():
+    sessions = FetchSessions(1)
+    begin(sessions, 0, 0, [A], new_id=1)
+    assert begin(sessions, 0, 0, [A], new_id=2, privileged=True).session_id == 2
+
+
+def test_only_news_is_told():
+    fetch = PartitionFetch(0, 100)
+    assert fetch.has_news(0, False, 5, 0)
+    fetch.told(False, 5, 0)
+    assert not fetch.has_news(0, False, 5, 0)
+    assert fetch.has_news(1, False, 5, 0)
+    assert fetch.has_news(0, False, 6, 0)
+    assert fetch.has_news(0, False, 5, 1)
+    fetch.told(True, -1, -1)
+    assert fetch.has_news(0, False, -1, -1), "the end of an error is news"
+
+
+def test_a_new_wish_keeps_what_the_client_was_told():
+    sessions = FetchSessions(10)
+    context = begin(sessions, 0, 0, [A])
+    context.partitions[A].told(False, 5, 0)
+    again = sessions.begin(
+        7, 1, [(A, PartitionFetch(3, 50))], [], privileged=False, now_ms=0, new_id=8
+    ).partitions[A]
+    assert (again.fetch_offset, again.max_bytes, again.sent_high_watermark) == (3, 50, 5)
