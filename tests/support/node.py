@@ -1,0 +1,82 @@
+"""The broker under test as users run it: `odradek start` in a process of its own, until its ready line."""
+
+import contextlib
+import pathlib
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+READY_TIMEOUT_S = 30
+ODRADEK = pathlib.Path(sys.executable).with_name("odradek")
+_ADDRESS = re.compile(r"\b((?:\d{1,3}\.){3}\d{1,3}|localhost):(\d+)\b")
+
+
+class NodeProcess:
+    """A running `odradek start`. Its log goes to a file beside the data directory."""
+
+    def __init__(self, data_dir: pathlib.Path, *args: str) -> None:
+        self.data_dir = data_dir
+        self.log_path = data_dir.with_name(data_dir.name + ".log")
+        self._log = self.log_path.open("ab")
+        self.process = subprocess.Popen(
+            [str(ODRADEK), "start", "--port", "0", "--http", "off", "--data-dir", str(data_dir), *args],
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            stdin=subprocess.DEVNULL,
+        )
+        try:
+            self.ready_line = self._wait_ready()
+        except BaseException:
+            self.process.kill()
+            self.close()
+            raise
+        found = _ADDRESS.search(self.ready_line)
+        assert found, f"no address in the ready line {self.ready_line!r}"
+        self.bootstrap = f"{found[1]}:{found[2]}"
+
+    def _wait_ready(self) -> str:
+        out = self.process.stdout
+        assert out is not None
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        ready, _, _ = select.select([out], [], [], deadline - time.monotonic())
+        line = out.readline().decode() if ready else ""
+        if not line:
+            self.process.kill()
+            raise RuntimeError(f"odradek did not become ready; its log:\n{self.log_path.read_text()[-4000:]}")
+        return line
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def stop(self, sig: int = signal.SIGTERM, timeout_s: float = 20) -> int:
+        """Signal it and wait; the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(sig)
+        try:
+            return self.process.wait(timeout_s)
+        finally:
+            self.process.kill()
+            self.close()
+
+    def close(self) -> None:
+        self.process.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
+        self._log.close()
+
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+
+@contextlib.contextmanager
+def running(data_dir: pathlib.Path, *args: str) -> Iterator[NodeProcess]:
+    node = NodeProcess(data_dir, *args)
+    try:
+        yield node
+    finally:
+        node.stop()
