@@ -1,0 +1,30 @@
+"""The native record kernel's types; its functions are described in kernel_py.py."""
+
+from collections.abc import Sequence
+
+from odradek.core.types import Buffer
+from odradek.records.kernel_py import M, RecordTuple
+
+def crc32c(data: Buffer, value: int = 0, /) -> int: ...
+def validate(
+    sets: Sequence[Buffer],
+    meta: type[M],
+    min_timestamp: int,
+    max_timestamp: int,
+    need_keys: bool,
+    /,
+) -> list[list[tuple[int, int, int, M | None]]]: ...
+def check_records(
+    data: Buffer,
+    count: int,
+    base_timestamp: int,
+    min_timestamp: int,
+    max_timestamp: int,
+    need_keys: bool,
+    position: int = 0,
+    /,
+) -> tuple[int, int, int]: ...
+def scan_segment(data: Buffer, meta: type[M], position: int = 0, /) -> tuple[list[M], int, int]: ...
+def walk(data: Buffer, count: int, position: int = 0, /) -> bytes: ...
+def build(spans: Buffer, keys: Buffer, values: Buffer, headers: Buffer, room: int = 0, /) -> bytearray: ...
+def encode(records: Sequence[RecordTuple], base_timestamp: int, room: int = 0, /) -> bytearray: ...

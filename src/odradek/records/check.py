@@ -1,0 +1,329 @@
+"""What a leader checks of what a producer sends, before the records have offsets. Pure; no log, no topic.
+
+The order of the checks and the errors are Apache Kafka's: the request's own rules, then length and CRC of the
+batch, then its header, then every record. Deviations: a batch that decompresses beyond the limit is refused
+(Apache has no limit).
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from odradek.core.errors import ErrorCode, KafkaError, RecordError
+from odradek.core.types import NO_PRODUCER_ID, NO_TIMESTAMP, Buffer
+from odradek.records import compression, kernel
+from odradek.records.batch import records_of
+from odradek.records.header import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    CREATE_TIME,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    LOG_APPEND_TIME_FLAG,
+    BatchMeta,
+    pack_header,
+    read_header,
+    set_base_offset_and_epoch,
+    set_max_timestamp,
+)
+
+_MIN_INT64: Final = -(1 << 63)
+_MAX_INT64: Final = (1 << 63) - 1
+
+_ZSTD_MIN_PRODUCE_VERSION: Final = 7
+_NEWEST_PRODUCE_VERSION: Final = 13
+
+
+class Origin(IntEnum):
+    """Who appends: a client is trusted least."""
+
+    CLIENT = 0
+    COORDINATOR = 1
+    RAFT_LEADER = 2
+
+
+class CheckRules(NamedTuple):
+    """What a topic's configuration says about records. A target codec of None keeps the producer's."""
+
+    max_message_bytes: int = 1048588
+    timestamp_type: int = CREATE_TIME
+    timestamp_before_max_ms: int = _MAX_INT64
+    timestamp_after_max_ms: int = 3_600_000
+    compacted: bool = False
+    target_codec: int | None = None
+    compression_level: int | None = None
+    decompress_limit_bytes: int = compression.DEFAULT_DECOMPRESS_LIMIT_BYTES
+    origin: Origin = Origin.CLIENT
+
+
+class CheckedRecords:
+    """Batches that may be appended: contiguous in a writable buffer, timestamps and codec final."""
+
+    __slots__ = ("batches", "buffer")
+
+    def __init__(self, buffer: bytearray | memoryview, batches: list[BatchMeta]) -> None:
+        self.buffer = buffer
+        self.batches = batches
+
+
+def check_produce(
+    sets: Sequence[Buffer], rules: CheckRules, now_ms: int, version: int = _NEWEST_PRODUCE_VERSION
+) -> list[CheckedRecords | KafkaError]:
+    """Judge what one Produce request of a version brings for partitions of one topic, set by set.
+
+    Timestamps and CRC may be rewritten in place in a writable set; a read-only one is copied.
+    """
+    earliest, latest = _time_bounds(rules, now_ms)
+    findings = kernel.validate(sets, BatchMeta, earliest, latest, rules.compacted)
+    results: list[CheckedRecords | KafkaError] = []
+    for data, found in zip(sets, findings, strict=True):
+        try:
+            results.append(_check_set(data, found, rules, now_ms, version))
+        except KafkaError as e:
+            results.append(e)
+    return results
+
+
+def _time_bounds(rules: CheckRules, now_ms: int) -> tuple[int, int]:
+    if rules.timestamp_type == LOG_APPEND_TIME:
+        return _MIN_INT64, _MAX_INT64
+    return (
+        max(_MIN_INT64, now_ms - rules.timestamp_before_max_ms),
+        min(_MAX_INT64, now_ms + rules.timestamp_after_max_ms),
+    )
+
+
+_Found = list[tuple[int, int, int, BatchMeta | None]]
+
+
+def _check_set(data: Buffer, found: _Found, rules: CheckRules, now_ms: int, version: int) -> CheckedRecords:
+    if rules.origin is Origin.CLIENT:
+        _check_request(found, version)
+    buffers: list[bytearray | memoryview] = []
+    batches: list[BatchMeta] = []
+    for finding, index, largest, batch in found:
+        if batch is None:
+            raise _unreadable(finding)
+        _check_batch(batch, finding, rules)
+        buffer, checked = _check_records(data, batch, finding, index, largest, rules, now_ms)
+        buffers.append(buffer)
+        batches.append(checked)
+    if len(buffers) == 1:
+        return CheckedRecords(buffers[0], batches)
+    joined = bytearray()
+    for i, buffer in enumerate(buffers):
+        batches[i] = batches[i]._replace(position=len(joined))
+        joined += buffer
+    return CheckedRecords(joined, batches)
+
+
+def _check_request(found: _Found, version: int) -> None:
+    """A Produce request brings exactly one batch of magic 2 per partition."""
+    if not found:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {version} must have at least one record batch per partition",
+        )
+    finding, _, _, batch = found[0]
+    if batch is None:
+        raise _unreadable(finding)
+    if version < _ZSTD_MIN_PRODUCE_VERSION and batch.compression == compression.ZSTD:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Produce requests with version {version} are not allowed to use ZStandard compression",
+        )
+    if len(found) > 1:
+        if found[1][0] in (kernel.BAD_LENGTH, kernel.BAD_MAGIC):
+            raise _unreadable(found[1][0])
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {version} are only allowed to contain exactly one record batch "
+            "per partition",
+        )
+
+
+def _unreadable(finding: int) -> KafkaError:
+    if finding == kernel.LEGACY:
+        return KafkaError(
+            ErrorCode.INVALID_RECORD,
+            "Produce requests are only allowed to contain record batches with magic 2",
+        )
+    what = "magic" if finding == kernel.BAD_MAGIC else "length"
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A record batch has an invalid {what}.")
+
+
+def _check_batch(batch: BatchMeta, finding: int, rules: CheckRules) -> None:
+    client = rules.origin is Origin.CLIENT
+    if client and batch.base_offset != 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"The baseOffset of the record batch should be 0, but it is {batch.base_offset}",
+        )
+    _check_size(batch.size, rules)
+    if finding == kernel.BAD_CRC:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt (stored crc = {batch.crc})")
+    if finding == kernel.BAD_COUNT:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Inconsistent batch offset range [0, {batch.last_offset_delta}] and count of records "
+            f"{batch.record_count}",
+        )
+    if client and batch.attributes & CONTROL_FLAG:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
+    if client and batch.producer_id > NO_PRODUCER_ID and batch.base_sequence < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Invalid sequence number {batch.base_sequence} in record batch of producer {batch.producer_id}",
+        )
+
+
+def _check_size(size: int, rules: CheckRules) -> None:
+    if size > rules.max_message_bytes:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The record batch size is {size} bytes which exceeds the maximum configured value of "
+            f"{rules.max_message_bytes}",
+        )
+
+
+def _check_records(
+    data: Buffer, batch: BatchMeta, finding: int, index: int, largest: int, rules: CheckRules, now_ms: int
+) -> tuple[bytearray | memoryview, BatchMeta]:
+    """Refuse what the records are refused for; otherwise the batch as it will be appended, and its bytes."""
+    records: Buffer | None = None
+    if finding == kernel.COMPRESSED:
+        records = records_of(data, batch, rules.decompress_limit_bytes)
+        earliest, latest = _time_bounds(rules, now_ms)
+        finding, index, largest = kernel.check_records(
+            records, batch.record_count, batch.base_timestamp, earliest, latest, rules.compacted
+        )
+    if finding != kernel.OK:
+        raise _refusal(data, batch, finding, index, rules, now_ms)
+    if rules.timestamp_type == CREATE_TIME and batch.attributes & LOG_APPEND_TIME_FLAG:
+        raise _timestamp_type_refusal(batch)
+    target = rules.target_codec
+    buffer: bytearray | memoryview
+    if target is not None and target != batch.compression and not batch.attributes & CONTROL_FLAG:
+        if records is None:
+            records = records_of(data, batch, rules.decompress_limit_bytes)
+        buffer, batch = _recompress(batch, records, target, rules.compression_level)
+        _check_size(batch.size, rules)
+    else:
+        view = memoryview(data)[batch.position : batch.position + batch.size]
+        buffer = bytearray(view) if view.readonly else view
+        if batch.position:
+            batch = batch._replace(position=0)
+    if rules.timestamp_type == LOG_APPEND_TIME:
+        batch = set_max_timestamp(buffer, batch, LOG_APPEND_TIME, now_ms)
+    elif batch.max_timestamp != largest:
+        batch = set_max_timestamp(buffer, batch, CREATE_TIME, largest)
+    return buffer, batch
+
+
+def _refusal(
+    data: Buffer, batch: BatchMeta, finding: int, index: int, rules: CheckRules, now_ms: int
+) -> KafkaError:
+    if finding == kernel.MALFORMED:
+        return KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Record {index} of {batch.record_count} is malformed, or bytes follow the last record",
+        )
+    if finding == kernel.BAD_OFFSET_DELTA:
+        return KafkaError(
+            ErrorCode.INVALID_RECORD, f"Record {index} does not have the offset delta {index} of its position"
+        )
+    return _record_errors(data, batch, rules, now_ms)
+
+
+def _record_errors(data: Buffer, batch: BatchMeta, rules: CheckRules, now_ms: int) -> RecordError:
+    """Name every record that is refused. Structure and offset deltas are known to be sound."""
+    records = records_of(data, batch, rules.decompress_limit_bytes)
+    count = batch.record_count
+    columns = memoryview(kernel.walk(records, count)).cast("q")
+    key_lengths = columns[kernel.KEY_LENGTH * count : (kernel.KEY_LENGTH + 1) * count]
+    deltas = columns[kernel.TIMESTAMP_DELTA * count : (kernel.TIMESTAMP_DELTA + 1) * count]
+    earliest, latest = _time_bounds(rules, now_ms)
+    errors: list[tuple[int, str]] = []
+    untimely = False
+    for i in range(count):
+        timestamp = batch.base_timestamp + deltas[i]
+        if rules.compacted and key_lengths[i] < 0:
+            errors.append((i, "Compacted topic cannot accept message without key."))
+        elif timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+            untimely = True
+            errors.append(
+                (
+                    i,
+                    f"Timestamp {timestamp} of message with offset {i} is out of range. The timestamp should "
+                    f"be within [{earliest}, {latest}]",
+                )
+            )
+    if untimely:
+        return RecordError(
+            ErrorCode.INVALID_TIMESTAMP,
+            "One or more records have been rejected due to invalid timestamp",
+            errors,
+        )
+    return RecordError(
+        ErrorCode.INVALID_RECORD,
+        f"One or more records have been rejected due to {len(errors)} record errors in total",
+        errors,
+    )
+
+
+def _timestamp_type_refusal(batch: BatchMeta) -> RecordError:
+    return RecordError(
+        ErrorCode.INVALID_TIMESTAMP,
+        "One or more records have been rejected due to invalid timestamp",
+        [
+            (i, "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime.")
+            for i in range(batch.record_count)
+        ],
+    )
+
+
+def _recompress(
+    batch: BatchMeta, records: Buffer, codec: int, level: int | None
+) -> tuple[bytearray, BatchMeta]:
+    buffer = bytearray(HEADER_BYTES)
+    buffer += compression.compress(codec, records, level)
+    pack_header(
+        buffer,
+        base_offset=batch.base_offset,
+        leader_epoch=batch.partition_leader_epoch,
+        attributes=batch.attributes & ~CODEC_MASK | codec,
+        last_offset_delta=batch.last_offset_delta,
+        base_timestamp=batch.base_timestamp,
+        max_timestamp=batch.max_timestamp,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        record_count=batch.record_count,
+    )
+    return buffer, read_header(buffer, 0)
+
+
+_HEAVY_GZIP_BYTES: Final = 1 << 10
+_HEAVY_BYTES: Final = 128 << 10
+
+
+def is_heavy(buf: Buffer, target_codec: int | None = None) -> bool:
+    """Whether checking a set takes long enough to leave the event loop: a look at its first header only."""
+    if len(buf) < HEADER_BYTES:
+        return False
+    codec = buf[22] & CODEC_MASK
+    if target_codec is not None and target_codec != codec and len(buf) > _HEAVY_GZIP_BYTES:
+        return True
+    if codec in (compression.GZIP, compression.ZSTD):
+        return len(buf) > _HEAVY_GZIP_BYTES
+    return codec != compression.NONE and len(buf) > _HEAVY_BYTES
+
+
+def assign_offsets(checked: CheckedRecords, base_offset: int, leader_epoch: int) -> int:
+    """Give the batches their offsets and epoch, in the buffer and in the metas; returns the next offset."""
+    batches = checked.batches
+    for i, batch in enumerate(batches):
+        set_base_offset_and_epoch(checked.buffer, batch, base_offset, leader_epoch)
+        batches[i] = BatchMeta._make((batch[0], batch[1], base_offset, batch[3], leader_epoch, *batch[5:]))
+        base_offset += batch.last_offset_delta + 1
+    return base_offset
