@@ -1,0 +1,183 @@
+"""What commands print on stdout: aligned tables, JSON, JSON lines, CSV, templates. Pure: rows in, text out.
+
+Records have a format of their own (record_format.py).
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+FORMATS = ("text", "wide", "json", "jsonl", "csv")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
+
+
+class Column(NamedTuple):
+    """One column: its header in UPPER-HYPHEN, whether numbers stand in it, whether only `wide` shows it."""
+
+    header: str
+    number: bool = False
+    wide: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name in JSON, CSV and templates."""
+        return self.header.lower().replace("-", "_")
+
+
+class Table(NamedTuple):
+    """Rows under columns. None is unknown and shown as `-`."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+
+    def objects(self) -> list[dict[str, Any]]:
+        keys = [column.key for column in self.columns]
+        return [dict(zip(keys, row, strict=True)) for row in self.rows]
+
+
+class Section(NamedTuple):
+    """A part of a description: a title (in JSON its key) and a table or facts."""
+
+    title: str
+    body: Table | Mapping[str, Any]
+
+
+def columns(text: str) -> tuple[Column, ...]:
+    """Columns from a line of headers: `#` marks numbers, `+` what only `wide` shows."""
+    return tuple(Column(word.strip("#+"), "#" in word, "+" in word) for word in text.split())
+
+
+def check_format(name: str) -> str:
+    """A format's name or a template; raises ValueError for anything else."""
+    if name in FORMATS or "{" in name or "%" in name:
+        return name
+    raise ValueError(
+        f"unknown format {name!r}: one of {', '.join(FORMATS)}, or a template such as '{{topic}}'"
+    )
+
+
+def render_table(table: Table, format_name: str) -> str:
+    """The whole text of a table in one of the formats."""
+    if format_name in ("text", "wide"):
+        return _aligned(table, format_name == "wide")
+    if format_name == "json":
+        return json.dumps(table.objects(), indent=2, ensure_ascii=False) + "\n"
+    if format_name == "jsonl":
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in table.objects())
+    if format_name == "csv":
+        return csv_line(column.key for column in table.columns) + "".join(map(csv_line, table.rows))
+    return "".join(fill_template(format_name, row) for row in table.objects())
+
+
+def render_sections(sections: Sequence[Section], format_name: str) -> str:
+    """A description of several parts. CSV, JSON lines and templates show the last table alone."""
+    if format_name in ("text", "wide"):
+        blocks = []
+        for section in sections:
+            if isinstance(section.body, Table):
+                if section.body.rows:
+                    blocks.append(_aligned(section.body, format_name == "wide"))
+            elif section.body:
+                blocks.append(_facts(section.body))
+        return "\n".join(blocks)
+    if format_name == "json":
+        return json.dumps(sections_object(sections), indent=2, ensure_ascii=False) + "\n"
+    tables = [section.body for section in sections if isinstance(section.body, Table)]
+    facts = {
+        key: value
+        for section in sections
+        if not isinstance(section.body, Table)
+        for key, value in section.body.items()
+    }
+    if tables:
+        return render_table(tables[-1], format_name)
+    return render_table(Table([Column(key.upper()) for key in facts], [list(facts.values())]), format_name)
+
+
+def sections_object(sections: Sequence[Section]) -> dict[str, Any]:
+    """A description as one JSON object: facts at the top, tables under their titles."""
+    merged: dict[str, Any] = {}
+    for section in sections:
+        if isinstance(section.body, Table):
+            merged[section.title] = section.body.objects()
+        else:
+            merged.update(section.body)
+    return merged
+
+
+def fill_template(template: str, row: Mapping[str, Any]) -> str:
+    """Replace `{column}`, resolve \\n and \\t; a template without a line end gets one per row."""
+    out: list[str] = []
+    i = 0
+    while i < len(template):
+        c = template[i]
+        if c == "\\" and i + 1 < len(template):
+            out.append(_ESCAPES.get(template[i + 1], template[i : i + 2]))
+            i += 2
+        elif c == "{":
+            end = template.find("}", i)
+            if end < 0:
+                raise ValueError(f"template without its closing brace: {template!r}")
+            name = template[i + 1 : end].lower().replace("-", "_")
+            if name not in row:
+                raise ValueError(f"no column {name!r} in the template: one of {', '.join(row)}")
+            out.append(cell(row[name]))
+            i = end + 1
+        else:
+            out.append(c)
+            i += 1
+    text = "".join(out)
+    return text if text.endswith("\n") else text + "\n"
+
+
+def cell(value: Any) -> str:
+    """A value as a table shows it."""
+    if value is None or value == [] or value == ():
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(cell(item) for item in value)
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={cell(item)}" for key, item in value.items()) or "-"
+    text = str(value)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _aligned(table: Table, wide: bool) -> str:
+    shown = [i for i, column in enumerate(table.columns) if wide or not column.wide]
+    lines = [[table.columns[i].header for i in shown]]
+    lines += [[cell(row[i]) for i in shown] for row in table.rows]
+    widths = [max(len(line[j]) for line in lines) for j in range(len(shown))]
+    out = []
+    for line in lines:
+        cells = [
+            text.rjust(width) if table.columns[i].number else text.ljust(width)
+            for text, width, i in zip(line, widths, shown, strict=True)
+        ]
+        out.append("  ".join(cells).rstrip() + "\n")
+    return "".join(out)
+
+
+def _facts(facts: Mapping[str, Any]) -> str:
+    headers = {key: key.upper().replace("_", "-") for key in facts}
+    width = max(len(header) for header in headers.values())
+    return "".join(f"{headers[key].ljust(width)}  {cell(value)}\n" for key, value in facts.items())
+
+
+def csv_line(values: Iterable[Any]) -> str:
+    """One line of CSV with its line end; unknown is empty, lists and mappings are JSON."""
+    texts = ["" if value is None else _plain(value) for value in values]
+    return (
+        ",".join(
+            '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text
+            for text in texts
+        )
+        + "\n"
+    )
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping | list | tuple):
+        return json.dumps(value, ensure_ascii=False)
+    return cell(value) if isinstance(value, bool) else str(value)

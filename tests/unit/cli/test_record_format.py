@@ -1,0 +1,116 @@
+"""Records out by template and format, and back in."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from odradek.cli.record_format import ConsumedRecord, record_object, record_writer
+from odradek.cli.record_input import InputRecord, record_reader, split_records
+
+RECORD = ConsumedRecord("t", 2, 7, 5, 1250, b"k", b"v\xff", (("a", b"1"), ("b", None)))
+PLAIN = ConsumedRecord("t", 0, 8, 5, 1250, None, b'he said "hi"', ())
+
+
+def written(format_name: str, records: Sequence[ConsumedRecord]) -> bytes:
+    writer = record_writer(format_name)
+    return writer.before + writer.between.join(writer.write(r) for r in records) + writer.after
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("%t-%p@%o %e\\n", b"t-2@7 5\n"),
+        ("%k=%v", b"k=v\xff"),
+        ("%v{hex}|%v{base64}", b"76ff|dv8="),
+        ("%h", b"a=1,b="),
+        ("%h{<%k:%v{hex}>}", b"<a:31><b:>"),
+        ("%d %d{iso} %d{strftime[%Y]}", b"1250 1970-01-01T00:00:01.250Z 1970"),
+        ("100%%\\t\\x41", b"100%\tA"),
+    ],
+)
+def test_tokens(template: str, expected: bytes) -> None:
+    assert written(template, [RECORD]) == expected
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("%q", "no such token: %q"),
+        ("%", "no such token: %"),
+        ("%v{rot13}", "no such encoding: {rot13}"),
+        ("%v{hex", "closing brace"),
+        ("%p{hex}", "%p takes no {hex}"),
+        ("%d{go}", "no such time format"),
+        ("%h{%o}", "%o is no part of a header"),
+    ],
+)
+def test_bad_templates_are_refused(template: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("{", r"\{")):
+        record_writer(template)
+
+
+def test_text_is_the_value_and_null_keys_are_empty() -> None:
+    assert written("text", [PLAIN]) == b'he said "hi"\n'
+    assert written("wide", [PLAIN]).splitlines()[1] == b'0\t8\t1970-01-01T00:00:01.250Z\t\the said "hi"\t'
+
+
+def test_json_shows_bytes_that_are_no_text_as_base64() -> None:
+    assert json.loads(written("jsonl", [RECORD])) == {
+        "topic": "t",
+        "partition": 2,
+        "offset": 7,
+        "timestamp": "1970-01-01T00:00:01.250Z",
+        "key": "k",
+        "value": {"base64": "dv8="},
+        "headers": [["a", "1"], ["b", None]],
+    }
+
+
+def test_json_is_an_array_also_of_nothing() -> None:
+    assert json.loads(written("json", [])) == []
+    assert len(json.loads(written("json", [RECORD, PLAIN]))) == 2
+
+
+def test_csv_quotes_values() -> None:
+    assert written("csv", [PLAIN]).splitlines()[1] == (b't,0,8,1970-01-01T00:00:01.250Z,,"he said ""hi""",[]')
+
+
+def test_json_lines_come_back_as_they_went_out() -> None:
+    end, read = record_reader("jsonl")
+    (piece,) = split_records([written("jsonl", [RECORD])], end)
+    assert read(piece) == InputRecord(
+        key=RECORD.key, value=RECORD.value, headers=RECORD.headers, timestamp_ms=RECORD.timestamp_ms
+    )
+    assert record_object(RECORD)["value"] == {"base64": "dv8="}
+
+
+def test_lines_are_values() -> None:
+    end, read = record_reader("text")
+    assert [read(p).value for p in split_records([b"a\nb", b"c\n", b"\nd"], end)] == [b"a", b"bc", b"", b"d"]
+
+
+def test_a_template_cuts_at_its_separators() -> None:
+    end, read = record_reader("%k\\t%v\\n")
+    assert read(b"a\tb\tc") == InputRecord(key=b"a", value=b"b\tc")
+    assert end == b"\n"
+    with pytest.raises(ValueError, match=r"no '\\t' in 'nothing'"):
+        read(b"nothing")
+    end, read = record_reader("%p,%d,%h;%k{hex}:%v{base64};;")
+    assert end == b";;"
+    assert read(b"3,1250,a=1;6b:dv8=") == InputRecord(
+        key=b"k", value=b"v\xff", headers=(("a", b"1"),), partition=3, timestamp_ms=1_250_000
+    )
+
+
+@pytest.mark.parametrize("template", ["%k%v", "%o %v", "x", "%v %v"])
+def test_templates_that_cannot_be_read_are_refused(template: str) -> None:
+    with pytest.raises(ValueError, match=r"template|cannot read|nothing between|twice"):
+        record_reader(template)
+
+
+@pytest.mark.parametrize("piece", [b"{", b"[1]", b'{"key": "a"}'])
+def test_bad_json_is_shown(piece: bytes) -> None:
+    _, read = record_reader("jsonl")
+    with pytest.raises(ValueError, match=r"not JSON|no object"):
+        read(piece)
