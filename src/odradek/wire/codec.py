@@ -1,0 +1,55 @@
+"""Bytes <-> objects for one message in all its versions; encoders and decoders are made when first used.
+
+Which messages exist is not known here: messages.py asks for those of the protocol, and the record types
+of the metadata log and the coordinators bring their own definitions.
+"""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from odradek.core.errors import ProtocolError
+from odradek.wire.classes import Message, build_classes
+from odradek.wire.decoding import Decoder, build_decoder
+from odradek.wire.encoding import build_encoder
+from odradek.wire.schema import Struct, parse
+
+Encoder = Callable[[Any], bytes]
+
+__all__ = ["Codec", "Decoder", "Encoder", "Message"]
+
+
+class Codec:
+    """One message: its classes (`types.Name`, `root` for the outermost), encoders and decoders by version."""
+
+    __slots__ = ("_decoders", "_encoders", "classes", "root", "schema", "types")
+
+    def __init__(self, definition: str | Struct) -> None:
+        self.schema = parse(definition) if isinstance(definition, str) else definition
+        self.classes = build_classes(self.schema)
+        self.root: Any = self.classes[self.schema.name]
+        self.types: Any = SimpleNamespace(**self.classes)
+        self._encoders: dict[int, Encoder] = {}
+        self._decoders: dict[int, Decoder] = {}
+
+    def encoder(self, version: int) -> Encoder:
+        """Takes any object with the version's attributes; what the version does not have is left out."""
+        found = self._encoders.get(version)
+        if found is None:
+            self._check(version)
+            defaults = {name: cls() for name, cls in self.classes.items()}
+            found = self._encoders[version] = build_encoder(self.schema, version, defaults)
+        return found
+
+    def decoder(self, version: int) -> Decoder:
+        """Takes a buffer that ends where its frame ends, and a position; gives (object, position after)."""
+        found = self._decoders.get(version)
+        if found is None:
+            self._check(version)
+            found = self._decoders[version] = build_decoder(self.schema, version, self.classes)
+        return found
+
+    def _check(self, version: int) -> None:
+        first, last = self.schema.versions
+        if not first <= version <= last:
+            raise ProtocolError(f"{self.schema.name} has no version {version}")

@@ -1,0 +1,28 @@
+"""Layout of describe_acls by version, in the notation of wire/schema.py."""
+
+REQUEST = """
+DescribeAclsRequest 1-3 flexible 2+
+  resource_type_filter: int8
+  resource_name_filter: string null
+  pattern_type_filter: int8 = 3
+  principal_filter: string null
+  host_filter: string null
+  operation: int8
+  permission_type: int8
+"""
+
+RESPONSE = """
+DescribeAclsResponse 1-3 flexible 2+
+  throttle_time: int32
+  error_code: int16
+  error_message: string null
+  resources: []DescribeAclsResource
+    resource_type: int8
+    resource_name: string
+    pattern_type: int8 = 3
+    acls: []AclDescription
+      principal: string
+      host: string
+      operation: int8
+      permission_type: int8
+"""

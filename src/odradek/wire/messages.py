@@ -1,0 +1,98 @@
+"""The protocol's requests and responses, by API key and version, in one shape for all versions.
+
+A decoded message has every field that any version has, in the shape of the newest version; an encoder
+takes such a message and writes what its version knows (compat.py converts renamed and regrouped fields).
+"""
+
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+from odradek.core.errors import ProtocolError
+from odradek.core.types import Buffer
+from odradek.wire import compat
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.codec import Codec, Decoder, Encoder
+
+
+@cache
+def request_codec(api_key: int) -> Codec:
+    return Codec(_definitions(api_key).REQUEST)
+
+
+@cache
+def response_codec(api_key: int) -> Codec:
+    return Codec(_definitions(api_key).RESPONSE)
+
+
+def request_types(api_key: int) -> Any:
+    """A namespace with the request's classes, e.g. `request_types(ApiKey.METADATA).MetadataRequestTopic`."""
+    return request_codec(api_key).types
+
+
+def response_types(api_key: int) -> Any:
+    return response_codec(api_key).types
+
+
+def versions(api_key: int) -> tuple[int, int]:
+    """The first and the last version that this package can read and write."""
+    return request_codec(api_key).schema.versions
+
+
+@cache
+def request_decoder(api_key: int, version: int) -> Decoder:
+    upgrade = compat.REQUEST_UPGRADES.get(api_key)
+    return _decoder(request_codec(api_key), version, upgrade)
+
+
+@cache
+def response_decoder(api_key: int, version: int) -> Decoder:
+    upgrade = compat.RESPONSE_UPGRADES.get(api_key)
+    return _decoder(response_codec(api_key), version, upgrade)
+
+
+@cache
+def request_encoder(api_key: int, version: int) -> Encoder:
+    downgrade = compat.REQUEST_DOWNGRADES.get(api_key)
+    return _encoder(request_codec(api_key), version, downgrade)
+
+
+@cache
+def response_encoder(api_key: int, version: int) -> Encoder:
+    downgrade = compat.RESPONSE_DOWNGRADES.get(api_key)
+    return _encoder(response_codec(api_key), version, downgrade)
+
+
+def _definitions(api_key: int) -> Any:
+    try:
+        name = ApiKey(api_key).name.lower()
+    except ValueError:
+        raise ProtocolError(f"unknown api key {api_key}") from None
+    return import_module(f"odradek.wire.definitions.{name}")
+
+
+def _decoder(codec: Codec, version: int, rule: "compat.Rule | None") -> Decoder:
+    decode = codec.decoder(version)
+    if rule is None or version > rule.last_version:
+        return decode
+    convert = partial(rule.convert, types=codec.types, version=version)
+
+    def decode_and_upgrade(buffer: Buffer, position: int) -> tuple[Any, int]:
+        message, position = decode(buffer, position)
+        convert(message)
+        return message, position
+
+    return decode_and_upgrade
+
+
+def _encoder(codec: Codec, version: int, rule: "compat.Rule | None") -> Encoder:
+    encode = codec.encoder(version)
+    if rule is None or version > rule.last_version:
+        return encode
+    convert = partial(rule.convert, types=codec.types, version=version)
+
+    def downgrade_and_encode(message: Any) -> bytes:
+        convert(message)
+        return encode(message)
+
+    return downgrade_and_encode
