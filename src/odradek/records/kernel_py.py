@@ -267,6 +267,8 @@ def walk(data: Buffer, count: int, position: int = 0) -> bytes:
 
     Raises ValueError where the records are malformed.
     """
+    if count < 0:
+        raise ValueError(f"{count} records")
     rows = []
     end = len(data)
     for index in range(count):
