@@ -1,0 +1,59 @@
+"""A simulated process: what a crash kills.
+
+Which code belongs to it is known by the context that tasks, timers and callbacks carry.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+
+class ProcessCrashed(BaseException):
+    """Unwinds code of a crashed process. Not an Exception: no handler of the node may swallow it."""
+
+
+class Process:
+    """One life of one node or client. Once dead, nothing of it ever runs again.
+
+    `fuse` counts the system calls with an effect that are left until `on_burnt` is called, which crashes the
+    process in the middle of whatever it was doing; None means that it is safe.
+    """
+
+    __slots__ = ("_next_prune", "alive", "fuse", "name", "on_burnt", "tasks")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.alive = True
+        self.fuse: int | None = None
+        self.on_burnt: Callable[[], None] | None = None
+        self.tasks: list[asyncio.Task[Any]] = []
+        self._next_prune = 256
+
+    def check(self) -> None:
+        """Called by every system call of the process."""
+        if not self.alive:
+            raise ProcessCrashed(self.name)
+
+    def check_effect(self) -> None:
+        """Called by every system call that changes something, before it does."""
+        if self.fuse is not None:
+            self.fuse -= 1
+            if self.fuse < 0:
+                self.fuse = None
+                assert self.on_burnt is not None
+                self.on_burnt()
+        if not self.alive:
+            raise ProcessCrashed(self.name)
+
+    def adopt(self, task: "asyncio.Task[Any]") -> None:
+        self.tasks.append(task)
+        if len(self.tasks) > self._next_prune:
+            self.tasks = self.living_tasks()
+            self._next_prune = 2 * len(self.tasks) + 256
+
+    def living_tasks(self) -> "list[asyncio.Task[Any]]":
+        return [task for task in self.tasks if not task.done()]
+
+
+CURRENT_PROCESS: ContextVar[Process | None] = ContextVar("odradek_sim_process", default=None)
