@@ -6,6 +6,7 @@ Whatever the bytes hold, the only error that leaves a decoder is ProtocolError.
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +21,9 @@ Decoder = Callable[[Buffer, int], tuple[Any, int]]
 _ZERO_BYTES = bytes(16)
 
 
+@lru_cache(maxsize=8192)
 def decode_uuid(data: bytes) -> UUID:
+    """Cached: the same topic ids come with every request, and a UUID is slow to make."""
     return ZERO_UUID if data == _ZERO_BYTES else UUID(bytes=data)
 
 
