@@ -4,9 +4,10 @@ A constructor takes any of the fields by name and refuses names that no version 
 the schema's default. What the bytes look like is not known here.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from odradek.wire.schema import Field, Struct
+from odradek.wire.schema import Struct
 
 
 class Message:
@@ -35,37 +36,39 @@ def _same(a: Any, b: Any) -> bool:
 def build_classes(root: Struct) -> dict[str, type[Message]]:
     """A class for the message and for every struct inside it, by name."""
     structs = [root, *root.nested()]
-    source = "\n".join(_init_source(i, struct) for i, struct in enumerate(structs))
-    namespace: dict[str, Any] = {}
-    for struct in structs:
-        for field in struct.fields:
-            namespace[_default_name(struct, field)] = field.default
-    exec(compile(source, f"<constructors of {root.name}>", "exec"), namespace)
     classes: dict[str, type[Message]] = {}
-    for i, struct in enumerate(structs):
-        body = {
-            "__slots__": tuple(f.name for f in struct.fields),
-            "__module__": __name__,
-            "__init__": namespace[f"init_{i}"],
-        }
+    constructors = build_constructors(structs, classes)
+    for struct, constructor in zip(structs, constructors, strict=True):
+        slots = tuple(f.name for f in struct.fields)
+        body = {"__slots__": slots, "__module__": __name__, "__init__": constructor}
         classes[struct.name] = type(struct.name, (Message,), body)
-    namespace.update(classes)
     return classes
 
 
-def _default_name(struct: Struct, field: Field) -> str:
-    return f"default_{struct.name}_{field.name}"
+def build_constructors(
+    structs: list[Struct], classes: Mapping[str, type[Message]], required: frozenset[str] = frozenset()
+) -> list[Callable[..., None]]:
+    """An `__init__` for each struct; `classes` may be filled later, but before the first call."""
+    namespace: dict[str, Any] = {"classes": classes}
+    for i, struct in enumerate(structs):
+        for field in struct.fields:
+            namespace[f"default_{i}_{field.name}"] = field.default
+    source = "\n".join(_constructor_source(i, struct, required) for i, struct in enumerate(structs))
+    exec(compile(source, f"<constructors of {structs[0].name}>", "exec"), namespace)
+    return [namespace[f"init_{i}"] for i in range(len(structs))]
 
 
-def _init_source(i: int, struct: Struct) -> str:
+def _constructor_source(i: int, struct: Struct, required: frozenset[str]) -> str:
     if not struct.fields:
         return f"def init_{i}(self): pass"
-    arguments = ", ".join(f"{f.name}={_default_name(struct, f)}" for f in struct.fields)
+    arguments = ", ".join(
+        f.name if f.name in required else f"{f.name}=default_{i}_{f.name}" for f in struct.fields
+    )
     lines = [f"def init_{i}(self, *, {arguments}):"]
     for field in struct.fields:
         value = field.name
-        if field.default is ...:
+        if field.default is ... and field.name not in required:
             assert field.struct is not None
-            value = f"{field.struct.name}() if {value} is ... else {value}"
+            value = f"classes[{field.struct.name!r}]() if {value} is ... else {value}"
         lines.append(f"    self.{field.name} = {value}")
     return "\n".join(lines)

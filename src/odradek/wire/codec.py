@@ -24,9 +24,9 @@ class Codec:
 
     __slots__ = ("_decoders", "_encoders", "classes", "root", "schema", "types")
 
-    def __init__(self, definition: str | Struct) -> None:
+    def __init__(self, definition: str | Struct, classes: dict[str, type[Message]] | None = None) -> None:
         self.schema = parse(definition) if isinstance(definition, str) else definition
-        self.classes = build_classes(self.schema)
+        self.classes = build_classes(self.schema) if classes is None else classes
         self.root: Any = self.classes[self.schema.name]
         self.types: Any = SimpleNamespace(**self.classes)
         self._encoders: dict[int, Encoder] = {}
@@ -37,8 +37,7 @@ class Codec:
         found = self._encoders.get(version)
         if found is None:
             self._check(version)
-            defaults = {name: cls() for name, cls in self.classes.items()}
-            found = self._encoders[version] = build_encoder(self.schema, version, defaults)
+            found = self._encoders[version] = build_encoder(self.schema, version, self.classes)
         return found
 
     def decoder(self, version: int) -> Decoder:

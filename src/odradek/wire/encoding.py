@@ -5,7 +5,7 @@ fixed size, lengths among them, become one `struct.pack`.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from odradek.core.types import ZERO_UUID
@@ -26,15 +26,15 @@ FORMATS = {
 TEXT_OR_BYTES = ("string", "bytes", "records")
 
 
-def build_encoder(root: Struct, version: int, defaults: dict[str, Any]) -> Callable[[Any], bytes]:
-    """`defaults` maps a struct's name to an instance of it with every default, for tagged structs."""
-    writer = _Writer(root, version, defaults)
-    return writer.function(root)
+def build_encoder(root: Struct, version: int, classes: Mapping[str, type]) -> Callable[[Any], bytes]:
+    """`classes` are those of the structs, by name: a tagged struct is left out when it equals a fresh one."""
+    return _Writer(root, version, classes).function(root)
 
 
 class _Writer:
-    def __init__(self, root: Struct, version: int, defaults: dict[str, Any]) -> None:
+    def __init__(self, root: Struct, version: int, classes: Mapping[str, type]) -> None:
         self.version = version
+        self.classes = classes
         self.flexible = version >= root.flexible_from
         self.lines: list[str] = []
         self.indent = 1
@@ -45,7 +45,6 @@ class _Writer:
             "uv": encode_uvarint,
             "pack": struct.pack,
             "ZERO": ZERO_UUID,
-            **{f"D_{name}": value for name, value in defaults.items()},
         }
 
     def function(self, root: Struct) -> Callable[[Any], bytes]:
@@ -224,6 +223,7 @@ class _Writer:
     def differs(self, field: Field, name: str) -> str:
         if field.struct is not None and not field.is_array:
             if field.default is ...:
+                self.namespace[f"D_{field.struct.name}"] = self.classes[field.struct.name]()
                 return f"{name} is not None and {name} != D_{field.struct.name}"
             return "True" if field.nullable(self.version) else f"{name} is not None"
         if field.is_array:
