@@ -7,7 +7,7 @@ batch, then its header, then every record. Deviations: a batch that decompresses
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
 from odradek.core.types import NO_PRODUCER_ID, NO_TIMESTAMP, Buffer
@@ -32,6 +32,8 @@ _MAX_INT64: Final = (1 << 63) - 1
 
 _ZSTD_MIN_PRODUCE_VERSION: Final = 7
 _NEWEST_PRODUCE_VERSION: Final = 13
+
+_Found: TypeAlias = list[tuple[int, int, int, BatchMeta | None]]
 
 
 class Origin(IntEnum):
@@ -69,19 +71,43 @@ class CheckedRecords:
 def check_produce(
     sets: Sequence[Buffer], rules: CheckRules, now_ms: int, version: int = _NEWEST_PRODUCE_VERSION
 ) -> list[CheckedRecords | KafkaError]:
-    """Judge what one Produce request of a version brings for partitions of one topic, set by set.
+    """Judge what Produce requests of a version bring for partitions of one topic, set by set.
 
     Timestamps and CRC may be rewritten in place in a writable set; a read-only one is copied.
     """
     earliest, latest = _time_bounds(rules, now_ms)
-    findings = kernel.validate(sets, BatchMeta, earliest, latest, rules.compacted)
+    keep = rules.timestamp_type == CREATE_TIME and not rules.target_codec
     results: list[CheckedRecords | KafkaError] = []
-    for data, found in zip(sets, findings, strict=True):
+    for data, found in zip(
+        sets, kernel.validate(sets, BatchMeta, earliest, latest, rules.compacted), strict=True
+    ):
         try:
-            results.append(_check_set(data, found, rules, now_ms, version))
+            plain = _plain(data, found, rules.max_message_bytes) if keep else None
+            results.append(plain or _check_set(data, found, rules, now_ms, version))
         except KafkaError as e:
             results.append(e)
     return results
+
+
+def _plain(data: Buffer, found: _Found, max_message_bytes: int) -> CheckedRecords | None:
+    """A set that is what nearly every one is: one good batch, appended as it came. None for all others."""
+    if len(found) != 1:
+        return None
+    finding, _, largest, batch = found[0]
+    if finding != kernel.OK or batch is None or isinstance(data, bytes):
+        return None
+    _, size, base_offset, _, _, attributes, _, max_timestamp, producer_id, _, sequence, _, _, _ = batch
+    if (
+        base_offset == 0
+        and size == len(data)
+        and size <= max_message_bytes
+        and not attributes & (LOG_APPEND_TIME_FLAG | CONTROL_FLAG)
+        and (producer_id < 0 or sequence >= 0)
+        and largest == max_timestamp
+        and not (isinstance(data, memoryview) and data.readonly)
+    ):
+        return CheckedRecords(data, [batch])
+    return None
 
 
 def _time_bounds(rules: CheckRules, now_ms: int) -> tuple[int, int]:
@@ -93,9 +119,6 @@ def _time_bounds(rules: CheckRules, now_ms: int) -> tuple[int, int]:
     )
 
 
-_Found = list[tuple[int, int, int, BatchMeta | None]]
-
-
 def _check_set(data: Buffer, found: _Found, rules: CheckRules, now_ms: int, version: int) -> CheckedRecords:
     if rules.origin is Origin.CLIENT:
         _check_request(found, version)
@@ -105,9 +128,10 @@ def _check_set(data: Buffer, found: _Found, rules: CheckRules, now_ms: int, vers
         if batch is None:
             raise _unreadable(finding)
         _check_batch(batch, finding, rules)
-        buffer, checked = _check_records(data, batch, finding, index, largest, rules, now_ms)
+        records, largest = _check_records(data, batch, finding, index, largest, rules, now_ms)
+        buffer, batch = _as_appended(data, batch, records, largest, rules, now_ms)
         buffers.append(buffer)
-        batches.append(checked)
+        batches.append(batch)
     if len(buffers) == 1:
         return CheckedRecords(buffers[0], batches)
     joined = bytearray()
@@ -188,67 +212,69 @@ def _check_size(size: int, rules: CheckRules) -> None:
 
 def _check_records(
     data: Buffer, batch: BatchMeta, finding: int, index: int, largest: int, rules: CheckRules, now_ms: int
-) -> tuple[bytearray | memoryview, BatchMeta]:
-    """Refuse what the records are refused for; otherwise the batch as it will be appended, and its bytes."""
+) -> tuple[Buffer | None, int]:
+    """Refuse what the records are refused for; otherwise what was decompressed, and the largest timestamp."""
     records: Buffer | None = None
     if finding == kernel.COMPRESSED:
-        records = records_of(data, batch, rules.decompress_limit_bytes)
+        records = _decompressed(data, batch, rules)
+    if records is not None or batch.attributes & LOG_APPEND_TIME_FLAG:
+        # The time of a record that claims to be stamped by a leader is not its own: judged below.
         earliest, latest = _time_bounds(rules, now_ms)
+        if batch.attributes & LOG_APPEND_TIME_FLAG:
+            earliest, latest = _MIN_INT64, _MAX_INT64
         finding, index, largest = kernel.check_records(
-            records, batch.record_count, batch.base_timestamp, earliest, latest, rules.compacted
+            records_of(data, batch) if records is None else records,
+            batch.record_count,
+            batch.base_timestamp,
+            earliest,
+            latest,
+            rules.compacted,
         )
-    if finding != kernel.OK:
-        raise _refusal(data, batch, finding, index, rules, now_ms)
-    if rules.timestamp_type == CREATE_TIME and batch.attributes & LOG_APPEND_TIME_FLAG:
-        raise _timestamp_type_refusal(batch)
-    target = rules.target_codec
-    buffer: bytearray | memoryview
-    if target is not None and target != batch.compression and not batch.attributes & CONTROL_FLAG:
-        if records is None:
-            records = records_of(data, batch, rules.decompress_limit_bytes)
-        buffer, batch = _recompress(batch, records, target, rules.compression_level)
-        _check_size(batch.size, rules)
-    else:
-        view = memoryview(data)[batch.position : batch.position + batch.size]
-        buffer = bytearray(view) if view.readonly else view
-        if batch.position:
-            batch = batch._replace(position=0)
-    if rules.timestamp_type == LOG_APPEND_TIME:
-        batch = set_max_timestamp(buffer, batch, LOG_APPEND_TIME, now_ms)
-    elif batch.max_timestamp != largest:
-        batch = set_max_timestamp(buffer, batch, CREATE_TIME, largest)
-    return buffer, batch
-
-
-def _refusal(
-    data: Buffer, batch: BatchMeta, finding: int, index: int, rules: CheckRules, now_ms: int
-) -> KafkaError:
     if finding == kernel.MALFORMED:
-        return KafkaError(
+        raise KafkaError(
             ErrorCode.INVALID_RECORD,
             f"Record {index} of {batch.record_count} is malformed, or bytes follow the last record",
         )
     if finding == kernel.BAD_OFFSET_DELTA:
-        return KafkaError(
+        raise KafkaError(
             ErrorCode.INVALID_RECORD, f"Record {index} does not have the offset delta {index} of its position"
         )
-    return _record_errors(data, batch, rules, now_ms)
+    stamped = batch.attributes & LOG_APPEND_TIME_FLAG
+    if finding != kernel.OK or stamped:
+        errors = _record_errors(records_of(data, batch) if records is None else records, batch, rules, now_ms)
+        if errors is not None:
+            raise errors
+    return records, max(NO_TIMESTAMP, batch.max_timestamp) if stamped else largest
 
 
-def _record_errors(data: Buffer, batch: BatchMeta, rules: CheckRules, now_ms: int) -> RecordError:
-    """Name every record that is refused. Structure and offset deltas are known to be sound."""
-    records = records_of(data, batch, rules.decompress_limit_bytes)
+def _decompressed(data: Buffer, batch: BatchMeta, rules: CheckRules) -> Buffer:
+    """The records of a batch. What no codec reads is an unknown error, not a corrupt message: that one a
+    client would send again."""
+    try:
+        return records_of(data, batch, rules.decompress_limit_bytes)
+    except KafkaError as e:
+        if e.code == ErrorCode.MESSAGE_TOO_LARGE:
+            raise
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, e.message) from e
+
+
+def _record_errors(records: Buffer, batch: BatchMeta, rules: CheckRules, now_ms: int) -> RecordError | None:
+    """Name every record that is refused for its key or its time. Structure is known to be sound."""
     count = batch.record_count
     columns = memoryview(kernel.walk(records, count)).cast("q")
     key_lengths = columns[kernel.KEY_LENGTH * count : (kernel.KEY_LENGTH + 1) * count]
     deltas = columns[kernel.TIMESTAMP_DELTA * count : (kernel.TIMESTAMP_DELTA + 1) * count]
     earliest, latest = _time_bounds(rules, now_ms)
+    stamped = batch.attributes & LOG_APPEND_TIME_FLAG
     errors: list[tuple[int, str]] = []
     untimely = False
     for i in range(count):
-        timestamp = batch.base_timestamp + deltas[i]
+        timestamp = batch.max_timestamp if stamped else batch.base_timestamp + deltas[i]
         if rules.compacted and key_lengths[i] < 0:
-            errors.append((i, "Compacted topic cannot accept message without key."))
+            errors.append((i, "Compacted topic cannot accept message without key"))
+        elif stamped and (rules.timestamp_type == LOG_APPEND_TIME or timestamp == NO_TIMESTAMP):
+            untimely = True
+            errors.append((i, "Producer should not set timestamp type to LogAppendTime."))
         elif timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
             untimely = True
             errors.append(
@@ -264,22 +290,37 @@ def _record_errors(data: Buffer, batch: BatchMeta, rules: CheckRules, now_ms: in
             "One or more records have been rejected due to invalid timestamp",
             errors,
         )
+    if not errors:
+        return None
     return RecordError(
         ErrorCode.INVALID_RECORD,
-        f"One or more records have been rejected due to {len(errors)} record errors in total",
+        f"One or more records have been rejected due to {len(errors)} record errors in total, and only "
+        f"showing the first three errors at most: {errors[:3]}",
         errors,
     )
 
 
-def _timestamp_type_refusal(batch: BatchMeta) -> RecordError:
-    return RecordError(
-        ErrorCode.INVALID_TIMESTAMP,
-        "One or more records have been rejected due to invalid timestamp",
-        [
-            (i, "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime.")
-            for i in range(batch.record_count)
-        ],
-    )
+def _as_appended(
+    data: Buffer, batch: BatchMeta, records: Buffer | None, largest: int, rules: CheckRules, now_ms: int
+) -> tuple[bytearray | memoryview, BatchMeta]:
+    """The batch as the topic wants it in the log, alone in a writable buffer: codec and timestamps final."""
+    target = rules.target_codec
+    buffer: bytearray | memoryview
+    if target is not None and target != batch.compression and not batch.attributes & CONTROL_FLAG:
+        if records is None:
+            records = records_of(data, batch)
+        buffer, batch = _recompress(batch, records, target, rules.compression_level)
+        _check_size(batch.size, rules)
+    else:
+        view = memoryview(data)[batch.position : batch.position + batch.size]
+        buffer = bytearray(view) if view.readonly else view
+        if batch.position:
+            batch = batch._replace(position=0)
+    if rules.timestamp_type == LOG_APPEND_TIME:
+        batch = set_max_timestamp(buffer, batch, LOG_APPEND_TIME, now_ms)
+    elif batch.max_timestamp != largest or batch.attributes & LOG_APPEND_TIME_FLAG:
+        batch = set_max_timestamp(buffer, batch, CREATE_TIME, largest)
+    return buffer, batch
 
 
 def _recompress(

@@ -185,8 +185,40 @@ def _compress_lz4(data: memoryview, level: int | None) -> bytes:
 
 
 def _decompress_lz4(data: memoryview, limit_bytes: int) -> bytearray:
-    """Independent blocks only, as Java; checksums are skipped: the batch's CRC has covered these bytes,
-    and the header checksum of magic 0 sets was computed over the wrong bytes."""
+    """One frame of independent blocks, as Java reads it; what follows its end mark is ignored."""
+    position, block_bytes, block_checksum, content_checksum = _lz4_frame(data)
+    decompress_block_into = _cramjam().lz4.decompress_block_into
+    scratch = memoryview(bytearray(block_bytes))
+    out = bytearray()
+    while True:
+        if position + 4 > len(data):
+            raise _corrupt(LZ4, "unexpected end of input")
+        (size,) = _LE32.unpack_from(data, position)
+        position += 4
+        if size == 0:
+            break
+        stored = size & _LZ4_STORED
+        size &= _LZ4_STORED - 1
+        if size > block_bytes or position + size + block_checksum > len(data):
+            raise _corrupt(LZ4, f"block of {size} bytes at {position}")
+        block = data[position : position + size]
+        position += size + block_checksum
+        try:
+            out += block if stored else scratch[: decompress_block_into(block, scratch)]
+        except _cramjam().DecompressionError as e:
+            raise _corrupt(LZ4, str(e)) from e
+        if len(out) > limit_bytes:
+            raise too_large(limit_bytes)
+    position += content_checksum
+    if position > len(data):
+        raise _corrupt(LZ4, "unexpected end of input")
+    if block_checksum:
+        _check_lz4_blocks(data[:position], out)
+    return out
+
+
+def _lz4_frame(data: memoryview) -> tuple[int, int, int, int]:
+    """Where the first block stands; the size of a block at most, of its checksum, and of the content's."""
     if len(data) < len(_LZ4_HEADER):
         raise _corrupt(LZ4, "unexpected end of input")
     (magic,) = _LE32.unpack_from(data, 0)
@@ -197,39 +229,50 @@ def _decompress_lz4(data: memoryview, limit_bytes: int) -> bytearray:
         raise _corrupt(LZ4, f"frame descriptor {flags:#x} {descriptor:#x}")
     if not flags & 0x20:
         raise _corrupt(LZ4, "dependent blocks are not supported")
-    block_checksum = 4 if flags & 0x10 else 0
+    end = 6 + (8 if flags & 0x08 else 0)
+    if len(data) <= end or data[end] != _lz4_checksum(data[4:end]):
+        raise _corrupt(LZ4, "the frame header does not match its checksum")
     block_bytes = 1 << (8 + 2 * (descriptor >> 4))
-    decompress_block_into = _cramjam().lz4.decompress_block_into
-    scratch = memoryview(bytearray(block_bytes))
-    out = bytearray()
-    position = len(_LZ4_HEADER) + (8 if flags & 0x08 else 0)
-    while True:
-        if position + 4 > len(data):
-            raise _corrupt(LZ4, "unexpected end of input")
-        (size,) = _LE32.unpack_from(data, position)
-        if size == 0:
-            return out
-        position += 4
-        stored = size & _LZ4_STORED
-        size &= _LZ4_STORED - 1
-        if size > block_bytes or position + size + block_checksum > len(data):
-            raise _corrupt(LZ4, f"block of {size} bytes at {position}")
-        block = data[position : position + size]
-        position += size + block_checksum
-        if stored:
-            out += block
-        else:
-            try:
-                out += scratch[: decompress_block_into(block, scratch)]
-            except _cramjam().DecompressionError as e:
-                raise _corrupt(LZ4, str(e)) from e
-        if len(out) > limit_bytes:
-            raise too_large(limit_bytes)
+    return end + 1, block_bytes, 4 if flags & 0x10 else 0, 4 if flags & 0x04 else 0
+
+
+def mend_lz4_header(data: Buffer) -> bytes:
+    """A frame with its header checksum made right: clients of magic 0 computed it over the wrong bytes."""
+    frame = bytearray(data)
+    end = 6 + (8 if len(frame) > 4 and frame[4] & 0x08 else 0)
+    if len(frame) > end:
+        frame[end] = _lz4_checksum(memoryview(frame)[4:end])
+    return bytes(frame)
+
+
+def _lz4_checksum(header: memoryview) -> int:
+    """The second byte of xxHash-32 over fewer than 16 bytes."""
+    value = (0x165667B1 + len(header)) & 0xFFFFFFFF
+    words = len(header) & ~3
+    for i in range(0, words, 4):
+        value = (value + int(_LE32.unpack_from(header, i)[0]) * 0xC2B2AE3D) & 0xFFFFFFFF
+        value = (value << 17 | value >> 15) * 0x27D4EB2F & 0xFFFFFFFF
+    for byte in header[words:]:
+        value = (value + byte * 0x165667B1) & 0xFFFFFFFF
+        value = (value << 11 | value >> 21) * 0x9E3779B1 & 0xFFFFFFFF
+    value = (value ^ value >> 15) * 0x85EBCA77 & 0xFFFFFFFF
+    value = (value ^ value >> 13) * 0xC2B2AE3D & 0xFFFFFFFF
+    return (value ^ value >> 16) >> 8 & 0xFF
+
+
+def _check_lz4_blocks(frame: memoryview, out: bytearray) -> None:
+    """Decode a frame with block checksums once more with a decoder that verifies them, in place."""
+    try:
+        _cramjam().lz4.decompress_into(frame, out)
+    except _cramjam().DecompressionError as e:
+        raise _corrupt(LZ4, str(e)) from e
 
 
 def _decompress_zstd(data: memoryview, limit_bytes: int) -> bytearray:
     bound = _zstd_bound(data, limit_bytes)
     out = bytearray(min(bound, limit_bytes))
+    if not bound:
+        return out
     try:
         del out[_cramjam().zstd.decompress_into(data, out) :]
     except _cramjam().DecompressionError as e:

@@ -31,6 +31,8 @@ def iter_entries(
         return
     if value is None:
         raise _corrupt(f"The compressed entry at offset {offset} has no value.")
+    if magic == 0 and codec == compression.LZ4:
+        value = compression.mend_lz4_header(value)
     inner = list(_read_set(compression.decompress(codec, value, limit_bytes)))
     # Magic 1 counts inner offsets from 0; the wrapper carries the offset of the last one.
     base = offset - inner[-1][0] if magic == 1 and inner else 0
