@@ -42,6 +42,13 @@ def of(
     return _Declared(type_, array, default, since, until, null_from, tag)
 
 
+def _build_constructor_on_first_call(self: Any, **fields: Any) -> None:
+    """Most record types are never made in a given process: compiling them all would slow its start."""
+    cls = type(self)
+    (cls.__init__,) = build_constructors([cls.codec.schema], cls.codec.classes, cls.required)
+    cls.__init__(self, **fields)
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(of,))
 class _LayoutType(type):
     def __new__(
@@ -75,14 +82,6 @@ class Layout(Message, metaclass=_LayoutType):
 
     codec: ClassVar[Codec]
     required: ClassVar[frozenset[str]]
-
-
-def _build_constructor_on_first_call(self: Layout, **fields: Any) -> None:
-    """Most record types are never made in a given process; compiling all constructors would slow its start."""
-    cls: Any = type(self)
-    codec = cls.codec
-    (cls.__init__,) = build_constructors([codec.schema], codec.classes, cls.required)
-    cls.__init__(self, **fields)
 
 
 def _field(name: str, declared: _Declared) -> Field:
