@@ -1,0 +1,161 @@
+"""Groups as administrators see them: listed, described, deleted; and the sweep of what has expired."""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from odradek.coordinators.groups.classic import NO_TIMESTAMP, ClassicGroup
+from odradek.coordinators.groups.commands import (
+    DeleteGroup,
+    DescribeGroup,
+    ExpireOffsets,
+    ForgetTopics,
+    ListGroups,
+)
+from odradek.coordinators.groups.committing import tombstone
+from odradek.coordinators.groups.modern import ModernGroup
+from odradek.coordinators.groups.offsets import NO_EXPIRY, CommittedOffset
+from odradek.coordinators.groups.replies import DescribedGroup, DescribedGroupMember, ListedGroup
+from odradek.coordinators.groups.states import GroupState
+from odradek.coordinators.records import GroupMetadataKey
+from odradek.coordinators.shard import Now, Record, Result, Ticket
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import ZERO_UUID
+
+if TYPE_CHECKING:
+    from odradek.coordinators.groups.shard import Group, GroupShard
+
+log = logging.getLogger("odradek.coordinators.groups")
+
+CLASSIC = "classic"
+
+
+def list_groups(shard: "GroupShard", command: ListGroups, ticket: Ticket, now: Now) -> Result:
+    """Filters are in lower case; an empty one lets everything through."""
+    listed = []
+    for group in shard.groups.values():
+        if isinstance(group, ClassicGroup):
+            row = ListedGroup(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
+        else:
+            row = ListedGroup(group.group_id, group.group_type, GroupState.EMPTY.value, group.group_type)
+        if (not command.states or row.group_state.lower() in command.states) and (
+            not command.types or row.group_type in command.types
+        ):
+            listed.append(row)
+    return Result(listed)
+
+
+def describe(shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: Now) -> Result:
+    """Raises GROUP_ID_NOT_FOUND; what a client is told then depends on its version."""
+    group = shard.groups.get(command.group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {command.group_id} not found.")
+    if isinstance(group, ModernGroup):
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {command.group_id} is not a classic group.")
+    is_stable = group.state is GroupState.STABLE
+    members = [
+        DescribedGroupMember(
+            m.member_id,
+            m.group_instance_id,
+            m.client_id,
+            m.client_host,
+            m.metadata(group.protocol_name) if is_stable else b"",
+            m.assignment if is_stable else b"",
+        )
+        for m in group.members.values()
+    ]
+    return Result(
+        DescribedGroup(
+            group_id=group.group_id,
+            group_state=group.state.value,
+            protocol_type=group.protocol_type or "",
+            protocol_data=(group.protocol_name or "") if is_stable else "",
+            members=members,
+        )
+    )
+
+
+def delete(shard: "GroupShard", command: DeleteGroup, ticket: Ticket, now: Now) -> Result:
+    group = shard.groups.get(command.group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+    if not _is_empty(group):
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    records = [tombstone(command.group_id, topic, p) for topic, p in shard.offsets.keys(command.group_id)]
+    return Result(ErrorCode.NONE, records + _group_tombstones(group))
+
+
+def _is_empty(group: "Group") -> bool:
+    return isinstance(group, ModernGroup) or group.state is GroupState.EMPTY
+
+
+def _group_tombstones(group: "Group") -> list[Record]:
+    if isinstance(group, ModernGroup):
+        return group.tombstones()
+    return [(GroupMetadataKey(group=group.group_id), None)]
+
+
+def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now) -> Result:
+    """Tombstones for offsets whose time is up, and for empty groups that have none left."""
+    records: list[Record] = []
+    retention_ms = shard.config.offsets_retention_ms
+    offsets = shard.offsets
+    for group in shard.groups.values():
+        expired_since = _expiry_base(group)
+        all_expired = True
+        for topic, partitions in offsets.of_group(group.group_id).items():
+            is_read = isinstance(group, ClassicGroup) and group.subscribes_to(topic)
+            for partition, offset in partitions.items():
+                if (
+                    expired_since is not None
+                    and not is_read
+                    and _is_expired(offset, expired_since(offset), retention_ms, now.wall_ms)
+                    and not offsets.is_pending(group.group_id, topic, partition)
+                ):
+                    records.append(tombstone(group.group_id, topic, partition))
+                else:
+                    all_expired = False
+        if all_expired and _is_abandoned(group) and not offsets.has_open_transactions(group.group_id):
+            log.info("Group %s is empty and without offsets: removing it", group.group_id)
+            records += _group_tombstones(group)
+    return Result(len(records), records, atomic=False)
+
+
+def _is_abandoned(group: "Group") -> bool:
+    """Empty, and nobody was just given an id to come back with."""
+    return isinstance(group, ModernGroup) or (group.state is GroupState.EMPTY and not group.pending_join)
+
+
+def _expiry_base(group: "Group") -> Callable[[CommittedOffset], int] | None:
+    """From when the retention of an offset counts; None while nothing of the group expires."""
+    if isinstance(group, ModernGroup) or group.protocol_type is None:
+        return _commit_time
+    if group.state is GroupState.EMPTY:
+        emptied_ms = group.state_since_ms
+        return _commit_time if emptied_ms == NO_TIMESTAMP else lambda _: emptied_ms
+    if group.state is GroupState.STABLE and group.topics is not None:
+        return _commit_time
+    return None
+
+
+def _commit_time(offset: CommittedOffset) -> int:
+    return offset.commit_timestamp_ms
+
+
+def _is_expired(offset: CommittedOffset, since_ms: int, retention_ms: int, now_ms: int) -> bool:
+    if offset.expire_timestamp_ms != NO_EXPIRY:
+        return now_ms >= offset.expire_timestamp_ms
+    return now_ms - since_ms >= retention_ms
+
+
+def forget_topics(shard: "GroupShard", command: ForgetTopics, ticket: Ticket, now: Now) -> Result:
+    records: list[Record] = []
+    for group_id in shard.offsets.group_ids():
+        for topic, partition in shard.offsets.keys(group_id):
+            deleted_id = command.topics.get(topic)
+            if deleted_id is None:
+                continue
+            offset = shard.offsets.get(group_id, topic, partition)
+            if offset is None or offset.topic_id in (deleted_id, ZERO_UUID):
+                records.append(tombstone(group_id, topic, partition))
+    return Result(len(records), records, atomic=False)

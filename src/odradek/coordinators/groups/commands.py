@@ -1,0 +1,137 @@
+"""What a group shard is asked. Plain data, free of protocol versions; the answers are in replies.py."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Protocol(NamedTuple):
+    """A way to assign partitions that a member supports, with what it tells the leader about itself."""
+
+    name: str
+    metadata: bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class JoinGroup:
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[Protocol, ...]
+    new_member_id: str
+    """The id the member gets if it brings none."""
+    known_member_required: bool
+    """Send a member without an id away with one first (KIP-394)."""
+    can_skip_assignment: bool
+    """The member's client knows `skip_assignment`."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SyncGroup:
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: Sequence[tuple[str, bytes]]
+
+
+@dataclass(slots=True)
+class Heartbeat:
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+
+
+class LeavingMember(NamedTuple):
+    member_id: str
+    group_instance_id: str | None
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class LeaveGroup:
+    group_id: str
+    members: Sequence[LeavingMember]
+
+
+class OffsetToCommit(NamedTuple):
+    topic: str
+    topic_id: uuid.UUID
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+@dataclass(slots=True)
+class CommitOffsets:
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+    offsets: Sequence[OffsetToCommit]
+    retention_time_ms: int = -1
+    unknown_group_is_illegal_generation: bool = False
+    """Clients before v9 know no GROUP_ID_NOT_FOUND here."""
+
+
+class WantedTopic(NamedTuple):
+    """A topic whose offsets are asked for; `topic_id` is zero where the client named it."""
+
+    name: str
+    topic_id: uuid.UUID
+    partitions: Sequence[int]
+
+
+@dataclass(slots=True)
+class FetchOffsets:
+    """Without `topics`, all that the group has committed."""
+
+    group_id: str
+    topics: Sequence[WantedTopic] | None
+    require_stable: bool
+    member_id: str | None = None
+    member_epoch: int = -1
+
+
+@dataclass(slots=True)
+class DeleteOffsets:
+    group_id: str
+    topics: Sequence[tuple[str, Sequence[int]]]
+
+
+@dataclass(slots=True)
+class ListGroups:
+    states: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class DescribeGroup:
+    group_id: str
+
+
+@dataclass(slots=True)
+class DeleteGroup:
+    group_id: str
+
+
+@dataclass(slots=True)
+class ExpireOffsets:
+    """Drop what `offsets.retention.minutes` has run out for, and groups that have nothing left."""
+
+
+@dataclass(slots=True)
+class ForgetTopics:
+    """Topics were deleted, and so are their offsets, but not those of new topics with the same names."""
+
+    topics: Mapping[str, uuid.UUID]

@@ -1,0 +1,160 @@
+"""OffsetCommit, OffsetFetch, OffsetDelete: who may write an offset, and what a reader gets."""
+
+import uuid
+from typing import TYPE_CHECKING
+
+from odradek.coordinators.groups.classic import ClassicGroup
+from odradek.coordinators.groups.commands import CommitOffsets, DeleteOffsets, FetchOffsets
+from odradek.coordinators.groups.modern import ModernGroup
+from odradek.coordinators.groups.offsets import NO_EXPIRY, CommittedOffset
+from odradek.coordinators.groups.replies import FetchedPartition, FetchedTopic
+from odradek.coordinators.groups.states import GroupState
+from odradek.coordinators.records import OffsetCommitKey, OffsetCommitValue
+from odradek.coordinators.shard import Now, Record, Result, Ticket
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import ZERO_UUID
+
+if TYPE_CHECKING:
+    from odradek.coordinators.groups.shard import Group, GroupShard
+
+NO_RETENTION_TIME = -1
+
+
+def commit(shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now) -> Result:
+    """Answered with one error code per offset, in order."""
+    group = shard.groups.get(command.group_id)
+    if group is None:
+        if command.generation_id >= 0:
+            if command.unknown_group_is_illegal_generation:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {command.group_id} not found.")
+    else:
+        validate_commit(group, command)
+        if isinstance(group, ClassicGroup) and command.member_id in group.members:
+            # A commit shows that the member lives; what it says of a generation that is still being
+            # assigned is refused above.
+            shard.start_session(group, group.members[command.member_id], now)
+    expire_timestamp_ms = NO_EXPIRY
+    if command.retention_time_ms != NO_RETENTION_TIME:
+        expire_timestamp_ms = now.wall_ms + command.retention_time_ms
+    limit = shard.config.offset_metadata_max_bytes
+    codes = []
+    records: list[Record] = []
+    for offset in command.offsets:
+        if _java_length(offset.metadata) > limit:
+            codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            continue
+        codes.append(ErrorCode.NONE)
+        key = OffsetCommitKey(group=command.group_id, topic=offset.topic, partition=offset.partition)
+        value = OffsetCommitValue(
+            offset=offset.offset,
+            leader_epoch=offset.leader_epoch,
+            metadata=offset.metadata,
+            commit_timestamp=now.wall_ms,
+            expire_timestamp=expire_timestamp_ms,
+            topic_id=offset.topic_id,
+        )
+        records.append((key, value))
+    return Result(codes, records)
+
+
+def _java_length(text: str) -> int:
+    """The limit is named in bytes but Kafka compares Java's length: UTF-16 units."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
+
+
+def validate_commit(group: "Group", command: CommitOffsets) -> None:
+    """Fence members that are gone and generations that are over.
+
+    A generation that the log does not have yet cannot commit either: were it to, and the coordinator then to
+    move, the generation before would be the current one again and could commit after it.
+    """
+    member_id, generation_id = command.member_id, command.generation_id
+    if isinstance(group, ModernGroup):
+        if generation_id >= 0 or member_id:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return
+    if generation_id < 0 and group.state is GroupState.EMPTY:
+        return
+    if generation_id < 0 and not member_id and command.group_instance_id is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    group.validate_member(member_id, command.group_instance_id)
+    if generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    if group.persisted is None or group.persisted.generation != generation_id:
+        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) -> Result:
+    """Answered with FetchedTopic objects; an unknown group or partition has no offset, which is no error."""
+    group = shard.groups.get(command.group_id)
+    if isinstance(group, ModernGroup) and command.member_id is not None and command.member_epoch >= 0:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    committed = shard.offsets.of_group(command.group_id)
+    unstable = command.require_stable and shard.offsets.has_open_transactions(command.group_id)
+    topics = []
+    if command.topics is None:
+        for topic, offsets in committed.items():
+            rows = [
+                _fetched(shard, command.group_id, topic, partition, offset, unstable)
+                for partition, offset in offsets.items()
+            ]
+            topics.append(FetchedTopic(topic, rows))
+        return Result(topics)
+    for topic, topic_id, partitions in command.topics:
+        known = committed.get(topic, {})
+        rows = []
+        for partition in partitions:
+            found = known.get(partition)
+            if found is not None and _is_of_another_topic(found, topic_id):
+                found = None
+            rows.append(_fetched(shard, command.group_id, topic, partition, found, unstable))
+        topics.append(FetchedTopic(topic, rows, topic_id))
+    return Result(topics)
+
+
+def _is_of_another_topic(offset: CommittedOffset, topic_id: uuid.UUID) -> bool:
+    """Committed for a topic of the same name that has been deleted since."""
+    return ZERO_UUID not in (offset.topic_id, topic_id) and offset.topic_id != topic_id
+
+
+def _fetched(
+    shard: "GroupShard",
+    group_id: str,
+    topic: str,
+    partition: int,
+    offset: CommittedOffset | None,
+    unstable: bool,
+) -> FetchedPartition:
+    if unstable and shard.offsets.is_pending(group_id, topic, partition):
+        return FetchedPartition(partition, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    if offset is None:
+        return FetchedPartition(partition)
+    return FetchedPartition(partition, offset.offset, offset.leader_epoch, offset.metadata)
+
+
+def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now) -> Result:
+    """Answered with one list of error codes per topic. What the group reads right now stays."""
+    group = shard.groups.get(command.group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+    is_active = isinstance(group, ClassicGroup) and group.state is not GroupState.EMPTY
+    if isinstance(group, ClassicGroup) and is_active and not group.uses_consumer_protocol:
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    codes = []
+    records: list[Record] = []
+    for topic, partitions in command.topics:
+        if isinstance(group, ClassicGroup) and group.subscribes_to(topic):
+            codes.append([ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC] * len(partitions))
+            continue
+        codes.append([ErrorCode.NONE] * len(partitions))
+        for partition in partitions:
+            if shard.offsets.get(command.group_id, topic, partition) is not None or shard.offsets.is_pending(
+                command.group_id, topic, partition
+            ):
+                records.append(tombstone(command.group_id, topic, partition))
+    return Result(codes, records)
+
+
+def tombstone(group_id: str, topic: str, partition: int) -> Record:
+    return OffsetCommitKey(group=group_id, topic=topic, partition=partition), None

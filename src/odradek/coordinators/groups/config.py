@@ -1,0 +1,37 @@
+"""The settings a group shard goes by, read once from the node's configuration."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odradek.core.configs import NodeConfig
+
+NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+"""How long a member new to the group may wait in its first JoinGroup; fixed in Kafka too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    initial_rebalance_delay_ms: int = 3_000
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    max_size: int = (1 << 31) - 1
+    offset_metadata_max_bytes: int = 4_096
+    offsets_commit_timeout_ms: int = 5_000
+    offsets_retention_ms: int = 7 * 24 * 3_600_000
+    offsets_retention_check_interval_ms: int = 600_000
+    offsets_load_buffer_bytes: int = 5_242_880
+
+    @classmethod
+    def from_node(cls, config: "NodeConfig") -> "GroupConfig":
+        return cls(
+            initial_rebalance_delay_ms=config.int("group.initial.rebalance.delay.ms"),
+            min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
+            max_session_timeout_ms=config.int("group.max.session.timeout.ms"),
+            max_size=config.int("group.max.size"),
+            offset_metadata_max_bytes=config.int("offset.metadata.max.bytes"),
+            offsets_commit_timeout_ms=config.int("offsets.commit.timeout.ms"),
+            offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
+            offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
+            offsets_load_buffer_bytes=config.int("offsets.load.buffer.size"),
+        )

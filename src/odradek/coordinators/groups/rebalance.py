@@ -1,0 +1,256 @@
+"""How a classic group gets from one generation to the next: prepare, wait for members, complete.
+
+Functions over a shard and one of its groups; what is to be appended or answered is added to `out`.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from odradek.coordinators.groups.classic import ClassicGroup
+from odradek.coordinators.groups.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from odradek.coordinators.groups.member import Member
+from odradek.coordinators.groups.replies import (
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    SyncGroupResponse,
+)
+from odradek.coordinators.groups.states import GroupState, can_rebalance
+from odradek.coordinators.records import GroupMetadataKey
+from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.core.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.coordinators.groups.shard import GroupShard
+
+log = logging.getLogger("odradek.coordinators.groups")
+
+EMPTY_RETRY_MS = 1_000
+"""How soon to write the empty generation again after the log refused it."""
+
+
+# --- requests that wait -----------------------------------------------------------------------------------
+
+
+def park_join(group: ClassicGroup, member: Member, ticket: Ticket, out: Result) -> None:
+    """The member waits for the generation to begin. A JoinGroup it sent before is overtaken by this one."""
+    answer_join(group, member, out, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    member.awaiting_join = ticket
+    group.awaiting_join_count += 1
+
+
+def answer_join(group: ClassicGroup, member: Member, out: Result, response: JoinGroupResponse) -> None:
+    if member.awaiting_join is not None:
+        out.replies.append((member.awaiting_join, response))
+        member.awaiting_join = None
+        group.awaiting_join_count -= 1
+
+
+def park_sync(member: Member, ticket: Ticket, out: Result) -> None:
+    answer_sync(member, out, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    member.awaiting_sync = ticket
+
+
+def answer_sync(member: Member, out: Result, response: SyncGroupResponse) -> bool:
+    if member.awaiting_sync is None:
+        return False
+    out.replies.append((member.awaiting_sync, response))
+    member.awaiting_sync = None
+    return True
+
+
+def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False) -> JoinGroupResponse:
+    """What a member learns of its generation; the leader learns of the others too."""
+    members: list[JoinGroupResponseMember] = []
+    if group.leader_id == member.member_id:
+        members = [
+            JoinGroupResponseMember(m.member_id, m.group_instance_id, m.metadata(group.protocol_name))
+            for m in group.members.values()
+        ]
+    return JoinGroupResponse(
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.leader_id or "",
+        skip_assignment=skip_assignment,
+        member_id=member.member_id,
+        members=members,
+    )
+
+
+def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
+    )
+
+
+# --- members ----------------------------------------------------------------------------------------------
+
+
+def add_member(
+    shard: "GroupShard",
+    group: ClassicGroup,
+    member: Member,
+    protocol_type: str,
+    ticket: Ticket,
+    out: Result,
+    now: Now,
+) -> None:
+    """A new member: it waits for the generation that its coming begins."""
+    member.is_new = True
+    if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
+        group.new_member_added = True
+    group.add(member, protocol_type)
+    park_join(group, member, ticket, out)
+    # It cannot send heartbeats yet, and its client may be gone without our seeing it.
+    shard.start_session(group, member, now, NEW_MEMBER_JOIN_TIMEOUT_MS)
+    rebalance(shard, group, out, now, f"new member {member.member_id}")
+
+
+def remove_member(shard: "GroupShard", group: ClassicGroup, member: Member, out: Result) -> None:
+    """Forget a member that left or failed; whoever still waits under its name learns that it is unknown."""
+    answer_join(group, member, out, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    answer_sync(member, out, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    shard.end_session(group, member.member_id)
+    group.remove(member.member_id)
+
+
+# --- phases -----------------------------------------------------------------------------------------------
+
+
+def rebalance(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, reason: str) -> None:
+    """Something changed: begin a rebalance, or see whether the one under way can now complete."""
+    if can_rebalance(group.state):
+        prepare(shard, group, out, now, reason)
+    else:
+        complete_if_joined(shard, group, out, now)
+
+
+def prepare(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, reason: str) -> None:
+    """Call every member back. The first generation of an empty group waits a while for more to come."""
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        fail_syncs(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, out, now)
+    group.pending_sync.clear()
+    shard.cancel_sync(group)
+    is_initial = group.state is GroupState.EMPTY
+    log.info(
+        "Preparing to rebalance group %s in state %s with old generation %d (reason: %s)",
+        group.group_id,
+        group.state.value,
+        group.generation_id,
+        reason,
+    )
+    group.transition(GroupState.PREPARING_REBALANCE, now.wall_ms)
+    if is_initial:
+        delay_ms = shard.config.initial_rebalance_delay_ms
+        group.new_member_added = False
+        group.initial_delays_ms = (delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
+        shard.schedule_join(group, now, delay_ms)
+    elif group.all_joined:
+        complete(shard, group, out, now)
+    else:
+        shard.schedule_join(group, now, group.rebalance_timeout_ms)
+
+
+def join_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
+    """The join timer fired: take who is there, unless a first generation still grows and has time left."""
+    delay_ms, remaining_ms = group.initial_delays_ms
+    if group.previous_state is GroupState.EMPTY and group.new_member_added and remaining_ms > 0:
+        group.new_member_added = False
+        next_delay_ms = min(shard.config.initial_rebalance_delay_ms, remaining_ms)
+        group.initial_delays_ms = (next_delay_ms, max(remaining_ms - delay_ms, 0))
+        shard.schedule_join(group, now, next_delay_ms)
+        return
+    complete(shard, group, out, now)
+
+
+def complete_if_joined(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
+    """A first generation is not completed early: its delay runs to the end."""
+    if (
+        group.state is GroupState.PREPARING_REBALANCE
+        and group.previous_state is not GroupState.EMPTY
+        and group.all_joined
+    ):
+        complete(shard, group, out, now)
+
+
+def complete(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
+    """End the join phase with the members that are there. Only static members may be late."""
+    assert group.state is GroupState.PREPARING_REBALANCE
+    shard.cancel_join(group)
+    late = [m for m in group.members.values() if m.awaiting_join is None and not m.is_static]
+    for member in late:
+        log.info("Group %s removed dynamic member %s which did not rejoin", group.group_id, member.member_id)
+        remove_member(shard, group, member, out)
+    if not group.members:
+        _become_empty(shard, group, out, now)
+        return
+    if not group.elect_joined_leader():
+        log.error("Group %s could not complete rebalance because no members rejoined", group.group_id)
+        shard.schedule_join(group, now, group.rebalance_timeout_ms)
+        return
+    group.begin_generation(now.wall_ms)
+    log.info(
+        "Stabilized group %s generation %d with %d members",
+        group.group_id,
+        group.generation_id,
+        len(group.members),
+    )
+    for member in group.members.values():
+        answer_join(group, member, out, joined(group, member))
+        member.is_new = False
+        shard.start_session(group, member, now)
+    shard.schedule_sync(group, now, group.rebalance_timeout_ms)
+
+
+def _become_empty(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
+    """Nobody is left: the log is told, and its replay makes the group Empty."""
+    log.info("Group %s with generation %d is now empty", group.group_id, group.generation_id + 1)
+    out.records.append((GroupMetadataKey(group=group.group_id), group.empty_record(now.wall_ms)))
+
+    def failed(error: KafkaError, now: Now) -> Result:
+        log.warning("Failed to write empty metadata for group %s: %s", group.group_id, error.code.name)
+        shard.schedule_join(group, now, EMPTY_RETRY_MS)
+        return Result()
+
+    assert out.failed is None
+    out.failed = failed
+
+
+def fail_syncs(shard: "GroupShard", group: ClassicGroup, code: ErrorCode, out: Result, now: Now) -> None:
+    """The generation never came to be: whoever waits for an assignment is told why."""
+    for member in group.members.values():
+        member.assignment = b""
+        if answer_sync(member, out, SyncGroupResponse(error_code=code)):
+            shard.start_session(group, member, now)
+
+
+def sync_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
+    """Members that joined the generation but never asked for their assignment are gone."""
+    if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_sync:
+        return
+    silent = list(group.pending_sync)
+    for member_id in silent:
+        remove_member(shard, group, group.members[member_id], out)
+    prepare(shard, group, out, now, f"removing {silent} on pending sync request expiration")
+
+
+def session_is_over(shard: "GroupShard", group: ClassicGroup, member_id: str, out: Result, now: Now) -> None:
+    """A member's heartbeat, or the return of one that was given an id, is overdue."""
+    if member_id in group.pending_join:
+        log.info(
+            "Pending member %s in group %s has been removed after session timeout", member_id, group.group_id
+        )
+        group.remove(member_id)
+        if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
+            complete(shard, group, out, now)
+        return
+    member = group.members.get(member_id)
+    if member is None or member.keeps_alive:
+        return
+    log.info("Member %s in group %s has failed, removing it from the group", member_id, group.group_id)
+    remove_member(shard, group, member, out)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        if group.all_joined:
+            complete(shard, group, out, now)
+    else:
+        rebalance(shard, group, out, now, f"removing member {member_id} on heartbeat expiration")

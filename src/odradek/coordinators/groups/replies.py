@@ -1,0 +1,105 @@
+"""What a group shard answers. Field names are the wire's, so that encoders take the objects as they are."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from odradek.core.errors import ErrorCode
+from odradek.core.types import NO_LEADER_EPOCH, NO_OFFSET, ZERO_UUID
+
+NO_GENERATION = -1
+
+
+@dataclass(slots=True)
+class JoinGroupResponseMember:
+    member_id: str
+    group_instance_id: str | None
+    metadata: bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class JoinGroupResponse:
+    error_code: int = ErrorCode.NONE
+    generation_id: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = ""
+    skip_assignment: bool = False
+    member_id: str = ""
+    members: Sequence[JoinGroupResponseMember] = ()
+    throttle_time: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class SyncGroupResponse:
+    error_code: int = ErrorCode.NONE
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+    throttle_time: int = 0
+
+
+@dataclass(slots=True)
+class HeartbeatResponse:
+    error_code: int = ErrorCode.NONE
+    throttle_time: int = 0
+
+
+@dataclass(slots=True)
+class LeaveGroupResponseMember:
+    member_id: str
+    group_instance_id: str | None
+    error_code: int = ErrorCode.NONE
+
+
+@dataclass(slots=True)
+class LeaveGroupResponse:
+    error_code: int = ErrorCode.NONE
+    members: Sequence[LeaveGroupResponseMember] = ()
+    throttle_time: int = 0
+
+
+@dataclass(slots=True)
+class FetchedPartition:
+    partition_index: int
+    committed_offset: int = NO_OFFSET
+    committed_leader_epoch: int = NO_LEADER_EPOCH
+    metadata: str = ""
+    error_code: int = ErrorCode.NONE
+
+
+@dataclass(slots=True)
+class FetchedTopic:
+    name: str
+    partitions: Sequence[FetchedPartition]
+    topic_id: uuid.UUID = ZERO_UUID
+
+
+@dataclass(slots=True)
+class ListedGroup:
+    group_id: str
+    protocol_type: str
+    group_state: str
+    group_type: str
+
+
+@dataclass(slots=True)
+class DescribedGroupMember:
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    member_metadata: bytes
+    member_assignment: bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribedGroup:
+    group_id: str
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = None
+    group_state: str = ""
+    protocol_type: str = ""
+    protocol_data: str = ""
+    members: Sequence[DescribedGroupMember] = ()
+    authorized_operations: int = -(1 << 31)

@@ -1,0 +1,189 @@
+"""The groups and offsets behind one partition of `__consumer_offsets`: commands in, results out.
+
+What each command does is in its own file; here are the state they share, its timers, and replay, the only
+place that changes what the log holds.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from odradek.coordinators.groups import admin, commands, committing, joining, leaving, rebalance, syncing
+from odradek.coordinators.groups.classic import ClassicGroup
+from odradek.coordinators.groups.config import GroupConfig
+from odradek.coordinators.groups.log_format import ModernKey
+from odradek.coordinators.groups.member import Member
+from odradek.coordinators.groups.modern import ModernGroup
+from odradek.coordinators.groups.offsets import CommittedOffset, OffsetStore
+from odradek.coordinators.groups.states import GroupState
+from odradek.coordinators.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.timers import Timers
+
+Group = ClassicGroup | ModernGroup
+Handler = Callable[["GroupShard", Any, Ticket, Now], Result]
+
+_HANDLERS: dict[type, Handler] = {
+    commands.JoinGroup: joining.join,
+    commands.SyncGroup: syncing.sync,
+    commands.Heartbeat: syncing.heartbeat,
+    commands.LeaveGroup: leaving.leave,
+    commands.CommitOffsets: committing.commit,
+    commands.FetchOffsets: committing.fetch,
+    commands.DeleteOffsets: committing.delete,
+    commands.ListGroups: admin.list_groups,
+    commands.DescribeGroup: admin.describe,
+    commands.DeleteGroup: admin.delete,
+    commands.ExpireOffsets: admin.expire,
+    commands.ForgetTopics: admin.forget_topics,
+}
+
+
+class TimerKey(NamedTuple):
+    """What is waited for: a member's heartbeat, the members' JoinGroups, their SyncGroups."""
+
+    group_id: str
+    member_id: str | None
+    phase: str = "session"
+
+
+class GroupShard:
+    """Implements coordinators.shard.Shard."""
+
+    __slots__ = ("config", "groups", "is_active", "offsets", "timers")
+
+    def __init__(self, config: GroupConfig) -> None:
+        self.config = config
+        self.groups: dict[str, Group] = {}
+        self.offsets = OffsetStore()
+        self.timers: Timers[TimerKey] = Timers()
+        self.is_active = False
+
+    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result:
+        assert self.is_active
+        return _HANDLERS[type(command)](self, command, ticket, now)
+
+    # --- replay ---------------------------------------------------------------------------------------
+
+    def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> None:
+        if isinstance(key, OffsetCommitKey):
+            self._replay_offset(key, value, offset, producer_id)
+        elif isinstance(key, GroupMetadataKey):
+            self._replay_group(key.group, value)
+        else:
+            self._replay_modern(key, value)
+
+    def replay_marker(self, producer_id: int, committed: bool) -> None:
+        self.offsets.end_transaction(producer_id, committed)
+
+    def _replay_offset(
+        self, key: OffsetCommitKey, value: OffsetCommitValue | None, offset: int, producer_id: int
+    ) -> None:
+        if value is None:
+            self.offsets.remove(key.group, key.topic, key.partition)
+            return
+        if key.group not in self.groups:
+            self.groups[key.group] = ClassicGroup(key.group)  # a simple group: offsets, no members
+        committed = CommittedOffset(
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            value.commit_timestamp,
+            value.expire_timestamp,
+            value.topic_id,
+            offset,
+        )
+        self.offsets.put(producer_id, key.group, key.topic, key.partition, committed)
+
+    def _replay_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
+        group = self.groups.get(group_id)
+        if value is None:
+            if isinstance(group, ClassicGroup):
+                self._drop(group)
+            return
+        if isinstance(group, ClassicGroup) and self.is_active:
+            group.adopt(value)
+            return
+        group = self.groups[group_id] = ClassicGroup(group_id)
+        group.hydrate(value)
+
+    def _drop(self, group: ClassicGroup) -> None:
+        del self.groups[group.group_id]
+        for member_id in (*group.members, *group.pending_join):
+            self.end_session(group, member_id)
+        self.cancel_join(group)
+        self.cancel_sync(group)
+        group.transition(GroupState.DEAD, group.state_since_ms)
+
+    def _replay_modern(self, key: ModernKey, value: bytes | None) -> None:
+        group = self.groups.get(key.group)
+        if not isinstance(group, ModernGroup):
+            if value is None:
+                return
+            group = self.groups[key.group] = ModernGroup(key.group, key.record_type)
+        group.apply(key, value)
+        if not group.records:
+            del self.groups[key.group]
+
+    # --- time -----------------------------------------------------------------------------------------
+
+    def activate(self, now: Now) -> Result:
+        """Every member gets a whole session to report in. A group over its size is called to a rebalance."""
+        self.is_active = True
+        out = Result()
+        for group in self.groups.values():
+            if not isinstance(group, ClassicGroup):
+                continue
+            for member in group.members.values():
+                self.start_session(group, member, now)
+            if len(group.members) > self.config.max_size:
+                rebalance.prepare(
+                    self, group, out, now, f"freshly loaded, over {self.config.max_size} members"
+                )
+        return out
+
+    def next_deadline_ms(self) -> int | None:
+        return self.timers.next_deadline_ms()
+
+    def tick(self, now: Now) -> Result | None:
+        key = self.timers.pop(now.steady_ms)
+        if key is None:
+            return None
+        out = Result()
+        group = self.groups[key.group_id]
+        assert isinstance(group, ClassicGroup), "only classic groups have timers"
+        if key.member_id is not None:
+            rebalance.session_is_over(self, group, key.member_id, out, now)
+        elif key.phase == "join":
+            rebalance.join_time_is_up(self, group, out, now)
+        else:
+            rebalance.sync_time_is_up(self, group, out, now)
+        return out
+
+    def start_session(
+        self, group: ClassicGroup, member: Member, now: Now, timeout_ms: int | None = None
+    ) -> None:
+        timeout_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
+        self.timers.schedule(TimerKey(group.group_id, member.member_id), now.steady_ms + timeout_ms)
+
+    def expect_return(self, group: ClassicGroup, member_id: str, now: Now, timeout_ms: int) -> None:
+        self.timers.schedule(TimerKey(group.group_id, member_id), now.steady_ms + timeout_ms)
+
+    def end_session(self, group: ClassicGroup, member_id: str) -> None:
+        self.timers.cancel(TimerKey(group.group_id, member_id))
+
+    def schedule_join(self, group: ClassicGroup, now: Now, timeout_ms: int) -> None:
+        self.timers.schedule(TimerKey(group.group_id, None, "join"), now.steady_ms + timeout_ms)
+
+    def cancel_join(self, group: ClassicGroup) -> None:
+        self.timers.cancel(TimerKey(group.group_id, None, "join"))
+
+    def schedule_sync(self, group: ClassicGroup, now: Now, timeout_ms: int) -> None:
+        self.timers.schedule(TimerKey(group.group_id, None, "sync"), now.steady_ms + timeout_ms)
+
+    def cancel_sync(self, group: ClassicGroup) -> None:
+        self.timers.cancel(TimerKey(group.group_id, None, "sync"))

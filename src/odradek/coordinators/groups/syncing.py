@@ -1,0 +1,95 @@
+"""SyncGroup and Heartbeat: the leader hands in the assignment, members fetch theirs and prove alive."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from odradek.coordinators.errors import coordinator_error
+from odradek.coordinators.groups.classic import ClassicGroup
+from odradek.coordinators.groups.commands import Heartbeat, SyncGroup
+from odradek.coordinators.groups.rebalance import answer_sync, fail_syncs, park_sync, prepare, synced
+from odradek.coordinators.groups.replies import HeartbeatResponse, SyncGroupResponse
+from odradek.coordinators.groups.states import GroupState
+from odradek.coordinators.records import GroupMetadataKey
+from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.core.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.coordinators.groups.shard import GroupShard
+
+log = logging.getLogger("odradek.coordinators.groups")
+
+
+def sync(shard: "GroupShard", command: SyncGroup, ticket: Ticket, now: Now) -> Result:
+    group = shard.groups.get(command.group_id)
+    if not isinstance(group, ClassicGroup) or group.state is GroupState.EMPTY:
+        return Result(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    try:
+        member = group.validate_member(command.member_id, command.group_instance_id)
+    except KafkaError as e:
+        return Result(SyncGroupResponse(error_code=e.code))
+    if command.generation_id != group.generation_id:
+        return Result(SyncGroupResponse(error_code=ErrorCode.ILLEGAL_GENERATION))
+    if _differs(command.protocol_type, group.protocol_type) or _differs(
+        command.protocol_name, group.protocol_name
+    ):
+        return Result(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return Result(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    group.pending_sync.pop(member.member_id, None)
+    if not group.pending_sync:
+        shard.cancel_sync(group)
+    if group.state is GroupState.STABLE:
+        return Result(synced(group, member))
+    out = Result()
+    park_sync(member, ticket, out)
+    if group.leader_id == member.member_id:
+        _assign(shard, group, command, out, now)
+    return out
+
+
+def _differs(asked: str | None, agreed: str | None) -> bool:
+    return asked is not None and agreed is not None and asked != agreed
+
+
+def _assign(shard: "GroupShard", group: ClassicGroup, command: SyncGroup, out: Result, now: Now) -> None:
+    """The assignment is in: once the log has it the generation stands and everybody who waits gets theirs."""
+    given = dict(command.assignments)
+    assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+    missing = [member_id for member_id in assignments if member_id not in given]
+    if missing:
+        log.warning(
+            "Setting empty assignments for members %s of %s for generation %d",
+            missing,
+            group.group_id,
+            group.generation_id,
+        )
+    out.records.append((GroupMetadataKey(group=group.group_id), group.record(assignments, now.wall_ms)))
+
+    def settled(now: Now) -> Result:
+        done = Result()
+        for member in group.members.values():
+            if answer_sync(member, done, synced(group, member)):
+                shard.start_session(group, member, now)
+        return done
+
+    def failed(error: KafkaError, now: Now) -> Result:
+        done = Result()
+        code = coordinator_error(error.code)
+        fail_syncs(shard, group, code, done, now)
+        prepare(shard, group, done, now, f"error {code.name} when storing the group assignment")
+        return done
+
+    out.then, out.failed = settled, failed
+
+
+def heartbeat(shard: "GroupShard", command: Heartbeat, ticket: Ticket, now: Now) -> Result:
+    group = shard.groups.get(command.group_id)
+    if not isinstance(group, ClassicGroup):
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    member = group.validate_member(command.member_id, command.group_instance_id)
+    if command.generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    shard.start_session(group, member, now)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return Result(HeartbeatResponse(ErrorCode.REBALANCE_IN_PROGRESS))
+    return Result(HeartbeatResponse())

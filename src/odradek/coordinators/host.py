@@ -1,0 +1,321 @@
+"""Runs shards on the event loop: appends what they decide, replays it, answers when it is committed.
+
+One slot per partition of an internal topic that this node leads. Commands are handled one at a time, to the
+end. What a command answers leaves when the high watermark has passed everything its shard has applied, so
+that nobody learns what could still be lost. Losing the leadership drops the shard; the next election loads
+it anew from the log. What the commands mean is the shard's business.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from typing import Any, Protocol
+
+from odradek.coordinators.loading import replay_log
+from odradek.coordinators.shard import Encoded, Format, Now, Result, Shard, Ticket
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_PRODUCER_ID
+from odradek.runtime.api import Clock
+from odradek.runtime.scope import Scope
+
+log = logging.getLogger("odradek.coordinators.host")
+
+SPLIT_BYTES = 256 * 1024
+"""About how much of a result that need not be atomic goes into one batch."""
+LATE_S = 0.1
+"""A timer this late means that the loop stood still, not that members are silent."""
+MAX_GRACES = 5
+"""How often in a row a late timer is put off."""
+
+Reply = Any | Coroutine[Any, Any, Any]
+"""An answer, or, where it has to wait, what to await for it."""
+
+
+class PartitionLog(Protocol):
+    """One partition of an internal topic that this node leads."""
+
+    @property
+    def high_watermark(self) -> int: ...
+    @property
+    def log_end_offset(self) -> int: ...
+    @property
+    def log_start_offset(self) -> int: ...
+
+    def append(self, records: list[Encoded], now_ms: int) -> int:
+        """Append one batch and give the log end offset after it. Raises KafkaError."""
+        ...
+
+    def when_committed(self, offset: int, timeout_ms: int | None = None) -> "asyncio.Future[None]":
+        """Done when the high watermark is at least `offset`; NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT."""
+        ...
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Whole batches from `offset` on, up to the log end."""
+        ...
+
+
+class Slot:
+    """A shard, the log behind it, and who waits for its answers."""
+
+    __slots__ = (
+        "applied_end_offset",
+        "failed",
+        "graces",
+        "is_loaded",
+        "loading",
+        "log",
+        "shard",
+        "timer",
+        "waiting",
+    )
+
+    def __init__(self, partition_log: PartitionLog, shard: Shard) -> None:
+        self.log = partition_log
+        self.shard = shard
+        self.applied_end_offset = partition_log.log_start_offset
+        self.is_loaded = False
+        self.failed = False
+        self.loading: asyncio.Task[None] | None = None
+        self.waiting: dict[Ticket, asyncio.Future[Any]] = {}
+        self.timer: asyncio.TimerHandle | None = None
+        self.graces = 0
+
+
+class CoordinatorHost:
+    def __init__(
+        self,
+        topic: str,
+        new_shard: Callable[[], Shard],
+        record_format: Format,
+        clock: Clock,
+        *,
+        commit_timeout_ms: int,
+        load_buffer_bytes: int,
+    ) -> None:
+        self._topic = topic
+        self._new_shard = new_shard
+        self._format = record_format
+        self._clock = clock
+        self._commit_timeout_ms = commit_timeout_ms
+        self._load_buffer_bytes = load_buffer_bytes
+        self._slots: dict[int, Slot] = {}
+        self._tickets = 0
+        self._scope = Scope(self._on_failure)
+
+    # --- leadership -----------------------------------------------------------------------------------
+
+    def on_elected(self, partition_index: int, partition_log: PartitionLog) -> None:
+        """This node leads the partition, at a new leader epoch: load its shard."""
+        self.on_resigned(partition_index)
+        slot = self._slots[partition_index] = Slot(partition_log, self._new_shard())
+        if partition_log.log_start_offset == partition_log.log_end_offset:
+            self._activate(slot)
+        else:
+            name = f"load {self._topic}-{partition_index}"
+            slot.loading = self._scope.spawn(self._load(partition_index, slot), name=name)
+
+    def on_resigned(self, partition_index: int) -> None:
+        """This node does not lead the partition any more: whoever waits here has to look elsewhere."""
+        slot = self._slots.pop(partition_index, None)
+        if slot is None:
+            return
+        if slot.loading is not None:
+            slot.loading.cancel()
+        if slot.timer is not None:
+            slot.timer.cancel()
+        waiting, slot.waiting = slot.waiting, {}
+        for future in waiting.values():
+            _settle(future, KafkaError(ErrorCode.NOT_COORDINATOR))
+
+    async def close(self) -> None:
+        for partition_index in self.partitions:
+            self.on_resigned(partition_index)
+        await self._scope.close()
+
+    @property
+    def partitions(self) -> list[int]:
+        """Partitions this node leads, loaded or not."""
+        return list(self._slots)
+
+    def shards(self) -> Iterator[tuple[int, Shard]]:
+        """Every loaded shard by its partition, to be read only."""
+        for partition_index, slot in self._slots.items():
+            if slot.is_loaded:
+                yield partition_index, slot.shard
+
+    async def _load(self, partition_index: int, slot: Slot) -> None:
+        try:
+            slot.applied_end_offset = await replay_log(
+                slot.log, slot.shard, self._format, self._load_buffer_bytes
+            )
+        except Exception:
+            slot.failed = True
+            log.exception("Failed to load %s-%d: not coordinating it", self._topic, partition_index)
+            return
+        self._activate(slot)
+        log.info("Loaded %s-%d up to offset %d", self._topic, partition_index, slot.applied_end_offset)
+
+    def _activate(self, slot: Slot) -> None:
+        slot.is_loaded = True
+        self._run(slot, slot.shard.activate(self._now()), None)
+        self._arm(slot)
+
+    def _on_failure(self, error: BaseException) -> None:
+        log.error("A task of the coordinator of %s failed", self._topic, exc_info=error)
+
+    # --- commands -------------------------------------------------------------------------------------
+
+    def submit(self, partition_index: int, command: Any) -> Reply:
+        """Have a shard handle a command. Gives the response, or what to await for it; raises KafkaError."""
+        slot = self._slots.get(partition_index)
+        if slot is None or slot.failed:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        if not slot.is_loaded:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        self._tickets += 1
+        ticket = self._tickets
+        try:
+            answer = self._run(slot, slot.shard.handle(command, ticket, self._now()), ticket)
+        finally:
+            self._arm(slot)
+        if answer is None:
+            future = slot.waiting[ticket] = asyncio.get_running_loop().create_future()
+            return _waited_for(slot, ticket, future)
+        if isinstance(answer, KafkaError):
+            raise answer
+        if slot.log.high_watermark >= slot.applied_end_offset:
+            return answer
+        return self._once_committed(slot, answer)
+
+    async def _once_committed(self, slot: Slot, answer: Any) -> Any:
+        await slot.log.when_committed(slot.applied_end_offset, self._commit_timeout_ms)
+        return answer
+
+    def _run(self, slot: Slot, result: Result, ticket: Ticket | None) -> Any:
+        """Do what a result asks for, to the end. Gives the answer; None while it waits."""
+        answer: Any = None
+        while True:
+            follow: Callable[[Now], Result] | None
+            error = self._append(slot, result) if result.records else None
+            if error is None:
+                answer = answer if result.response is None else result.response
+                follow = result.then
+            else:
+                answer = error
+                follow = None if result.failed is None else partial(result.failed, error)
+            others = []
+            for waiting, reply in result.replies:
+                if waiting == ticket:
+                    answer = reply
+                else:
+                    others.append((waiting, reply))
+            if others:
+                self._deliver(slot, others)
+            if follow is None:
+                return answer
+            try:
+                result = follow(self._now())
+            except KafkaError as e:
+                return e
+
+    def _append(self, slot: Slot, result: Result) -> KafkaError | None:
+        """Append and replay; what need not stay together goes in pieces."""
+        now_ms = self._clock.now_ms()
+        encoded = [self._format.encode(record) for record in result.records]
+        start = 0
+        for end in [len(encoded)] if result.atomic else _cuts(encoded):
+            try:
+                end_offset = slot.log.append(encoded[start:end], now_ms)
+            except KafkaError as e:
+                log.warning("Cannot append to %s: %s", self._topic, e)
+                return e
+            first_offset = end_offset - (end - start)
+            for i in range(start, end):
+                key, value = result.records[i]
+                slot.shard.replay(key, value, first_offset + i - start, NO_PRODUCER_ID)
+            slot.applied_end_offset = end_offset
+            start = end
+        return None
+
+    def _deliver(self, slot: Slot, replies: list[tuple[Ticket, Any]]) -> None:
+        if slot.log.high_watermark >= slot.applied_end_offset:
+            _release(slot, replies)
+            return
+
+        def committed(done: "asyncio.Future[None]") -> None:
+            _release(slot, replies, None if done.cancelled() else done.exception())
+
+        slot.log.when_committed(slot.applied_end_offset, self._commit_timeout_ms).add_done_callback(committed)
+
+    # --- time -----------------------------------------------------------------------------------------
+
+    def _arm(self, slot: Slot) -> None:
+        """Have the shard's next deadline wake us. A timer that is early enough stays as it is."""
+        deadline_ms = slot.shard.next_deadline_ms()
+        if deadline_ms is None:
+            return
+        at = deadline_ms / 1000
+        if slot.timer is not None:
+            if slot.timer.when() <= at:
+                return
+            slot.timer.cancel()
+        slot.timer = asyncio.get_running_loop().call_at(at, self._fire, slot)
+
+    def _fire(self, slot: Slot) -> None:
+        """Handle what is due, unless the loop stood still: then what waits in the sockets is read first."""
+        assert slot.timer is not None
+        loop = asyncio.get_running_loop()
+        late_s = loop.time() - slot.timer.when()
+        if late_s > LATE_S and slot.graces < MAX_GRACES:
+            slot.graces += 1
+            slot.timer = loop.call_later(min(late_s, 1.0), self._fire, slot)
+            return
+        slot.graces = 0
+        slot.timer = None
+        try:
+            now = self._now()
+            while (result := slot.shard.tick(now)) is not None:
+                self._run(slot, result, None)
+        finally:
+            self._arm(slot)
+
+    def _now(self) -> Now:
+        return Now(self._clock.now_ms(), int(asyncio.get_running_loop().time() * 1000))
+
+
+async def _waited_for(slot: Slot, ticket: Ticket, future: "asyncio.Future[Any]") -> Any:
+    try:
+        return await future
+    finally:
+        slot.waiting.pop(ticket, None)
+
+
+def _release(slot: Slot, replies: list[tuple[Ticket, Any]], error: BaseException | None = None) -> None:
+    for ticket, reply in replies:
+        future = slot.waiting.pop(ticket, None)
+        if future is not None:
+            _settle(future, reply if error is None else error)
+
+
+def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:
+    if future.done():
+        return
+    if isinstance(outcome, BaseException):
+        future.set_exception(outcome)
+        future.exception()  # seen: whoever asked may be gone
+    else:
+        future.set_result(outcome)
+
+
+def _cuts(encoded: list[Encoded]) -> list[int]:
+    """Where to end each batch so that none is much larger than it needs to be."""
+    cuts, size = [], 0
+    for i, (key, value) in enumerate(encoded):
+        size += len(key) + len(value or b"")
+        if size >= SPLIT_BYTES:
+            cuts.append(i + 1)
+            size = 0
+    if not cuts or cuts[-1] != len(encoded):
+        cuts.append(len(encoded))
+    return cuts

@@ -1,0 +1,59 @@
+"""From the bytes of an internal topic's partition to the state of its shard. Decides nothing."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from odradek.coordinators.shard import Format, Shard
+from odradek.core.types import NO_PRODUCER_ID
+from odradek.records.batch import BatchMeta, iter_batches, iter_records
+from odradek.records.control import ControlType, parse_control_key
+
+if TYPE_CHECKING:
+    from odradek.coordinators.host import PartitionLog
+
+log = logging.getLogger("odradek.coordinators.loading")
+
+YIELD_EVERY = 500
+"""Records replayed before others on the loop get a turn."""
+
+
+async def replay_log(
+    partition_log: "PartitionLog", shard: Shard, record_format: Format, buffer_bytes: int
+) -> int:
+    """Replay the log into the shard, in chunks. Gives the offset after the last record."""
+    offset = partition_log.log_start_offset
+    replayed = 0
+    while offset < partition_log.log_end_offset:
+        data = partition_log.read(offset, buffer_bytes)
+        start = offset
+        for batch in iter_batches(data):
+            offset = batch.last_offset + 1
+            if batch.last_offset < start:
+                continue
+            replayed += replay_batch(data, batch, shard, record_format)
+            if replayed >= YIELD_EVERY:
+                replayed = 0
+                await asyncio.sleep(0)
+        if offset == start:
+            raise ValueError(f"nothing to read at offset {offset}, before the log end")
+    return offset
+
+
+def replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: Format) -> int:
+    """Replay one batch. Gives the number of records. A record of a kind we do not know is left out."""
+    producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
+    count = 0
+    for record in iter_records(data, batch):
+        count += 1
+        if batch.is_control:
+            control_type = parse_control_key(record.key)
+            if control_type in (ControlType.COMMIT, ControlType.ABORT):
+                shard.replay_marker(producer_id, control_type is ControlType.COMMIT)
+            continue
+        decoded = record_format.decode(record.key, record.value)
+        if decoded is None:
+            log.warning("A record of unknown type at offset %d is ignored", record.offset)
+            continue
+        shard.replay(*decoded, record.offset, producer_id)
+    return count

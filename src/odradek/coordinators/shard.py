@@ -1,0 +1,82 @@
+"""What a coordinator shard is to its host: commands in, results out, records replayed. No loop, no log here.
+
+A shard never changes replicated state in `handle` or `tick`. It returns the records that would; the host
+appends them, replays them at once, and only then runs `Result.then` to go on with the new state. What a
+shard knows beside its records (who waits, whose session ends when) is soft: it starts anew after a load.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from odradek.core.errors import KafkaError
+
+Ticket = int
+"""Names a request that waits for its answer; given out by the host."""
+
+Record = tuple[Any, Any | None]
+"""A key and its value as a shard knows them; no value is a tombstone."""
+
+Encoded = tuple[bytes, bytes | None]
+"""A record as the log holds it."""
+
+
+class Now(NamedTuple):
+    """Both clocks: wall time goes into records, steady time drives timers and never jumps."""
+
+    wall_ms: int
+    steady_ms: int
+
+
+class Result:
+    """What a shard wants done.
+
+    `records` are appended together, unless `atomic` is off and they may be split. `response` answers the
+    command itself (None: it waits), `replies` answer commands that wait. `then` goes on once the records
+    are replayed. `failed` says what follows an append that was refused; without it the command that asked
+    is answered with the error and nothing else happens.
+    """
+
+    __slots__ = ("atomic", "failed", "records", "replies", "response", "then")
+
+    def __init__(self, response: Any = None, records: Sequence[Record] = (), *, atomic: bool = True) -> None:
+        self.response = response
+        self.records: list[Record] = list(records)
+        self.replies: list[tuple[Ticket, Any]] = []
+        self.atomic = atomic
+        self.then: Callable[[Now], Result] | None = None
+        self.failed: Callable[[KafkaError, Now], Result] | None = None
+
+
+class Format(NamedTuple):
+    """How a topic's records become bytes and back; `decode` gives None for a kind of a newer release."""
+
+    encode: Callable[[Record], Encoded]
+    decode: Callable[[bytes | None, bytes | None], Record | None]
+
+
+class Shard(Protocol):
+    """The state behind one partition of an internal topic."""
+
+    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result:
+        """Decide a command. Raises KafkaError to refuse it."""
+        ...
+
+    def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> None:
+        """Apply one record, just appended or read back; `producer_id` is -1 outside a transaction."""
+        ...
+
+    def replay_marker(self, producer_id: int, committed: bool) -> None:
+        """Apply the end of a producer's transaction."""
+        ...
+
+    def activate(self, now: Now) -> Result:
+        """The log is replayed: start the soft state."""
+        ...
+
+    def tick(self, now: Now) -> Result | None:
+        """Handle one timer that is due; None when none is."""
+        ...
+
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` should be called next, in steady time."""
+        ...
