@@ -8,7 +8,7 @@ handler returns. A peer that does not read its replies is not read from either.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ RECEIVE_BYTES = SMALL_BYTES
 MAX_PENDING_REPLIES = 1000
 
 
-class _Reply:
+class Reply:
     """A place in the order of replies, filled when its handler is done."""
 
     __slots__ = ("done", "pieces")
@@ -60,6 +60,7 @@ class Connection:
         "last_active",
         "listener",
         "number",
+        "on_close",
         "output",
         "peer",
     )
@@ -71,13 +72,14 @@ class Connection:
         self.listener = listener
         self.number = number
         self.closed = False
+        self.on_close: dict[object, Callable[[], None]] = {}  # what waits on behalf of the peer
         self.last_active = server.loop.time()
         self.output = OutputQueue(server.runtime, sock, self._on_drained, self._on_output_error)
         self._buffer: bytearray | None = None
         self._view: memoryview | None = None
         self._start = 0
         self._end = 0
-        self._pending: deque[_Reply] = deque()
+        self._pending: deque[Reply] = deque()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._suspended = False  # a produce is being checked away from the loop: nothing behind it runs
         self._reading = True
@@ -143,8 +145,9 @@ class Connection:
                         return
                     produces = []
                 self._start = stop
-                header, position = parse_request_header(buffer, start + 4)
-                dispatch(self._server.node, self, header, view[start + 4 : stop], position - start - 4)
+                frame = view[start + 4 : stop]
+                header, position = parse_request_header(frame)
+                dispatch(self._server.node, self, header, frame, position)
                 if self.closed:
                     return
             start = stop
@@ -214,20 +217,20 @@ class Connection:
     def reply(self, *pieces: bytes | Slice) -> None:
         """Answer the request in hand. It leaves with the next flush, behind all earlier replies."""
         if self._pending:
-            place = _Reply()
+            place = Reply()
             place.pieces = pieces
             place.done = True
             self._pending.append(place)
         else:
             self._push(pieces)
 
-    def reserve(self) -> _Reply:
+    def reserve(self) -> Reply:
         """Keep the place of a reply that comes later; `fulfil` fills it."""
-        place = _Reply()
+        place = Reply()
         self._pending.append(place)
         return place
 
-    def fulfil(self, place: _Reply, *pieces: bytes | Slice) -> None:
+    def fulfil(self, place: Reply, *pieces: bytes | Slice) -> None:
         place.pieces = pieces
         place.done = True
         if self.closed:
@@ -290,6 +293,8 @@ class Connection:
             log.info("Connection %s from %s:%d closed: %s", self.number, *self.peer[:2], reason)
         if self._reading:
             self._server.runtime.net.remove_reader(self._sock)
+        for forget in list(self.on_close.values()):
+            forget()
         self.output.close()
         self._pending.clear()
         if self._buffer is not None and not self._suspended:

@@ -36,7 +36,9 @@ class RequestContext:
 
     __slots__ = ("api_version", "client_id", "connection", "node")
 
-    def __init__(self, node: "Node", connection: "Connection", api_version: int, client_id: str | None) -> None:
+    def __init__(
+        self, node: "Node", connection: "Connection", api_version: int, client_id: str | None
+    ) -> None:
         self.node = node
         self.connection = connection
         self.api_version = api_version
@@ -63,9 +65,7 @@ def serves(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[
     return register
 
 
-def serves_raw(
-    api_key: ApiKey, *, min_version: int, max_version: int
-) -> Callable[[RawHandler], RawHandler]:
+def serves_raw(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[RawHandler], RawHandler]:
     """Register a handler that reads its request from the frame and replies to the connection by itself."""
     assert SERVED[api_key] == Versions(min_version, max_version), f"{api_key.name} disagrees with apis.SERVED"
 
@@ -88,7 +88,9 @@ def decode(header: RequestHeader, buffer: Buffer, position: int) -> Any:
         raise
     except Exception as e:
         name = ApiKey(header.api_key).name
-        raise ProtocolError(f"cannot parse {name} v{header.api_version} from {header.client_id!r}: {e}") from e
+        raise ProtocolError(
+            f"cannot parse {name} v{header.api_version} from {header.client_id!r}: {e}"
+        ) from e
     return request
 
 

@@ -57,7 +57,11 @@ class OutputQueue:
     __slots__ = ("_on_drained", "_on_error", "_pieces", "_probe", "_runtime", "_sock", "_state", "sent_bytes")
 
     def __init__(
-        self, runtime: Runtime, sock: Socket, on_drained: Callable[[], None], on_error: Callable[[OSError], None]
+        self,
+        runtime: Runtime,
+        sock: Socket,
+        on_drained: Callable[[], None],
+        on_error: Callable[[OSError], None],
     ) -> None:
         self._runtime = runtime
         self._sock = sock

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.buffers import BufferPool
@@ -41,7 +42,9 @@ class Server:
     def open(self) -> None:
         """Begin to accept."""
         for name, listener in self._listeners.items():
-            self.runtime.net.add_reader(listener, lambda name=name, listener=listener: self._accept(name, listener))
+            self.runtime.net.add_reader(
+                listener, lambda name=name, listener=listener: self._accept(name, listener)
+            )
         self._sweep_idle()
 
     def forget(self, connection: Connection) -> None:
@@ -72,7 +75,7 @@ class Server:
 
     def _accept_again(self, name: str, listener: Listener) -> None:
         if self._listeners.get(name) is listener:
-            self.runtime.net.add_reader(listener, lambda: self._accept(name, listener))
+            self.runtime.net.add_reader(listener, partial(self._accept, name, listener))
 
     def _welcome(self, sock: Socket, listener_name: str) -> None:
         self._accepted += 1

@@ -43,7 +43,7 @@ class TopicCreation:
         waits = [(name, self._in_flight[name]) for name in names]
         if mine:
             await self._create(mine)
-        errors = {}
+        errors: dict[str, ErrorCode] = {}
         for name, future in waits:
             code = await future
             if code is not ErrorCode.NONE:

@@ -12,7 +12,7 @@ from odradek.replication.fetch_sessions import PartitionFetch, PartitionKey
 from odradek.replication.manager import ReplicaManager
 
 if TYPE_CHECKING:
-    from odradek.log.slices import FileSlice
+    from odradek.log.files import FileSlice
     from odradek.replication.partition import Partition
 
 UNKNOWN = -1
@@ -97,7 +97,7 @@ def _read_one(
     min_one: bool,
     replica_id: int,
 ) -> None:
-    partition = replicas.partition_by_key(answer.key)
+    partition = replicas.partition_of(*answer.key)
     answer.partition = partition
     try:
         partition.require_leader(fetch.current_leader_epoch)

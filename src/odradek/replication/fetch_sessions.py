@@ -1,12 +1,12 @@
-"""Incremental fetch sessions (KIP-227): what a client asked for last time, so that it need not repeat it. Pure.
+"""Incremental fetch sessions (KIP-227): what a client asked for, so that it need not repeat it. Pure.
 
 A session remembers the partitions of a client's full fetch and, for each, what it was last told. An
 incremental fetch names only what changed, and is answered only with partitions that have news.
 """
 
-import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
+from uuid import UUID
 
 from odradek.core.errors import ErrorCode, KafkaError
 
@@ -20,8 +20,7 @@ EVICTION_MS = 120_000
 class PartitionKey(NamedTuple):
     """A partition as the client names it: by topic id from Fetch v13 on, by name before."""
 
-    topic_id: uuid.UUID
-    topic: str
+    topic: str | UUID
     partition: int
 
 
@@ -145,9 +144,9 @@ class FetchSessions:
         *,
         privileged: bool,
         now_ms: int,
-        new_id: int,
+        new_id: Callable[[], int],
     ) -> FetchContext:
-        """What to read for this fetch. `new_id` is a fresh random id, used when a session is made."""
+        """What to read for this fetch. `new_id` draws a random id for a session that is made."""
         if epoch == FINAL_EPOCH:
             self._sessions.pop(session_id, None)
             return FetchContext(None, dict(wanted), False, INVALID_SESSION_ID)
@@ -171,11 +170,13 @@ class FetchSessions:
         known.epoch = 1 if known.epoch == MAX_EPOCH else known.epoch + 1
         return FetchContext(known, known.partitions, True, known.id)
 
-    def _create(self, new_id: int, privileged: bool, now_ms: int) -> Session | None:
+    def _create(self, new_id: Callable[[], int], privileged: bool, now_ms: int) -> Session | None:
         if len(self._sessions) >= self.slots and not self._evict(privileged, now_ms):
             return None
-        assert new_id not in self._sessions and new_id != INVALID_SESSION_ID
-        session = self._sessions[new_id] = Session(new_id, now_ms, privileged)
+        session_id = new_id()
+        while session_id in self._sessions or session_id == INVALID_SESSION_ID:
+            session_id = new_id()
+        session = self._sessions[session_id] = Session(session_id, now_ms, privileged)
         return session
 
     def _evict(self, privileged: bool, now_ms: int) -> bool:

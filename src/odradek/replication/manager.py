@@ -7,6 +7,7 @@ who was elected and who resigned. What a partition does with records is `partiti
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.core.metrics import Metrics
@@ -16,7 +17,8 @@ from odradek.replication.partition import Partition
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
-    from odradek.metadata.image import MetadataDelta, PartitionRegistration, TopicImage
+    from odradek.metadata.image import PartitionRegistration, TopicImage
+    from odradek.metadata.replay import MetadataDelta
 
 log = logging.getLogger("odradek.replication.manager")
 
@@ -40,6 +42,8 @@ class ReplicaManager:
         self.broker_id = broker_id
         self.logs = logs
         self.partitions: dict[TopicPartition, Partition] = {}
+        self._by_topic: dict[tuple[str | UUID, int], Partition] = {}
+        self._names: dict[UUID, str] = {}
         self._offline: dict[TopicPartition, str] = {}
         self._metrics = metrics
         self._topic_config = topic_config
@@ -55,12 +59,30 @@ class ReplicaManager:
             raise StorageError(f"{tp} is offline: {self._offline[tp]}")
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
+    def find(self, topic: str | UUID, index: int) -> Partition | None:
+        """The replica by topic name or id, or None: the way of the hot path."""
+        return self._by_topic.get((topic, index))
+
+    def partition_of(self, topic: str | UUID, index: int) -> Partition:
+        """The replica by topic name or id; the errors are those of Produce and Fetch."""
+        partition = self._by_topic.get((topic, index))
+        if partition is not None:
+            return partition
+        name: str | None
+        if isinstance(topic, UUID):
+            name = self._names.get(topic)
+            if name is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        else:
+            name = topic
+        return self.partition(TopicPartition(name, index))
+
     def take_offline(self, directory: str, reason: str) -> None:
         """A log directory failed: its partitions answer KAFKA_STORAGE_ERROR until the node is restarted."""
         for tp, partition in list(self.partitions.items()):
             if partition.log.directory == directory:
                 self._offline[tp] = reason
-                del self.partitions[tp]
+                self._forget(partition)
                 partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
 
     # --- metadata -------------------------------------------------------------------------------------
@@ -82,10 +104,22 @@ class ReplicaManager:
             if tp.topic in wanted:
                 partition.configure(self._topic_config(tp.topic))
 
+    def _remember(self, partition: Partition, topic_id: UUID) -> None:
+        topic, index = tp = partition.topic_partition
+        self.partitions[tp] = partition
+        self._by_topic[topic, index] = self._by_topic[topic_id, index] = partition
+
+    def _forget(self, partition: Partition) -> None:
+        topic, index = tp = partition.topic_partition
+        del self.partitions[tp], self._by_topic[topic, index]
+        if partition.topic_id is not None:
+            self._by_topic.pop((partition.topic_id, index), None)
+
     def _apply(
         self, topic: "TopicImage", index: int, registration: "PartitionRegistration", changes: RoleChanges
     ) -> None:
         tp = TopicPartition(topic.name, index)
+        self._names[topic.id] = topic.name
         partition = self.partitions.get(tp)
         if partition is None:
             try:
@@ -94,7 +128,8 @@ class ReplicaManager:
                 log.error("Cannot open %s: %s", tp, e)
                 self._offline[tp] = str(e)
                 return
-            partition = self.partitions[tp] = Partition(opened, self.broker_id, self._metrics.topic(topic.name))
+            partition = Partition(opened, self.broker_id, self._metrics.topic(topic.name))
+            self._remember(partition, topic.id)
         was_leader = partition.is_leader
         if partition.apply(registration):
             if was_leader:
@@ -104,12 +139,14 @@ class ReplicaManager:
 
     def _delete(self, topic: "TopicImage", changes: RoleChanges) -> None:
         changes.deleted_topics.append(topic.name)
+        self._names.pop(topic.id, None)
         for index in topic.partitions:
             tp = TopicPartition(topic.name, index)
             self._offline.pop(tp, None)
-            partition = self.partitions.pop(tp, None)
+            partition = self.partitions.get(tp)
             if partition is None:
                 continue
+            self._forget(partition)
             if partition.is_leader:
                 changes.resigned.append(tp)
             partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

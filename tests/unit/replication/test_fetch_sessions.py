@@ -1,16 +1,27 @@
 import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import ZERO_UUID
-from odradek.replication.fetch_sessions import EVICTION_MS, MAX_EPOCH, FetchSessions, PartitionFetch, PartitionKey
+from odradek.replication.fetch_sessions import (
+    EVICTION_MS,
+    MAX_EPOCH,
+    FetchSessions,
+    PartitionFetch,
+    PartitionKey,
+)
 
-A, B = (PartitionKey(ZERO_UUID, "t", i) for i in range(2))
+A, B = (PartitionKey("t", i) for i in range(2))
 
 
 def begin(sessions, session_id, epoch, wanted=(), forgotten=(), *, now_ms=0, new_id=7, privileged=False):
     wanted = [(key, PartitionFetch(0, 100)) for key in wanted]
     return sessions.begin(
-        session_id, epoch, wanted, list(forgotten), privileged=privileged, now_ms=now_ms, new_id=new_id
+        session_id,
+        epoch,
+        wanted,
+        list(forgotten),
+        privileged=privileged,
+        now_ms=now_ms,
+        new_id=lambda: new_id,
     )
 
 
@@ -82,6 +93,6 @@ def test_a_new_wish_keeps_what_the_client_was_told():
     context = begin(sessions, 0, 0, [A])
     context.partitions[A].told(False, 5, 0)
     again = sessions.begin(
-        7, 1, [(A, PartitionFetch(3, 50))], [], privileged=False, now_ms=0, new_id=8
+        7, 1, [(A, PartitionFetch(3, 50))], [], privileged=False, now_ms=0, new_id=lambda: 8
     ).partitions[A]
     assert (again.fetch_offset, again.max_bytes, again.sent_high_watermark) == (3, 50, 5)

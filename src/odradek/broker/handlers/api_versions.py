@@ -21,7 +21,8 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 def api_versions(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.API_VERSIONS)
     if ctx.api_version >= 3 and not (
-        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return types.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     image = ctx.node.metadata.image

@@ -9,15 +9,10 @@ from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.log.log import Isolation
-from odradek.replication.partition import Partition
+from odradek.log.lookup import EARLIEST_LOCAL, LATEST, LATEST_TIERED, MAX_TIMESTAMP
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 # The first version that knows each special time; below it Apache answers UNSUPPORTED_VERSION.
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
@@ -56,22 +51,14 @@ def _lookup(ctx: RequestContext, request: Any, tp: TopicPartition, entry: Any) -
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     partition = ctx.node.replicas.partition(tp)
     partition.require_leader(entry.current_leader_epoch)
-    isolation = _isolation(request)
     log = partition.log
-    limit = log.bound(isolation)
+    limit = log.bound(_isolation(request))
     if when == LATEST:
         return -1, limit, partition.leader_epoch
-    if when in (EARLIEST, EARLIEST_LOCAL):
-        return -1, log.log_start_offset, log.epoch_at(log.log_start_offset)
-    if when in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+    if when == EARLIEST_PENDING_UPLOAD:
         return -1, -1, -1
-    return _by_time(partition, when, limit)
-
-
-def _by_time(partition: Partition, when: int, limit: int) -> tuple[int, int, int]:
-    log = partition.log
-    found = log.offset_of_max_timestamp() if when == MAX_TIMESTAMP else log.offset_for_timestamp(when)
-    if found is None or found[1] >= limit:
+    found = log.offset_for_timestamp(when)
+    if found is None or (found.offset >= limit and (when >= 0 or when == MAX_TIMESTAMP)):
         return -1, -1, -1
     return found
 

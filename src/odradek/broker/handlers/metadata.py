@@ -97,7 +97,9 @@ def _topic(
         if leader == NO_LEADER:
             error = ErrorCode.LEADER_NOT_AVAILABLE
         elif leader not in alive:
-            error = ErrorCode.LISTENER_NOT_FOUND if leader in image.brokers else ErrorCode.LEADER_NOT_AVAILABLE
+            error = (
+                ErrorCode.LISTENER_NOT_FOUND if leader in image.brokers else ErrorCode.LEADER_NOT_AVAILABLE
+            )
             leader = NO_LEADER
         partitions.append(
             types.MetadataResponsePartition(

@@ -21,7 +21,9 @@ def offset_for_leader_epoch(ctx: RequestContext, request: Any) -> Any:
             try:
                 partition = ctx.node.replicas.partition(TopicPartition(topic.topic, entry.partition))
                 partition.require_leader(entry.current_leader_epoch)
-                result.leader_epoch, result.end_offset = partition.log.end_offset_for_epoch(entry.leader_epoch)
+                result.leader_epoch, result.end_offset = partition.log.end_offset_for_epoch(
+                    entry.leader_epoch
+                )
             except KafkaError as e:
                 result.error_code = e.code
         topics.append(types.OffsetForLeaderTopicResult(topic=topic.topic, partitions=results))
