@@ -1,0 +1,131 @@
+"""The small text files of a log directory: bytes to values and back. No I/O."""
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import NamedTuple
+
+from odradek.core.types import TopicPartition, uuid_from_text, uuid_to_text
+
+
+class CheckpointError(ValueError):
+    """A checkpoint file that cannot be read; says what is wrong with it."""
+
+
+class MetaProperties(NamedTuple):
+    """Whose directory this is."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: uuid.UUID
+
+
+def format_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """An offset checkpoint: version 0, the number of entries, then "topic partition offset" lines."""
+    lines = [f"{topic} {partition} {offset}\n" for (topic, partition), offset in offsets.items()]
+    return f"0\n{len(lines)}\n{''.join(lines)}".encode()
+
+
+def parse_offsets(data: bytes) -> dict[TopicPartition, int]:
+    offsets = {}
+    for words in _entries(data, 3):
+        offsets[TopicPartition(words[0], _int(words[1]))] = _int(words[2])
+    return offsets
+
+
+def format_epochs(epochs: Iterable[tuple[int, int]]) -> bytes:
+    """A leader-epoch checkpoint: version 0, the number of entries, then "epoch start-offset" lines."""
+    lines = [f"{epoch} {start}\n" for epoch, start in epochs]
+    return f"0\n{len(lines)}\n{''.join(lines)}".encode()
+
+
+def parse_epochs(data: bytes) -> list[tuple[int, int]]:
+    epochs = [(_int(epoch), _int(start)) for epoch, start in _entries(data, 2)]
+    for (epoch, start), (next_epoch, next_start) in pairwise(epochs):
+        if next_epoch <= epoch or next_start < start:
+            raise CheckpointError(f"epoch {next_epoch} at {next_start} stands after epoch {epoch} at {start}")
+    return epochs
+
+
+def _entries(data: bytes, words: int) -> list[list[str]]:
+    """The entries of a version 0 checkpoint; a file without a byte has none, as Apache has it."""
+    try:
+        lines = data.decode().splitlines()
+    except UnicodeDecodeError as e:
+        raise CheckpointError(f"not text: {e}") from e
+    if not lines:
+        return []
+    if lines[0] != "0":
+        raise CheckpointError(f"version {lines[0]!r}, not 0")
+    if len(lines) < 2 or _int(lines[1]) != len(lines) - 2:
+        raise CheckpointError(
+            f"{len(lines) - 2} entries where {lines[1] if len(lines) > 1 else '?'} are announced"
+        )
+    entries = [line.split(" ") for line in lines[2:]]
+    for line, entry in zip(lines[2:], entries, strict=True):
+        if len(entry) != words:
+            raise CheckpointError(f"malformed line {line!r}")
+    return entries
+
+
+def _int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise CheckpointError(f"{text!r} is not a number") from None
+
+
+def format_partition_metadata(topic_id: uuid.UUID) -> bytes:
+    return f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode()
+
+
+def parse_partition_metadata(data: bytes) -> uuid.UUID:
+    lines = data.decode("ascii", "replace").split("\n")
+    if len(lines) < 2 or lines[0] != "version: 0" or not lines[1].startswith("topic_id: "):
+        raise CheckpointError("not a version 0 partition.metadata")
+    try:
+        return uuid_from_text(lines[1].removeprefix("topic_id: "))
+    except ValueError as e:
+        raise CheckpointError(str(e)) from None
+
+
+def format_meta_properties(meta: MetaProperties, now_ms: int) -> bytes:
+    """meta.properties of version 1, with the comment lines that Java puts above its properties."""
+    written = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
+    return (
+        f"#\n#{written}\nnode.id={meta.node_id}\ndirectory.id={uuid_to_text(meta.directory_id)}\n"
+        f"version=1\ncluster.id={meta.cluster_id}\n"
+    ).encode()
+
+
+def parse_meta_properties(data: bytes) -> MetaProperties:
+    values: dict[str, str] = {}
+    for line in data.decode("latin-1").splitlines():
+        if line and line[0] not in "#!":
+            key, _, value = line.partition("=")
+            values[key.strip()] = value.strip()
+    if values.get("version") != "1":
+        raise CheckpointError(f"meta.properties has version {values.get('version')}, not 1")
+    for key in ("cluster.id", "node.id", "directory.id"):
+        if key not in values:
+            raise CheckpointError(f"meta.properties has no {key}")
+    try:
+        directory_id = uuid_from_text(values["directory.id"])
+    except ValueError as e:
+        raise CheckpointError(str(e)) from None
+    return MetaProperties(values["cluster.id"], _int(values["node.id"]), directory_id)
+
+
+def format_clean_shutdown(broker_epoch: int) -> bytes:
+    return b'{"version":0,"brokerEpoch":%d}' % broker_epoch
+
+
+def parse_clean_shutdown(data: bytes) -> int:
+    """The broker epoch that shut down cleanly; -1 where the file does not tell."""
+    try:
+        content = json.loads(data)
+        return int(content["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        return -1

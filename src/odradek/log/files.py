@@ -1,0 +1,193 @@
+"""Files of a log: small ones as a whole, large ones through descriptors that are bounded in number.
+
+What the bytes mean is decided elsewhere.
+"""
+
+from collections import deque
+from os import O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY
+from typing import Final
+
+from odradek.core.types import Buffer
+from odradek.runtime.api import Disk
+
+MAX_DESCRIPTORS: Final = 512
+_READ_CHUNK_BYTES: Final = 1 << 20
+
+
+def read_file(disk: Disk, path: str) -> bytes:
+    """The whole of a small file."""
+    fd = disk.open(path, O_RDONLY)
+    try:
+        pieces = []
+        position = 0
+        while piece := disk.pread(fd, _READ_CHUNK_BYTES, position):
+            pieces.append(piece)
+            position += len(piece)
+        return b"".join(pieces)
+    finally:
+        disk.close(fd)
+
+
+def write_file(disk: Disk, path: str, data: Buffer, *, sync: bool = True) -> None:
+    """Replace a file as a whole: after a crash either the old content is there or the new one.
+
+    Without `sync` the content may still be lost or torn by a crash, until the file is synced.
+    """
+    temporary = path + ".tmp"
+    fd = disk.open(temporary, O_WRONLY | O_CREAT | O_TRUNC)
+    try:
+        write_fully(disk, fd, data, 0)
+        if sync:
+            disk.fsync(fd)
+    finally:
+        disk.close(fd)
+    disk.rename(temporary, path)
+    if sync:
+        disk.fsync_dir(path.rpartition("/")[0])
+
+
+def sync_file(disk: Disk, path: str) -> None:
+    fd = disk.open(path, O_RDONLY)
+    try:
+        disk.fsync(fd)
+    finally:
+        disk.close(fd)
+
+
+def write_fully(disk: Disk, fd: int, data: Buffer, position: int) -> None:
+    """Write all of the data, over as many short writes as it takes."""
+    written = disk.pwrite(fd, data, position)
+    if written == len(data):
+        return
+    rest = memoryview(data)
+    while written < len(rest):
+        written += disk.pwrite(fd, rest[written:], position + written)
+
+
+def unlink_if_exists(disk: Disk, path: str) -> bool:
+    try:
+        disk.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+class Descriptor:
+    """An open file. It closes with the last reference, so that whoever still reads from it can."""
+
+    __slots__ = ("_disk", "fd")
+
+    def __init__(self, disk: Disk, fd: int) -> None:
+        self._disk = disk
+        self.fd = fd
+
+    def __del__(self) -> None:
+        try:
+            self._disk.close(self.fd)
+        except OSError:
+            # Nobody is left to tell; what had to be durable was synced before.
+            pass
+
+
+class FileSlice:
+    """A part of a file. The descriptor stays open as long as the slice is alive."""
+
+    __slots__ = ("_disk", "fd", "file", "position", "size")
+
+    def __init__(self, disk: Disk, file: Descriptor, position: int, size: int) -> None:
+        self._disk = disk
+        self.file = file
+        self.fd = file.fd
+        self.position = position
+        self.size = size
+
+    def read(self) -> bytes:
+        return read_fully(self._disk, self.fd, self.size, self.position)
+
+
+def read_fully(disk: Disk, fd: int, count: int, position: int) -> bytes:
+    """`count` bytes, fewer only where the file ends."""
+    data = disk.pread(fd, count, position)
+    if len(data) == count or not data:
+        return data
+    pieces = [data]
+    done = len(data)
+    while done < count:
+        piece = disk.pread(fd, count - done, position + done)
+        if not piece:
+            break
+        pieces.append(piece)
+        done += len(piece)
+    return b"".join(pieces)
+
+
+class PooledFile:
+    """A file of a log by its path; its descriptor comes and goes with the pool's needs."""
+
+    __slots__ = ("_pool", "_used", "handle", "path")
+
+    def __init__(self, pool: "FilePool", path: str) -> None:
+        self._pool = pool
+        self.path = path
+        self.handle: Descriptor | None = None
+        self._used = False
+
+    def open(self) -> Descriptor:
+        """The descriptor, opened where it is not."""
+        self._used = True
+        handle = self.handle
+        return self._pool.open(self) if handle is None else handle
+
+    def close(self) -> None:
+        self.handle = None
+
+    def rename(self, path: str) -> None:
+        self._pool.disk.rename(self.path, path)
+        self.path = path
+
+    def unlink(self) -> bool:
+        self.handle = None
+        return unlink_if_exists(self._pool.disk, self.path)
+
+    def spare(self) -> bool:
+        """Give the descriptor up unless it was used since the last time this was asked."""
+        if self._used:
+            self._used = False
+            return False
+        self.handle = None
+        return True
+
+
+class FilePool:
+    """Bounds how many files are open: the longest unused is closed first, by second chance."""
+
+    __slots__ = ("_open", "disk", "max_descriptors")
+
+    def __init__(self, disk: Disk, max_descriptors: int = MAX_DESCRIPTORS) -> None:
+        self.disk = disk
+        self.max_descriptors = max_descriptors
+        self._open: deque[PooledFile] = deque()
+
+    def open(self, file: PooledFile) -> Descriptor:
+        self._make_room()
+        handle = Descriptor(self.disk, self.disk.open(file.path, O_RDWR))
+        return self._keep(file, handle)
+
+    def create(self, path: str) -> PooledFile:
+        """An empty file, in place of whatever stood there."""
+        self._make_room()
+        file = PooledFile(self, path)
+        self._keep(file, Descriptor(self.disk, self.disk.open(path, O_RDWR | O_CREAT | O_TRUNC)))
+        return file
+
+    def _keep(self, file: PooledFile, handle: Descriptor) -> Descriptor:
+        file.handle = handle
+        self._open.append(file)
+        return handle
+
+    def _make_room(self) -> None:
+        candidates = self._open
+        while len(candidates) >= self.max_descriptors:
+            file = candidates.popleft()
+            if file.handle is not None and not file.spare():
+                candidates.append(file)

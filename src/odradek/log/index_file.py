@@ -1,0 +1,115 @@
+"""A sparse index on disk: fixed-size entries in order, the newest of them in memory.
+
+What entries mean is told by the offset and the time index. While entries may still come, the file is extended
+to its full size with a hole, as Apache Kafka has it; trimmed, it ends with the last entry. Entries gather in
+memory and are written a few at a time: until a flush a crash may lose them, which costs nothing, because above
+the recovery point every index is rebuilt.
+"""
+
+import sys
+from array import array
+from typing import ClassVar, Final
+
+from odradek.log.files import FilePool, PooledFile, read_fully, write_fully
+
+WARM_BYTES: Final = 8192
+PENDING_BYTES: Final = 512
+BLOCK_ENTRIES: Final = 64
+
+
+def unsigned_numbers(data: bytes) -> "array[int]":
+    """Big-endian uint32 numbers as an array, to be searched."""
+    numbers = array("I", data)
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers
+
+
+class CorruptIndexError(Exception):
+    """An index that cannot be right: it is rebuilt from its segment."""
+
+
+class IndexFile:
+    """The file under an index; `entries` counts what was appended, written or not."""
+
+    __slots__ = (
+        "_disk",
+        "_extended",
+        "_first",
+        "_pending",
+        "_written",
+        "base_offset",
+        "entries",
+        "file",
+        "max_entries",
+    )
+
+    ENTRY_BYTES: ClassVar[int]
+
+    def __init__(
+        self, pool: FilePool, path: str, base_offset: int, max_bytes: int, *, fresh: bool = False
+    ) -> None:
+        self._disk = pool.disk
+        self.base_offset = base_offset
+        self.max_entries = max_bytes // self.ENTRY_BYTES
+        self.entries = 0
+        self._first = 0
+        self._written = 0
+        self._pending = bytearray()
+        self._extended = False
+        self.file = pool.create(path) if fresh else PooledFile(pool, path)
+        self._take_tail(b"")
+        if not fresh:
+            self._load()
+
+    def _load(self) -> None:
+        size = self._disk.size(self.file.open().fd)
+        entries, rest = divmod(size, self.ENTRY_BYTES)
+        if rest:
+            raise CorruptIndexError(f"{self.file.path}: {size} bytes are not entries of {self.ENTRY_BYTES}")
+        self._set_entries(entries)
+        self._check_loaded()
+
+    def _set_entries(self, entries: int) -> None:
+        """Take the first `entries` of the file as all there are, and hold the newest of them in memory."""
+        self.entries = self._written = entries
+        self._first = max(0, entries - WARM_BYTES // self.ENTRY_BYTES)
+        self._take_tail(self._read(self._first, entries) if entries else b"")
+
+    def _read(self, first: int, end: int) -> bytes:
+        size = self.ENTRY_BYTES
+        data = read_fully(self._disk, self.file.open().fd, (end - first) * size, first * size)
+        if len(data) != (end - first) * size:
+            raise CorruptIndexError(f"{self.file.path}: ends before entry {end}")
+        return data
+
+    def _take_tail(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    def _check_loaded(self) -> None:
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Write what has gathered in memory; durable it is after a sync of the file."""
+        if self._pending:
+            fd = self.file.open().fd
+            if not self._extended:
+                self._disk.ftruncate(fd, max(self.max_entries, self.entries) * self.ENTRY_BYTES)
+                self._extended = True
+            write_fully(self._disk, fd, self._pending, self._written * self.ENTRY_BYTES)
+            self._written = self.entries
+            self._pending = bytearray()
+
+    def trim(self) -> None:
+        """End the file with its last entry: no more come, or the node stops."""
+        self.flush()
+        if self._extended:
+            self._disk.ftruncate(self.file.open().fd, self.entries * self.ENTRY_BYTES)
+            self._extended = False
+
+    def cut(self, entries: int) -> None:
+        """Forget all but the first `entries`."""
+        self.flush()
+        self._disk.ftruncate(self.file.open().fd, entries * self.ENTRY_BYTES)
+        self._extended = False
+        self._set_entries(entries)

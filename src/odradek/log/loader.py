@@ -1,0 +1,283 @@
+"""Opening a log directory: leftovers resolved, what an unclean stop may have torn recovered, state rebuilt.
+
+The order is Apache Kafka's: temporary files, swapped segments, segments, recovery above the recovery point,
+then offsets, epochs and producers.
+"""
+
+import logging
+import uuid
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.core.errors import KafkaError
+from odradek.log.checkpoints import CheckpointError, parse_epochs, parse_partition_metadata
+from odradek.log.epoch_cache import EpochCache
+from odradek.log.files import FilePool, read_file
+from odradek.log.index_file import CorruptIndexError
+from odradek.log.leftovers import resolve_leftovers
+from odradek.log.markers import segment_markers
+from odradek.log.names import (
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_SUFFIX,
+    PARTITION_METADATA,
+    SNAPSHOT_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_name,
+    offset_of,
+)
+from odradek.log.producer_state import ProducerState
+from odradek.log.recovery import recover_segment
+from odradek.log.segment import Segment
+from odradek.log.segments import Segments
+from odradek.log.snapshots import SnapshotStore
+from odradek.runtime.api import Disk
+
+if TYPE_CHECKING:
+    from odradek.core.configs import TopicConfig
+
+_log = logging.getLogger(__name__)
+
+
+class LoadedLog(NamedTuple):
+    segments: Segments
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    epochs: EpochCache
+    producers: ProducerState
+    snapshots: SnapshotStore
+    topic_id: uuid.UUID | None
+    is_new: bool
+
+
+def load(
+    pool: FilePool,
+    path: str,
+    config: "TopicConfig",
+    now_ms: int,
+    *,
+    recovery_point: int,
+    log_start_offset: int,
+    clean_shutdown: bool,
+    producer_id_expiration_ms: int | None,
+) -> LoadedLog:
+    disk = pool.disk
+    if not disk.exists(path):
+        disk.mkdir(path)
+        return _begin(pool, path, config, now_ms, log_start_offset, None, is_new=True)
+    names = resolve_leftovers(pool, path, disk.listdir(path), config)
+    topic_id = _read_topic_id(disk, path) if PARTITION_METADATA in names else None
+    found = _find_segments(pool, path, names, config, now_ms)
+    if not found:
+        return _begin(pool, path, config, now_ms, log_start_offset, topic_id, is_new=False)
+    segments = Segments(found)
+    epochs = _read_epochs(disk, path, segments) if LEADER_EPOCH_CHECKPOINT in names else EpochCache()
+    snapshots = SnapshotStore(disk, path, (offset_of(n) or 0 for n in names if n.endswith(SNAPSHOT_SUFFIX)))
+    producers = ProducerState()
+
+    log_end_offset = recover_from = None
+    if clean_shutdown:
+        log_end_offset, recover_from = _check(segments)
+    else:
+        recover_from = recovery_point
+    if recover_from is not None:
+        log_end_offset = _recover(
+            disk, segments, epochs, producers, snapshots, log_start_offset, recover_from
+        )
+    assert log_end_offset is not None
+    if log_end_offset < log_start_offset:
+        _log.warning(
+            "%s ends at %d, below its log start offset %d: it begins anew, empty",
+            path,
+            log_end_offset,
+            log_start_offset,
+        )
+        for segment in segments.all():
+            segment.unlink()
+        snapshots.remove_outside(log_start_offset, log_start_offset)
+        return _begin(pool, path, config, now_ms, log_start_offset, topic_id, is_new=False)
+
+    log_start_offset = max(log_start_offset, segments.first.base_offset)
+    epochs.truncate_from_end(log_end_offset)
+    epochs.truncate_from_start(log_start_offset)
+    snapshots.remove_strays(segments.base_offsets)
+    snapshots.remove_outside(log_start_offset, log_end_offset)
+    if recover_from is None:
+        load_producers(producers, snapshots, segments, log_start_offset, log_end_offset)
+        if producer_id_expiration_ms is not None:
+            producers.expire(now_ms, producer_id_expiration_ms)
+    if log_end_offset > (snapshots.offsets[-1] if snapshots.offsets else log_start_offset):
+        snapshots.take(producers.entries.values(), log_end_offset)
+    return LoadedLog(
+        segments,
+        log_start_offset,
+        log_end_offset,
+        log_end_offset if recover_from is None else min(recovery_point, log_end_offset),
+        epochs,
+        producers,
+        snapshots,
+        topic_id,
+        is_new=False,
+    )
+
+
+def _begin(
+    pool: FilePool,
+    path: str,
+    config: "TopicConfig",
+    now_ms: int,
+    log_start_offset: int,
+    topic_id: uuid.UUID | None,
+    *,
+    is_new: bool,
+) -> LoadedLog:
+    """An empty log."""
+    segment = Segment.create(pool, path, log_start_offset, config, now_ms)
+    producers = ProducerState()
+    producers.end_offset = log_start_offset
+    return LoadedLog(
+        Segments([segment]),
+        log_start_offset,
+        log_start_offset,
+        log_start_offset,
+        EpochCache(),
+        producers,
+        SnapshotStore(pool.disk, path),
+        topic_id,
+        is_new,
+    )
+
+
+def _read_topic_id(disk: Disk, path: str) -> uuid.UUID | None:
+    """A file that an unclean stop tore was never synced, so nothing flushed hangs on it."""
+    try:
+        return parse_partition_metadata(read_file(disk, f"{path}/{PARTITION_METADATA}"))
+    except CheckpointError as e:
+        _log.warning("%s/%s cannot be read: %s", path, PARTITION_METADATA, e)
+        return None
+
+
+def _read_epochs(disk: Disk, path: str, segments: Segments) -> EpochCache:
+    try:
+        return EpochCache(parse_epochs(read_file(disk, f"{path}/{LEADER_EPOCH_CHECKPOINT}")))
+    except CheckpointError as e:
+        _log.warning("%s/%s cannot be read, rebuilding it from the log: %s", path, LEADER_EPOCH_CHECKPOINT, e)
+    epochs = EpochCache()
+    for segment in segments.all():
+        try:
+            for batch in segment.scan(0):
+                if batch.partition_leader_epoch > epochs.latest:
+                    epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+        except KafkaError as e:
+            _log.warning("%s: %s", segment.file.path, e)
+            break
+    epochs.dirty = True
+    return epochs
+
+
+def _find_segments(
+    pool: FilePool, path: str, names: list[str], config: "TopicConfig", now_ms: int
+) -> list[Segment]:
+    known = set(names)
+    segments = []
+    for name in names:
+        base_offset = offset_of(name)
+        if base_offset is None or not name.endswith(LOG_SUFFIX):
+            continue
+        stat = pool.disk.stat(f"{path}/{name}")
+        segments.append(
+            Segment(
+                pool,
+                path,
+                base_offset,
+                config,
+                now_ms,
+                size=stat.size,
+                has_txn_index=file_name(base_offset, TXN_INDEX_SUFFIX) in known,
+            )
+        )
+    return segments
+
+
+def _check(segments: Segments) -> tuple[int, int | None]:
+    """(log end offset, from which offset on to recover after all) of a log that was closed cleanly."""
+    recover_from = None
+    for segment in segments.all():
+        if segment.has_txn_index:
+            try:
+                _ = segment.txn_index.entries
+            except CorruptIndexError as e:
+                _log.warning("Recovering from %d on: %s", segment.base_offset, e)
+                recover_from = segment.base_offset
+                break
+    active = segments.active
+    try:
+        log_end_offset, end = active.next_offset()
+        if end == active.size:
+            return log_end_offset, recover_from
+        _log.warning("%s: no whole batch at byte offset %d, though closed cleanly", active.file.path, end)
+    except KafkaError as e:
+        _log.warning("%s, though closed cleanly: %s", active.file.path, e)
+    return active.base_offset, active.base_offset if recover_from is None else recover_from
+
+
+def _recover(
+    disk: Disk,
+    segments: Segments,
+    epochs: EpochCache,
+    producers: ProducerState,
+    snapshots: SnapshotStore,
+    log_start_offset: int,
+    recover_from: int,
+) -> int:
+    """Recover the segments from the one that holds an offset on; gives the log end offset.
+
+    Snapshots above its beginning may speak of records that did not survive: they are taken anew.
+    """
+    todo = segments.between(recover_from, segments.active.base_offset + 1)
+    first = todo[0]
+    snapshots.remove_outside(-1, first.base_offset)
+    load_producers(producers, snapshots, segments, log_start_offset, first.base_offset)
+    next_offset = first.base_offset
+    for index, segment in enumerate(todo):
+        if index and segment.base_offset > log_start_offset:
+            snapshots.take(producers.entries.values(), segment.base_offset)
+        next_offset, truncated = recover_segment(disk, segment, epochs, producers, next_offset)
+        later = todo[index + 1 :]
+        if truncated and later:
+            _log.warning("Dropping the %d segments after %s", len(later), segment.file.path)
+            segments.remove(later)
+            for gone in later:
+                gone.unlink()
+            break
+    return next_offset
+
+
+def load_producers(
+    producers: ProducerState,
+    snapshots: SnapshotStore,
+    segments: Segments,
+    log_start_offset: int,
+    end_offset: int,
+) -> None:
+    """The producers as of an offset: from the newest snapshot before it, and what the log says since."""
+    entries, loaded_offset = snapshots.load_newest(log_start_offset, end_offset)
+    producers.load(entries, loaded_offset)
+    replay_producers(producers, segments, end_offset)
+
+
+def replay_producers(producers: ProducerState, segments: Segments, end_offset: int) -> None:
+    """Bring producers up to an offset with the batches from their own end offset on."""
+    start = producers.end_offset
+    for segment in segments.between(start, end_offset) if start < end_offset else ():
+        found = segment.translate(max(start, segment.base_offset))
+        if found is None:
+            continue
+        read_marker = segment_markers(segment)
+        for batch in segment.scan(found[1]):
+            if batch.base_offset >= end_offset:
+                break
+            if batch.producer_id >= 0:
+                completed = producers.replay(batch, read_marker)
+                if completed is not None:
+                    producers.complete(completed)
+    producers.end_offset = end_offset

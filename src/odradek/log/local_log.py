@@ -1,0 +1,245 @@
+"""A log on this disk: its segments, where it ends and how much of it is durable. Bytes in, bytes out.
+
+Who may append what, and what readers may see, is decided above, in log.py.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.core.errors import ErrorCode, KafkaError, StorageError
+from odradek.core.types import Buffer, TopicPartition
+from odradek.log.files import Descriptor, FilePool, sync_file, unlink_if_exists, write_file
+from odradek.log.names import SEGMENT_SUFFIXES, file_name
+from odradek.log.segment import Segment, roll_after_ms
+from odradek.log.segments import Segments
+from odradek.runtime.api import Clock, Disk, Runtime
+
+if TYPE_CHECKING:
+    from odradek.core.configs import TopicConfig
+
+
+class Position(NamedTuple):
+    """A place in a log: the batch at `position` of the segment is the one that holds the asked offset."""
+
+    segment: Segment
+    base_offset: int
+    position: int
+    size: int
+
+
+class FlushJob:
+    """What makes a log durable up to an offset. `run` may leave the event loop; the log is told after it."""
+
+    __slots__ = (
+        "_descriptors",
+        "_directories",
+        "_disk",
+        "_rewrites",
+        "_synced_paths",
+        "truncations",
+        "up_to",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        up_to: int,
+        truncations: int,
+        descriptors: Sequence[Descriptor],
+        rewrites: Sequence[tuple[str, bytes]],
+        synced_paths: Sequence[str],
+        directories: Sequence[str],
+    ) -> None:
+        self._disk = disk
+        self.up_to = up_to
+        self.truncations = truncations
+        self._descriptors = descriptors
+        self._rewrites = rewrites
+        self._synced_paths = synced_paths
+        self._directories = directories
+
+    def run(self) -> None:
+        """Sync everything, data first. Raises OSError: then nothing may count as durable."""
+        disk = self._disk
+        for descriptor in self._descriptors:
+            disk.fdatasync(descriptor.fd)
+        for path, content in self._rewrites:
+            write_file(disk, path, content)
+        for path in self._synced_paths:
+            try:
+                sync_file(disk, path)
+            except FileNotFoundError:
+                continue  # removed since: a newer snapshot stands for it
+        for directory in self._directories:
+            disk.fsync_dir(directory)
+
+
+class LocalLog:
+    """Segments on one disk. After an I/O error nothing is written or read any more: `failure` says why."""
+
+    __slots__ = (
+        "_clock",
+        "_deleted",
+        "_directory_dirty",
+        "_disk",
+        "_is_new",
+        "_rng",
+        "_truncations",
+        "config",
+        "failure",
+        "last_flush_ms",
+        "log_end_offset",
+        "path",
+        "pool",
+        "recovery_point",
+        "segments",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        pool: FilePool,
+        path: str,
+        topic_partition: TopicPartition,
+        config: "TopicConfig",
+        segments: Segments,
+        log_end_offset: int,
+        recovery_point: int,
+        *,
+        is_new: bool,
+    ) -> None:
+        self._disk = pool.disk
+        self._clock: Clock = runtime.clock
+        self._rng: random.Random = runtime.rng
+        self.pool = pool
+        self.path = path
+        self.topic_partition = topic_partition
+        self.config = config
+        self.segments = segments
+        self.log_end_offset = log_end_offset
+        self.recovery_point = recovery_point
+        self.failure: StorageError | None = None
+        self.last_flush_ms = self._clock.now_ms()
+        self._truncations = 0
+        self._directory_dirty = is_new
+        self._is_new = is_new
+        self._deleted: list[tuple[int, list[str]]] = []
+
+    # --- failure --------------------------------------------------------------------------------------
+
+    def fail(self, error: OSError, doing: str) -> StorageError:
+        """The disk failed: the log is not used again until a restart looks at what is left."""
+        failure = StorageError(f"Error while {doing} {self.topic_partition} in {self.path}: {error}")
+        failure.__cause__ = error
+        if self.failure is None:
+            self.failure = failure
+        return failure
+
+    def check_online(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    # --- segments -------------------------------------------------------------------------------------
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segments.size_bytes
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        for suffix in SEGMENT_SUFFIXES:
+            unlink_if_exists(self._disk, f"{self.path}/{file_name(base_offset, suffix)}")
+        jitter_ms = min(self.config.segment_jitter_ms, roll_after_ms(self.config))
+        self._directory_dirty = True
+        return Segment.create(
+            self.pool,
+            self.path,
+            base_offset,
+            self.config,
+            self._clock.now_ms(),
+            roll_jitter_ms=self._rng.randrange(jitter_ms) if jitter_ms > 0 else 0,
+        )
+
+    def _roll(self, base_offset: int) -> Segment:
+        """End the active segment and begin a new one."""
+        active = self.segments.active
+        if active.size == 0 and active.base_offset == base_offset:
+            # An index too small for one entry is full from the start: the empty segment is the new one.
+            return active
+        assert base_offset > active.base_offset, f"roll of {self.path} to {base_offset}"
+        active.seal()
+        segment = self._new_segment(base_offset)
+        self.segments.add(segment)
+        return segment
+
+    def _remove_segments(self, gone: Sequence[Segment], extra_paths: Sequence[str] = ()) -> None:
+        """Take segments out of sight now and out of the file system after file.delete.delay.ms."""
+        self.segments.remove(gone)
+        paths = list(extra_paths)
+        for segment in gone:
+            segment.set_aside()
+            paths += segment.deleted_paths()
+        self._deleted.append((self._clock.now_ms() + self.config.file_delete_delay_ms, paths))
+
+    def purge_deleted(self, now_ms: int) -> None:
+        """Remove the files whose delay has passed."""
+        while self._deleted and self._deleted[0][0] <= now_ms:
+            for path in self._deleted.pop(0)[1]:
+                unlink_if_exists(self._disk, path)
+
+    # --- reading --------------------------------------------------------------------------------------
+
+    def _find(self, offset: int) -> Position | None:
+        """The batch that holds an offset or, where it is gone, the first one after it."""
+        segment = self.segments.floor(offset)
+        while segment is not None:
+            found = segment.translate(offset)
+            if found is not None:
+                return Position(segment, *found)
+            segment = self.segments.after(segment)
+        return None
+
+    def _out_of_range(self, offset: int, start: int, end: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Received request for offset {offset} for partition {self.topic_partition}, "
+            f"but we only have log segments in the range {start} to {end}.",
+        )
+
+    # --- durability -----------------------------------------------------------------------------------
+
+    def _flush_job(
+        self, up_to: int, rewrites: Sequence[tuple[str, bytes]], synced_paths: Sequence[str]
+    ) -> FlushJob:
+        descriptors = []
+        for segment in self.segments.between(self.recovery_point, max(up_to, self.recovery_point + 1)):
+            descriptors += segment.flush_indexes()
+        directories = []
+        if self._directory_dirty or rewrites:
+            directories.append(self.path)
+        if self._is_new:
+            directories.append(self.path.rpartition("/")[0])
+        self._directory_dirty = self._is_new = False
+        return FlushJob(
+            self._disk,
+            up_to,
+            self._truncations,
+            descriptors,
+            rewrites,
+            synced_paths,
+            directories,
+        )
+
+    def finish_flush(self, job: FlushJob) -> None:
+        """A job has run to its end. What was truncated meanwhile may have been written anew, undurably."""
+        if job.truncations == self._truncations:
+            self.recovery_point = max(self.recovery_point, job.up_to)
+            assert self.recovery_point <= self.log_end_offset
+        self.last_flush_ms = self._clock.now_ms()
+
+    def _write(self, segment: Segment, buffers: Sequence[Buffer], size: int) -> None:
+        try:
+            segment.write(buffers, size)
+        except OSError as e:
+            raise self.fail(e, "appending records to") from e

@@ -1,0 +1,61 @@
+"""Names of files and directories in a log directory, as Apache Kafka gives them. No I/O."""
+
+import re
+from typing import Final
+
+from odradek.core.types import TopicPartition
+
+LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+TXN_INDEX_SUFFIX: Final = ".txnindex"
+SNAPSHOT_SUFFIX: Final = ".snapshot"
+DELETED_SUFFIX: Final = ".deleted"
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
+DELETE_DIR_SUFFIX: Final = "-delete"
+STRAY_DIR_SUFFIX: Final = "-stray"
+FUTURE_DIR_SUFFIX: Final = "-future"
+
+LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
+META_PROPERTIES: Final = "meta.properties"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+LOCK: Final = ".lock"
+RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
+LOG_START_CHECKPOINT: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
+
+_MAX_NAME: Final = 255
+_OFFSET_DIGITS: Final = 20
+_PARTITION_DIR = re.compile(r"(.+)-(\d+)")
+_MARKED_DIR = re.compile(r"(.+)-(\d+)\.([^.\s]+)(-delete|-stray|-future)")
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    return f"{base_offset:020d}{suffix}"
+
+
+def offset_of(name: str) -> int | None:
+    """The offset a segment file or a producer snapshot is named after; None for any other file."""
+    digits, dot, _ = name.partition(".")
+    return int(digits) if dot and len(digits) == _OFFSET_DIGITS and digits.isdecimal() else None
+
+
+def parse_partition_dir(name: str) -> tuple[TopicPartition, str] | None:
+    """(partition, "" or the suffix of a directory set aside), or None for a directory that is none."""
+    marked = _MARKED_DIR.fullmatch(name)
+    if marked:
+        return TopicPartition(marked[1], int(marked[2])), marked[4]
+    plain = _PARTITION_DIR.fullmatch(name)
+    if plain and not name.endswith((DELETE_DIR_SUFFIX, STRAY_DIR_SUFFIX, FUTURE_DIR_SUFFIX)):
+        return TopicPartition(plain[1], int(plain[2])), ""
+    return None
+
+
+def set_aside_dir(topic_partition: TopicPartition, unique: str, suffix: str) -> str:
+    """The name of a directory on its way out; a long topic name is cut to what a file system takes."""
+    tail = f"-{topic_partition.partition}.{unique}{suffix}"
+    return topic_partition.topic[: _MAX_NAME - len(tail)] + tail

@@ -1,0 +1,114 @@
+"""The offset index of a segment: from an offset to the position of the batch that holds it or an earlier one.
+
+An entry names the last offset of a batch and the position where that batch begins.
+"""
+
+from bisect import bisect_left, bisect_right
+from struct import Struct
+from typing import ClassVar
+
+from odradek.log.index_file import (
+    BLOCK_ENTRIES,
+    PENDING_BYTES,
+    WARM_BYTES,
+    CorruptIndexError,
+    IndexFile,
+    unsigned_numbers,
+)
+
+# relative offset  uint32  0   from the segment's base offset
+# position         uint32  4   in the .log file
+_ENTRY = Struct(">II")
+_WARM_ENTRIES = WARM_BYTES // _ENTRY.size
+
+
+class OffsetIndex(IndexFile):
+    __slots__ = ("_offsets", "_positions")
+
+    ENTRY_BYTES: ClassVar[int] = _ENTRY.size
+
+    def _take_tail(self, data: bytes) -> None:
+        numbers = unsigned_numbers(data)
+        self._offsets = numbers[0::2]
+        self._positions = numbers[1::2]
+
+    def _check_loaded(self) -> None:
+        """What a crash leaves of a pre-allocated file, a tail of zeros, cannot be an index."""
+        offsets = self._offsets
+        if offsets and (self._positions[-1] == 0 or (len(offsets) > 1 and offsets[-1] <= offsets[0])):
+            raise CorruptIndexError(f"{self.file.path}: entry {self.entries - 1} cannot be one")
+
+    @property
+    def is_full(self) -> bool:
+        return self.entries >= self.max_entries
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self._offsets[-1] if self.entries else self.base_offset
+
+    @property
+    def last_entry(self) -> tuple[int, int]:
+        """(offset, position) of the newest entry; the segment's beginning where there is none."""
+        if not self.entries:
+            return self.base_offset, 0
+        return self.base_offset + self._offsets[-1], self._positions[-1]
+
+    def append(self, offset: int, position: int) -> None:
+        relative = offset - self.base_offset
+        offsets = self._offsets
+        assert not offsets or relative > offsets[-1], f"offset {offset} is not above {self.last_offset}"
+        offsets.append(relative)
+        self._positions.append(position)
+        self._pending += _ENTRY.pack(relative, position)
+        self.entries += 1
+        if len(self._pending) >= PENDING_BYTES:
+            self.flush()
+            if len(offsets) >= 2 * _WARM_ENTRIES:
+                del offsets[:_WARM_ENTRIES]
+                del self._positions[:_WARM_ENTRIES]
+                self._first += _WARM_ENTRIES
+
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """The last entry at or before an offset, as (offset, position)."""
+        relative = offset - self.base_offset
+        slot = bisect_right(self._offsets, relative) - 1
+        if slot >= 0:
+            return self.base_offset + self._offsets[slot], self._positions[slot]
+        slot = self._search_file(relative + 1, 0) - 1
+        if slot < 0:
+            return self.base_offset, 0
+        found, position = _ENTRY.unpack(self._read(slot, slot + 1))
+        return self.base_offset + found, position
+
+    def upper_bound(self, position: int) -> int | None:
+        """The offset of the first entry whose batch begins at a position or after it."""
+        slot = self._first + bisect_left(self._positions, position)
+        if slot == self._first and slot > 0:
+            slot = self._search_file(position, 1)
+        if slot >= self.entries:
+            return None
+        if slot >= self._first:
+            return self.base_offset + self._offsets[slot - self._first]
+        return self.base_offset + int(_ENTRY.unpack(self._read(slot, slot + 1))[0])
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget the entries at and above an offset."""
+        relative = offset - self.base_offset
+        slot = self._first + bisect_left(self._offsets, relative)
+        if slot == self._first and slot > 0:
+            slot = self._search_file(relative, 0)
+        if slot < self.entries:
+            self.cut(slot)
+
+    def _search_file(self, value: int, field: int) -> int:
+        """The first entry below those in memory whose field reaches a value; else the first in memory."""
+        low, high = 0, self._first
+        while high - low > BLOCK_ENTRIES:
+            middle = (low + high) // 2
+            if _ENTRY.unpack(self._read(middle, middle + 1))[field] < value:
+                low = middle + 1
+            else:
+                high = middle
+        if low < high:
+            low += bisect_left(unsigned_numbers(self._read(low, high))[field::2], value)
+        return low

@@ -1,0 +1,176 @@
+"""The producers of a partition and their transactions: what an append checks against and changes. Pure.
+
+An append first stages its changes on copies; only once its bytes are written are they taken over.
+"""
+
+from bisect import insort
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from odradek.core.types import NO_OFFSET
+from odradek.log.producer_entry import ProducerBatch, ProducerEntry
+from odradek.log.producer_rules import append_data, append_marker
+from odradek.records.check import Origin
+from odradek.records.control import EndTransactionMarker
+from odradek.records.header import MAX_INT32, BatchMeta
+
+MarkerReader = Callable[[BatchMeta], tuple[EndTransactionMarker, int] | None]
+"""Reads the marker in a control batch and its timestamp; None where compaction left the batch empty."""
+
+
+class CompletedTxn(NamedTuple):
+    """A transaction that a marker at `last_offset` ended."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+class Staged:
+    """The changes of an append that is not written yet. A stage over another sees the other's changes."""
+
+    __slots__ = ("_below", "completed", "entries", "started")
+
+    def __init__(self, below: "Staged | ProducerState") -> None:
+        self._below = below
+        self.entries: dict[int, ProducerEntry] = {}
+        self.started: list[tuple[int, int]] = []
+        self.completed: list[CompletedTxn] = []
+
+    def get(self, producer_id: int) -> ProducerEntry | None:
+        return self.entries.get(producer_id) or self._below.get(producer_id)
+
+    def find_duplicate(self, batch: BatchMeta) -> ProducerBatch | None:
+        entry = self.get(batch.producer_id)
+        if entry is None:
+            return None
+        if batch.base_sequence == (entry.last_sequence + 1) & MAX_INT32:
+            return None
+        return entry.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
+
+    def add(
+        self,
+        batch: BatchMeta,
+        base_offset: int,
+        origin: Origin | None,
+        read_marker: MarkerReader,
+        transaction_version: int = 0,
+    ) -> None:
+        """Check a batch of a producer against its state and stage what it changes; raises KafkaError."""
+        producer_id = batch.producer_id
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            known = self._below.get(producer_id)
+            entry = ProducerEntry(producer_id) if known is None else known.copy()
+        if batch.is_control:
+            found = read_marker(batch)
+            if found is None:
+                return
+            marker, timestamp = found
+            first = append_marker(entry, batch, marker, timestamp, base_offset, origin, transaction_version)
+            if first != NO_OFFSET:
+                self.completed.append(CompletedTxn(producer_id, first, base_offset, not marker.committed))
+        elif append_data(entry, batch, base_offset, origin):
+            self.started.append((base_offset, producer_id))
+        self.entries[producer_id] = entry
+
+    def merge(self, above: "Staged") -> None:
+        self.entries.update(above.entries)
+        self.started += above.started
+        self.completed += above.completed
+
+
+class ProducerState:
+    """Every producer a partition knows, and every transaction that holds back its last stable offset."""
+
+    __slots__ = ("_ongoing", "_unreplicated", "end_offset", "entries")
+
+    def __init__(self) -> None:
+        self.entries: dict[int, ProducerEntry] = {}
+        self.end_offset = 0
+        self._ongoing: dict[int, int] = {}
+        self._unreplicated: list[tuple[int, int]] = []
+
+    def get(self, producer_id: int) -> ProducerEntry | None:
+        return self.entries.get(producer_id)
+
+    def load(self, entries: Iterable[ProducerEntry], end_offset: int) -> None:
+        """Begin anew from what a snapshot at an offset says."""
+        self.entries = {entry.producer_id: entry for entry in entries}
+        open_txns = [
+            (entry.current_txn_first_offset, entry.producer_id)
+            for entry in self.entries.values()
+            if entry.current_txn_first_offset != NO_OFFSET
+        ]
+        self._ongoing = dict(sorted(open_txns))
+        self._unreplicated = []
+        self.end_offset = end_offset
+
+    def commit(self, staged: Staged) -> None:
+        """Take over what an append staged. The transactions it completed follow one by one, by `complete`."""
+        self.entries.update(staged.entries)
+        self._ongoing.update(staged.started)
+
+    def replay(self, batch: BatchMeta, read_marker: MarkerReader) -> CompletedTxn | None:
+        """Take a batch that stands in the log; gives the transaction that it ended, for `complete`."""
+        entry = self.entries.get(batch.producer_id)
+        if entry is None:
+            entry = ProducerEntry(batch.producer_id)
+        completed = None
+        if batch.is_control:
+            found = read_marker(batch)
+            if found is None:
+                return None
+            marker, timestamp = found
+            first = append_marker(entry, batch, marker, timestamp, batch.base_offset, None, 0)
+            if first != NO_OFFSET:
+                completed = CompletedTxn(batch.producer_id, first, batch.base_offset, not marker.committed)
+        elif append_data(entry, batch, batch.base_offset, None):
+            self._ongoing[batch.base_offset] = batch.producer_id
+        self.entries[batch.producer_id] = entry
+        return completed
+
+    def stable_offset_after(self, completed: CompletedTxn) -> int:
+        """The last stable offset once a transaction is complete: where the next open one starts, or its end."""
+        for first_offset, producer_id in self._ongoing.items():
+            if producer_id != completed.producer_id:
+                return first_offset
+        return completed.last_offset + 1
+
+    def complete(self, completed: CompletedTxn) -> None:
+        """Decided, but unstable until the high watermark has passed the marker."""
+        del self._ongoing[completed.first_offset]
+        insort(self._unreplicated, (completed.first_offset, completed.last_offset))
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the first transaction begins that is open, or whose marker is not replicated yet."""
+        first = next(iter(self._ongoing), None)
+        if not self._unreplicated:
+            return first
+        decided = self._unreplicated[0][0]
+        return decided if first is None else min(first, decided)
+
+    @property
+    def has_transactions(self) -> bool:
+        return bool(self._ongoing or self._unreplicated)
+
+    def high_watermark_moved(self, high_watermark: int) -> None:
+        if self._unreplicated:
+            self._unreplicated = [txn for txn in self._unreplicated if txn[1] >= high_watermark]
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers that have been silent for long and have no transaction open."""
+        silent = [
+            entry.producer_id
+            for entry in self.entries.values()
+            if entry.current_txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
+        ]
+        for producer_id in silent:
+            del self.entries[producer_id]
+        return len(silent)
+
+    def ongoing(self) -> list[tuple[int, int]]:
+        """(first offset, producer id) of the open transactions, oldest first."""
+        return list(self._ongoing.items())

@@ -1,0 +1,52 @@
+"""Which segments a log no longer has to keep. Deciding only; the log deletes."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from odradek.log.segment import Segment
+
+if TYPE_CHECKING:
+    from odradek.log.log import Log
+
+_Breach = Callable[[Segment, Segment | None], bool]
+
+
+def breached(log: "Log", now_ms: int) -> list[Segment]:
+    """The oldest segments that lie below the log start, or that retention by size or time gives up."""
+    segments = log.segments.all()
+    gone = _oldest(log, segments, lambda _, following: _ends_by(following, log.log_start_offset))
+    config = log.config
+    if not config.deletes_old_records:
+        return gone
+    if config.retention_bytes >= 0:
+        surplus = log.size_bytes - sum(segment.size for segment in gone) - config.retention_bytes
+
+        def oversized(segment: Segment, _: Segment | None) -> bool:
+            nonlocal surplus
+            surplus -= segment.size
+            return surplus >= 0
+
+        gone = gone + _oldest(log, segments[len(gone) :], oversized)
+    if config.retention_ms >= 0:
+        oldest_ms = now_ms - config.retention_ms
+        gone = gone + _oldest(
+            log, segments[len(gone) :], lambda segment, _: segment.largest_timestamp_ms() < oldest_ms
+        )
+    return gone
+
+
+def _ends_by(following: Segment | None, offset: int) -> bool:
+    return following is not None and following.base_offset <= offset
+
+
+def _oldest(log: "Log", segments: list[Segment], is_breached: _Breach) -> list[Segment]:
+    """The longest run of breached segments, oldest first, below the high watermark; no empty active one."""
+    run: list[Segment] = []
+    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        end_offset = log.log_end_offset if following is None else following.base_offset
+        if following is None and segment.size == 0:
+            break
+        if end_offset > log.high_watermark or not is_breached(segment, following):
+            break
+        run.append(segment)
+    return run

@@ -1,0 +1,463 @@
+"""One segment of a log: the file of record batches and the three indexes beside it.
+
+What may be appended, and when the segment ends, is the log's to decide.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_TIMESTAMP, Buffer
+from odradek.log.files import Descriptor, FilePool, FileSlice, PooledFile, read_fully
+from odradek.log.index_file import CorruptIndexError
+from odradek.log.names import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_name,
+)
+from odradek.log.offset_index import OffsetIndex
+from odradek.log.time_index import TimeIndex
+from odradek.log.txn_index import AbortedTxn, TransactionIndex
+from odradek.records.header import LEGACY_MIN_SIZE, LOG_OVERHEAD, MAX_INT32, BatchMeta, iter_batches
+from odradek.runtime.api import Clock
+
+if TYPE_CHECKING:
+    from odradek.core.configs import TopicConfig
+
+# base_offset int64, batch_length int32, partition_leader_epoch int32, magic int8, crc uint32,
+# attributes int16, last_offset_delta int32: all but offset, length and magic mean something in magic 2 only.
+_HEAD: Final = Struct(">qiib4xhi")
+MAX_INT64: Final = (1 << 63) - 1
+
+_SEARCH_BYTES: Final = 4096
+_SCAN_BYTES: Final = 1 << 20
+_MAX_BUFFERS: Final = 1024
+_RESERVE_FROM_BYTES: Final = 1 << 20
+_RESERVE_BYTES: Final = 16 << 20
+
+
+class Segment:
+    """A range of offsets from `base_offset` on. Only the last segment of a log is appended to."""
+
+    __slots__ = (
+        "_bytes_since_index",
+        "_directory",
+        "_disk",
+        "_first_timestamp",
+        "_index_interval_bytes",
+        "_index_max_bytes",
+        "_max_timestamp",
+        "_offset_index",
+        "_offset_of_max_timestamp",
+        "_pool",
+        "_reserved_bytes",
+        "_time_index",
+        "_txn_index",
+        "base_offset",
+        "created_ms",
+        "file",
+        "has_txn_index",
+        "roll_jitter_ms",
+        "size",
+    )
+
+    def __init__(
+        self,
+        pool: FilePool,
+        directory: str,
+        base_offset: int,
+        config: "TopicConfig",
+        now_ms: int,
+        *,
+        size: int = 0,
+        roll_jitter_ms: int = 0,
+        has_txn_index: bool = False,
+    ) -> None:
+        self._pool = pool
+        self._disk = pool.disk
+        self._directory = directory
+        self.base_offset = base_offset
+        self.size = size
+        self.created_ms = now_ms
+        self.roll_jitter_ms = roll_jitter_ms
+        self.has_txn_index = has_txn_index
+        self.file = PooledFile(pool, self._path(LOG_SUFFIX))
+        self._index_interval_bytes = config.index_interval_bytes
+        self._index_max_bytes = config.segment_index_bytes
+        self._bytes_since_index = 0
+        self._reserved_bytes = 0
+        self._max_timestamp: int | None = None
+        self._offset_of_max_timestamp = base_offset
+        self._first_timestamp: int | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._txn_index: TransactionIndex | None = None
+
+    @classmethod
+    def create(
+        cls,
+        pool: FilePool,
+        directory: str,
+        base_offset: int,
+        config: "TopicConfig",
+        now_ms: int,
+        *,
+        roll_jitter_ms: int = 0,
+    ) -> "Segment":
+        """An empty segment with fresh files, in place of any that bear its name."""
+        segment = cls(pool, directory, base_offset, config, now_ms, roll_jitter_ms=roll_jitter_ms)
+        segment.file = pool.create(segment.file.path)
+        if config.preallocate:
+            segment._disk.ftruncate(segment.file.open().fd, config.segment_bytes)
+            segment._reserved_bytes = config.segment_bytes
+        segment.reset_indexes()
+        return segment
+
+    def _path(self, suffix: str) -> str:
+        return f"{self._directory}/{file_name(self.base_offset, suffix)}"
+
+    # --- indexes --------------------------------------------------------------------------------------
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        if self._offset_index is None:
+            self._open_indexes()
+            assert self._offset_index is not None
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._open_indexes(time=True)
+            assert self._time_index is not None
+        return self._time_index
+
+    @property
+    def txn_index(self) -> TransactionIndex:
+        if self._txn_index is None:
+            self._txn_index = TransactionIndex(self._pool, self._path(TXN_INDEX_SUFFIX), self.base_offset)
+        return self._txn_index
+
+    def add_aborted(self, aborted: AbortedTxn) -> None:
+        self.txn_index.append(aborted)
+        self.has_txn_index = True
+
+    def collect_aborted(self, fetch_offset: int, upper_bound: int, into: list[tuple[int, int]]) -> bool:
+        """Add the aborted transactions that overlap a range; True when later segments cannot hold more."""
+        return self.has_txn_index and self.txn_index.collect(fetch_offset, upper_bound, into)
+
+    def _open_indexes(self, *, time: bool = False) -> None:
+        """Open what an index says; where it is missing or cannot be right, rebuild both from the log."""
+        base, most = self.base_offset, self._index_max_bytes
+        try:
+            if self._offset_index is None:
+                self._offset_index = OffsetIndex(self._pool, self._path(INDEX_SUFFIX), base, most)
+            if time:
+                self._time_index = TimeIndex(self._pool, self._path(TIME_INDEX_SUFFIX), base, most)
+        except (CorruptIndexError, FileNotFoundError):
+            self.rebuild_indexes()
+
+    def reset_indexes(self) -> None:
+        """Begin the offset and the time index anew, empty."""
+        base, most = self.base_offset, self._index_max_bytes
+        self._offset_index = OffsetIndex(self._pool, self._path(INDEX_SUFFIX), base, most, fresh=True)
+        self._time_index = TimeIndex(self._pool, self._path(TIME_INDEX_SUFFIX), base, most, fresh=True)
+        self._bytes_since_index = 0
+        self._max_timestamp = NO_TIMESTAMP
+        self._offset_of_max_timestamp = base
+
+    def rebuild_indexes(self) -> None:
+        """Derive both indexes from the batches of the file. The batches are taken at their headers' word."""
+        self.reset_indexes()
+        size, self.size = self.size, 0
+        for batch in self.scan(0, size):
+            self.index_batch(batch.last_offset, batch.max_timestamp, batch.size)
+        self.size = size
+        self.trim_indexes()
+
+    def index_batch(self, last_offset: int, max_timestamp: int, size: int) -> None:
+        """Count a batch that now stands at the end of the file."""
+        largest = self._max_timestamp
+        assert largest is not None, "an append is prepared"
+        if max_timestamp > largest:
+            self._max_timestamp = largest = max_timestamp
+            self._offset_of_max_timestamp = last_offset
+        if self._bytes_since_index > self._index_interval_bytes:
+            self.offset_index.append(last_offset, self.size)
+            self.time_index.maybe_append(largest, self._offset_of_max_timestamp)
+            self._bytes_since_index = 0
+        self.size += size
+        self._bytes_since_index += size
+
+    def trim_indexes(self) -> None:
+        """Record the largest timestamp and end the index files with their last entries."""
+        timestamp, offset = self.max_timestamp
+        self.time_index.maybe_append(timestamp, offset)
+        self.offset_index.trim()
+        self.time_index.trim()
+
+    # --- appending ------------------------------------------------------------------------------------
+
+    @property
+    def max_timestamp(self) -> tuple[int, int]:
+        """(largest timestamp, last offset of the first batch that has it)."""
+        if self._max_timestamp is None:
+            self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
+        return self._max_timestamp, self._offset_of_max_timestamp
+
+    def should_roll(
+        self, config: "TopicConfig", append_bytes: int, max_timestamp: int, last_offset: int, clock: Clock
+    ) -> bool:
+        """Whether an append of these properties must go to a new segment. Loads what appending needs."""
+        offset_index, time_index = self._offset_index, self._time_index
+        if offset_index is None or time_index is None or self._max_timestamp is None:
+            offset_index, time_index, _ = self.offset_index, self.time_index, self.max_timestamp
+        size = self.size
+        if size > config.segment_bytes - append_bytes or last_offset - self.base_offset > MAX_INT32:
+            return True
+        if (
+            offset_index.entries >= offset_index.max_entries
+            or time_index.entries >= time_index.max_entries - 1
+        ):
+            return True
+        return size > 0 and self.waited_ms(max_timestamp, clock) > roll_after_ms(config) - self.roll_jitter_ms
+
+    def waited_ms(self, max_timestamp: int, clock: Clock) -> int:
+        """How long the segment has been open, in the time of its records where they have one."""
+        first = self._first_timestamp
+        if first is None:
+            first = next((batch.max_timestamp for batch in self.scan(0)), None)
+            self._first_timestamp = first
+        return max_timestamp - first if first is not None and first >= 0 else clock.now_ms() - self.created_ms
+
+    def write(self, buffers: Sequence[Buffer], size: int) -> None:
+        """Write batches behind the last one, or leave the file as it was. `index_batch` counts them."""
+        handle = self.file.handle
+        fd = (handle or self.file.open()).fd
+        position = self.size
+        if position + size > self._reserved_bytes and position >= _RESERVE_FROM_BYTES:
+            self._reserve(fd, position + size)
+        try:
+            if len(buffers) == 1:
+                written = self._disk.pwrite(fd, buffers[0], position)
+            elif len(buffers) <= _MAX_BUFFERS:
+                written = self._disk.pwritev(fd, buffers, position)
+            else:
+                written = 0
+            if written != size:
+                self._write_rest(fd, buffers, position, written)
+        except OSError:
+            self._disk.ftruncate(fd, position)
+            raise
+
+    def _write_rest(self, fd: int, buffers: Sequence[Buffer], position: int, written: int) -> None:
+        """Go on after a short write, or write more buffers than one call takes."""
+        for buffer in buffers:
+            if written >= len(buffer):
+                written -= len(buffer)
+                position += len(buffer)
+                continue
+            rest = memoryview(buffer)[written:]
+            position += written
+            written = 0
+            while rest:
+                count = self._disk.pwrite(fd, rest, position)
+                position += count
+                rest = rest[count:]
+
+    def _reserve(self, fd: int, end: int) -> None:
+        """Ask for blocks ahead of a growing file. Where there are none left, the write itself will tell."""
+        self._reserved_bytes = end + _RESERVE_BYTES
+        try:
+            self._disk.fallocate_keep_size(fd, end, _RESERVE_BYTES)
+        except OSError:
+            self._reserved_bytes = 1 << 62
+
+    def seal(self) -> None:
+        """No more batches come, or the node stops: indexes are trimmed, blocks asked for ahead given back."""
+        self.trim_indexes()
+        if self._reserved_bytes:
+            self._disk.ftruncate(self.file.open().fd, self.size)
+            self._reserved_bytes = 0
+
+    def seal_if_open(self) -> None:
+        """Seal, unless nothing can have been appended since the last time."""
+        if self._offset_index is not None and self._time_index is not None:
+            self.seal()
+
+    def flush_indexes(self) -> list[Descriptor]:
+        """Write what the indexes hold in memory; the descriptors of all files, to be synced."""
+        files = [self.file]
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                index.flush()
+                files.append(index.file)
+        if self._txn_index is not None and self.has_txn_index:
+            files.append(self._txn_index.file)
+        return [file.open() for file in files]
+
+    # --- reading --------------------------------------------------------------------------------------
+
+    def slice(self, position: int, size: int) -> FileSlice:
+        return FileSlice(self._disk, self.file.handle or self.file.open(), position, size)
+
+    def translate(self, offset: int) -> tuple[int, int, int] | None:
+        """(base offset, position, size) of the batch that holds an offset, or of the first one after it."""
+        indexed, start = self.offset_index.lookup(offset)
+        try:
+            return self._search(offset, indexed, start)
+        except CorruptIndexError:
+            if start == 0:
+                raise self._corrupt(start) from None
+        self.rebuild_indexes()
+        indexed, start = self.offset_index.lookup(offset)
+        try:
+            return self._search(offset, indexed, start)
+        except CorruptIndexError:
+            raise self._corrupt(start) from None
+
+    def _search(self, offset: int, indexed: int, position: int) -> tuple[int, int, int] | None:
+        """Go from batch to batch until one reaches the offset. The first must be the one the index meant."""
+        fd = (self.file.handle or self.file.open()).fd
+        end = self.size
+        expected = indexed if position else MAX_INT64
+        while position < end:
+            chunk = self._disk.pread(fd, min(_SEARCH_BYTES, end - position), position)
+            if len(chunk) < _HEAD.size:
+                chunk += bytes(_HEAD.size - len(chunk))
+            at = 0
+            while at + _HEAD.size <= len(chunk):
+                base_offset, length, _, magic, _, last_offset_delta = _HEAD.unpack_from(chunk, at)
+                size = length + LOG_OVERHEAD
+                if (
+                    length < LEGACY_MIN_SIZE
+                    or not 0 <= magic <= 2
+                    or position + size > end
+                    or not self.base_offset <= base_offset <= expected
+                ):
+                    raise CorruptIndexError
+                if (base_offset + last_offset_delta if magic == 2 else base_offset) >= offset:
+                    return base_offset, position, size
+                expected = MAX_INT64
+                position += size
+                at += size
+        return None
+
+    def _corrupt(self, position: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"{self.file.path}: no record batch where one must be, from position {position} on",
+        )
+
+    def scan(self, position: int, end: int | None = None) -> Iterator[BatchMeta]:
+        """The batches from a position on, by their headers; positions are the file's."""
+        fd = self.file.open()
+        end = self.size if end is None else end
+        want = _SCAN_BYTES
+        while position < end:
+            chunk = read_fully(self._disk, fd.fd, min(want, end - position), position)
+            done = 0
+            for batch in iter_batches(chunk):
+                done = batch.position + batch.size
+                yield BatchMeta(position + batch.position, *batch[1:])
+            if done:
+                position += done
+                want = _SCAN_BYTES
+            elif len(chunk) < want:
+                return
+            else:
+                want *= 2
+
+    def read_batch(self, batch: BatchMeta) -> bytes:
+        """All of a batch that `scan` gave."""
+        return read_fully(self._disk, self.file.open().fd, batch.size, batch.position)
+
+    def next_offset(self) -> tuple[int, int]:
+        """(the offset after the last batch, the position after it), found from the last index entry on."""
+        _, position = self.offset_index.last_entry
+        end_offset, end = self.base_offset, position
+        for batch in self.scan(position):
+            end_offset, end = batch.last_offset + 1, batch.position + batch.size
+        return end_offset, end
+
+    def largest_timestamp_ms(self) -> int:
+        """The largest timestamp of a record; where they have none, when the file was last written."""
+        timestamp, _ = self.max_timestamp
+        return timestamp if timestamp >= 0 else self._disk.stat(self.file.path).mtime_ms
+
+    # --- shortening and removing ----------------------------------------------------------------------
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Drop the batch that holds an offset and all after it."""
+        found = self.translate(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        if self.has_txn_index:
+            self.txn_index.truncate_to(offset)
+        if found is not None:
+            self.cut(found[1])
+        if self.size == 0:
+            self.created_ms = now_ms
+            self._first_timestamp = None
+        self._bytes_since_index = 0
+        self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
+
+    def cut(self, size: int) -> None:
+        """End the file at a position where a batch ends, giving back any blocks beyond."""
+        self._disk.ftruncate(self.file.open().fd, size)
+        self.size = size
+        self._reserved_bytes = 0
+
+    def set_aside(self) -> None:
+        """Rename the files to their names of deletion: gone for a restart, readable for who has them open."""
+        for suffix in SEGMENT_SUFFIXES:
+            path = self._path(suffix)
+            try:
+                self._disk.rename(path, path + DELETED_SUFFIX)
+            except FileNotFoundError:
+                continue
+        self.close()
+
+    def deleted_paths(self) -> list[str]:
+        """Where `set_aside` put the files."""
+        return [self._path(suffix) + DELETED_SUFFIX for suffix in SEGMENT_SUFFIXES]
+
+    def unlink(self) -> None:
+        """Remove the files at once."""
+        self.close()
+        for suffix in SEGMENT_SUFFIXES:
+            try:
+                self._disk.unlink(self._path(suffix))
+            except FileNotFoundError:
+                continue
+
+    def moved(self, directory: str) -> None:
+        """The log's directory was renamed: open files stay, paths change."""
+        self._directory = directory
+        self.file.path = self._path(LOG_SUFFIX)
+        for index, suffix in (
+            (self._offset_index, INDEX_SUFFIX),
+            (self._time_index, TIME_INDEX_SUFFIX),
+            (self._txn_index, TXN_INDEX_SUFFIX),
+        ):
+            if index is not None:
+                index.file.path = self._path(suffix)
+
+    def close(self) -> None:
+        """Give the descriptors up; they are opened again when needed."""
+        self.file.close()
+        for index in (self._offset_index, self._time_index, self._txn_index):
+            if index is not None:
+                index.file.close()
+
+
+def roll_after_ms(config: "TopicConfig") -> int:
+    """The age at which a segment ends; a compacted topic's maximum lag bounds it too."""
+    if config.is_compacted and config.max_compaction_lag_ms > 0:
+        return min(config.max_compaction_lag_ms, config.segment_ms)
+    return config.segment_ms

@@ -1,0 +1,87 @@
+"""The transaction index of a segment: the transactions that were aborted by a marker in it, in marker order.
+
+The file exists only where there is one.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+from odradek.log.files import FilePool, PooledFile, read_file, write_fully
+from odradek.log.index_file import CorruptIndexError
+
+# version             int16   0   0
+# producer id         int64   2
+# first offset        int64  10   of the transaction
+# last offset         int64  18   the marker's
+# last stable offset  int64  26   once the marker was there
+_ENTRY = Struct(">hqqqq")
+
+
+class AbortedTxn(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    __slots__ = ("_entries", "_pool", "base_offset", "file")
+
+    def __init__(self, pool: FilePool, path: str, base_offset: int) -> None:
+        self._pool = pool
+        self.base_offset = base_offset
+        self.file = PooledFile(pool, path)
+        self._entries: list[AbortedTxn] | None = None
+
+    @property
+    def entries(self) -> list[AbortedTxn]:
+        if self._entries is None:
+            self._entries = self._load()
+        return self._entries
+
+    def _load(self) -> list[AbortedTxn]:
+        try:
+            data = read_file(self._pool.disk, self.file.path)
+        except FileNotFoundError:
+            return []
+        if len(data) % _ENTRY.size:
+            raise CorruptIndexError(f"{self.file.path}: {len(data)} bytes are not entries of {_ENTRY.size}")
+        entries: list[AbortedTxn] = []
+        for version, *fields in _ENTRY.iter_unpack(data):
+            entry = AbortedTxn(*fields)
+            if version != 0 or entry.last_offset < self.base_offset or entry.first_offset > entry.last_offset:
+                raise CorruptIndexError(
+                    f"{self.file.path}: entry {len(entries)} is {entry} of version {version}"
+                )
+            entries.append(entry)
+        return entries
+
+    def append(self, entry: AbortedTxn) -> None:
+        entries = self.entries
+        if not entries:
+            self.file = self._pool.create(self.file.path)
+        else:
+            assert entry.last_offset > entries[-1].last_offset, "markers come in offset order"
+        write_fully(self._pool.disk, self.file.open().fd, _ENTRY.pack(0, *entry), len(entries) * _ENTRY.size)
+        entries.append(entry)
+
+    def collect(self, fetch_offset: int, upper_bound: int, into: list[tuple[int, int]]) -> bool:
+        """Add the aborted transactions that overlap the range; True when later segments cannot hold more."""
+        for entry in self.entries:
+            if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound:
+                into.append((entry.producer_id, entry.first_offset))
+            if entry.last_stable_offset >= upper_bound:
+                return True
+        return False
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget the transactions whose marker is at or above an offset."""
+        entries = self.entries
+        keep = [entry for entry in entries if entry.last_offset < offset]
+        if len(keep) < len(entries):
+            self._pool.disk.ftruncate(self.file.open().fd, len(keep) * _ENTRY.size)
+            self._entries = keep
+
+    def reset(self) -> None:
+        self.file.unlink()
+        self._entries = []
