@@ -102,7 +102,7 @@ def _broker_entry(node: NodeConfig, name: str, only_default: bool) -> ConfigEntr
         name,
         None if sensitive else text,
         synonyms[0].source if synonyms else ConfigSource.DEFAULT,
-        key is None or key.read_only,
+        key is None or key.read_only or name.startswith(LISTENER_PREFIX),
         sensitive,
         _UNKNOWN_TYPE if key is None else CONFIG_TYPES[key.type],
         synonyms,

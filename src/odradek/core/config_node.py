@@ -123,6 +123,7 @@ class NodeConfig:
             if name == "log.dirs" and "log.dir" in raw:
                 continue
             given.setdefault(name, value)
+        given.setdefault("broker.id", given["node.id"])
         return cls(given), warnings
 
     # What is in force

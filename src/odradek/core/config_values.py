@@ -62,7 +62,16 @@ def value_to_text(value: Value) -> str | None:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ",".join(value)
-    return repr(value)
+    return _java_double(value) if isinstance(value, float) else str(value)
+
+
+def _java_double(value: float) -> str:
+    """Double.toString: a plain decimal near 1, else the shortest mantissa with an exponent."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    shortest = next(text for digits in range(1, 18) if float(text := f"{value:.{digits}e}") == value)
+    mantissa, _, exponent = shortest.partition("e")
+    return f"{mantissa}E{int(exponent)}"
 
 
 def check_value(key: str, check: list[Any] | None, value: Value) -> None:
