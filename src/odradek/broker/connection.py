@@ -18,7 +18,7 @@ from odradek.broker.handlers import produce
 from odradek.broker.output import OutputQueue, Slice
 from odradek.core.errors import ProtocolError
 from odradek.runtime.api import Socket
-from odradek.wire.headers import parse_request_header
+from odradek.wire.headers import RequestHeader, parse_request_header
 
 if TYPE_CHECKING:
     from odradek.broker.server import Server
@@ -35,9 +35,12 @@ MAX_PENDING_REPLIES = 1000
 class Reply:
     """A place in the order of replies, filled when its handler is done."""
 
-    __slots__ = ("done", "pieces")
+    __slots__ = ("api_key", "done", "pieces", "received_at", "version")
 
-    def __init__(self) -> None:
+    def __init__(self, api_key: int, version: int, received_at: float) -> None:
+        self.api_key = api_key
+        self.version = version
+        self.received_at = received_at
         self.pieces: tuple[bytes | Slice, ...] = ()
         self.done = False
 
@@ -46,6 +49,7 @@ class Connection:
     """State of one accepted socket."""
 
     __slots__ = (
+        "_api_key",
         "_buffer",
         "_end",
         "_pending",
@@ -55,6 +59,7 @@ class Connection:
         "_start",
         "_suspended",
         "_tasks",
+        "_version",
         "_view",
         "closed",
         "last_active",
@@ -79,6 +84,7 @@ class Connection:
         self._view: memoryview | None = None
         self._start = 0
         self._end = 0
+        self._api_key = self._version = 0  # of the request in hand
         self._pending: deque[Reply] = deque()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._suspended = False  # a produce is being checked away from the loop: nothing behind it runs
@@ -147,6 +153,7 @@ class Connection:
                 self._start = stop
                 frame = view[start + 4 : stop]
                 header, position = parse_request_header(frame)
+                self.begin(header)
                 dispatch(self._server.node, self, header, frame, position)
                 if self.closed:
                     return
@@ -214,25 +221,31 @@ class Connection:
 
     # --- out ------------------------------------------------------------------------------------------
 
+    def begin(self, header: RequestHeader) -> None:
+        """The request in hand from now on; its time is counted from its receive to its reply."""
+        self._api_key = header.api_key
+        self._version = header.api_version
+
     def reply(self, *pieces: bytes | Slice) -> None:
         """Answer the request in hand. It leaves with the next flush, behind all earlier replies."""
         if self._pending:
-            place = Reply()
+            place = self.reserve()
             place.pieces = pieces
             place.done = True
-            self._pending.append(place)
         else:
             self._push(pieces)
+        self._server.observe(self._api_key, self._version, self.last_active)
 
     def reserve(self) -> Reply:
-        """Keep the place of a reply that comes later; `fulfil` fills it."""
-        place = Reply()
+        """Keep the place of the reply to the request in hand; `fulfil` fills it."""
+        place = Reply(self._api_key, self._version, self.last_active)
         self._pending.append(place)
         return place
 
     def fulfil(self, place: Reply, *pieces: bytes | Slice) -> None:
         place.pieces = pieces
         place.done = True
+        self._server.observe(place.api_key, place.version, place.received_at)
         if self.closed:
             return
         pending = self._pending

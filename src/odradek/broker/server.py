@@ -27,6 +27,7 @@ class Server:
         self.loop = asyncio.get_running_loop()
         self.max_request_bytes = max_request_bytes
         self.buffers = BufferPool()
+        self._metrics = node.metrics
         self.connections: dict[int, Connection] = {}
         self._max_idle_s = max_idle_ms / 1000
         self._listeners: dict[str, Listener] = {}
@@ -49,6 +50,11 @@ class Server:
 
     def forget(self, connection: Connection) -> None:
         self.connections.pop(connection.number, None)
+        self._metrics.connections_closed += 1
+
+    def observe(self, api_key: int, version: int, received_at: float) -> None:
+        """Count an answered request and the time since it was received."""
+        self._metrics.request(api_key).observe(version, int((self.loop.time() - received_at) * 1e6))
 
     async def close(self) -> None:
         for listener in self._listeners.values():
@@ -79,6 +85,7 @@ class Server:
 
     def _welcome(self, sock: Socket, listener_name: str) -> None:
         self._accepted += 1
+        self._metrics.connections_created += 1
         self.connections[self._accepted] = Connection(self, sock, listener_name, self._accepted)
 
     def _sweep_idle(self) -> None:

@@ -18,7 +18,7 @@ from odradek.replication.partition import Partition
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
     from odradek.metadata.image import PartitionRegistration, TopicImage
-    from odradek.metadata.replay import MetadataDelta
+    from odradek.metadata.delta import MetadataDelta
 
 log = logging.getLogger("odradek.replication.manager")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER_EPOCH, TopicPartition
 from odradek.log.log import AppendInfo, FetchInfo, Isolation, Log
-from odradek.records.check import CheckedRecords, CheckRules
+from odradek.records.check import CheckedRecords, CheckRules, Origin
 from odradek.replication.isr import CommittedIsr, IsrState, committed_offset
 from odradek.replication.rules import check_rules
 from odradek.replication.waiters import CommitWaiters, FetchWaiter
@@ -107,12 +107,14 @@ class Partition:
     def under_min_isr(self) -> bool:
         return len(self.isr.members) < min(self.log.config.min_insync_replicas, max(1, len(self.replicas)))
 
-    def append_as_leader(self, sets: list[CheckedRecords]) -> list[AppendInfo | KafkaError]:
+    def append_as_leader(
+        self, sets: list[CheckedRecords], origin: Origin = Origin.CLIENT
+    ) -> list[AppendInfo | KafkaError]:
         """Append what was checked; the high watermark follows as far as the in-sync set allows."""
         assert self.is_leader
         log = self.log
         end = log.log_end_offset
-        results = log.append_as_leader(sets, self.leader_epoch)
+        results = log.append_as_leader(sets, self.leader_epoch, origin)
         if log.log_end_offset != end:
             self._advance_high_watermark()
             if self._fetch_waiters:

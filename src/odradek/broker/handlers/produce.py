@@ -154,8 +154,10 @@ def handle_run(
         )
         _append(partition, entries, checked)
     for request in requests:
+        connection.begin(request.header)
         request.finish()
     if heavy is not None:
+        connection.begin(heavy.header)
         heavy.place = connection.reserve()
         connection.suspend()
         connection.spawn(_handle_heavy(node, connection, heavy), "PRODUCE")

@@ -1,0 +1,63 @@
+"""An internal topic's partition as its coordinator sees it: trusted appends, and waits for commits."""
+
+import asyncio
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.log.log import Isolation
+from odradek.records.batch import build_batch, iter_batches
+from odradek.records.check import CheckedRecords, Origin
+from odradek.replication.partition import Partition
+from odradek.replication.waiters import future_of
+
+
+class LedLog:
+    """A partition at the leader epoch at which this node was elected; at any other it refuses."""
+
+    __slots__ = ("_partition", "leader_epoch")
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self.leader_epoch = partition.leader_epoch
+
+    @property
+    def high_watermark(self) -> int:
+        return self._partition.log.high_watermark
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._partition.log.log_end_offset
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._partition.log.log_start_offset
+
+    def append(self, records: list[tuple[bytes, bytes | None]], now_ms: int) -> int:
+        """Append one batch with acks=all; gives the log end offset after it."""
+        partition = self._partition
+        self._require_same_epoch()
+        if partition.under_min_isr():
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        batch = build_batch([(now_ms, key, value, ()) for key, value in records])
+        if len(batch) > partition.log.config.max_message_bytes:
+            raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
+        checked = CheckedRecords(batch, list(iter_batches(batch)))
+        (result,) = partition.append_as_leader([checked], Origin.COORDINATOR)
+        if isinstance(result, KafkaError):
+            raise result
+        return result.last_offset + 1
+
+    def when_committed(self, offset: int, timeout_ms: int | None = None) -> "asyncio.Future[None]":
+        partition = self._partition
+        future = future_of(partition.commit_waiters, offset, timeout_ms)
+        partition.commit_waiters.release(partition.log.high_watermark)
+        return future
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Whole batches from an offset on, at least one, up to the log end."""
+        info = self._partition.read(offset, max_bytes, Isolation.LOG_END, min_one_message=True)
+        return b"" if info.slice is None else info.slice.read()
+
+    def _require_same_epoch(self) -> None:
+        partition = self._partition
+        if not partition.is_leader or partition.leader_epoch != self.leader_epoch:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
