@@ -1,0 +1,204 @@
+"""Every served API at every version Apache Kafka 4.3.1 advertises: the answers must be Apache's own.
+
+`answers.json` holds what Apache answered, with everything that differs from run to run named instead of
+quoted. ODRADEK_RECORD_ANSWERS=1 with ODRADEK_TEST_BOOTSTRAP at an Apache broker writes it anew; texts of
+error messages are not compared, only whether there is one.
+"""
+
+import dataclasses
+import datetime
+import enum
+import functools
+import json
+import os
+import pathlib
+import uuid
+from typing import Any
+
+import pytest
+from kio.index import load_request_schema
+
+from tests.compat.scenarios import SCENARIOS, World
+from tests.support.raw import Connection, _entity_of, _fields
+
+HERE = pathlib.Path(__file__).parent
+ANSWERS = HERE / "answers.json"
+ADVERTISED = {
+    row["key"]: (row["name"], row["min"], row["max"])
+    for row in json.loads((HERE / "api-versions.json").read_text())["broker"]["apis"]
+}
+REFUSED = {0: 3}  # Produce is advertised from v0 for librdkafka's sake and served from v3
+CASES = [
+    (key, version)
+    for key in SCENARIOS
+    for version in range(max(ADVERTISED[key][1], REFUSED.get(key, 0)), ADVERTISED[key][2] + 1)
+]
+RECORDING = os.environ.get("ODRADEK_RECORD_ANSWERS") == "1"
+NOW_AND_THEN = datetime.timedelta(days=365)
+
+# Fields whose value says nothing about the protocol: machine, moment, or how far another test got.
+VOLATILE = {
+    *("host", "port", "client_host", "cluster_id", "log_dir", "total_bytes", "usable_bytes", "throttle_time"),
+    *("producer_id", "session_id", "replica_directory_id", "offset_lag", "log_end_offset", "documentation"),
+    *("last_timestamp", "last_fetch_timestamp", "last_caught_up_timestamp", "zk_migration_ready"),
+    *("finalized_features_epoch", "supported_features", "finalized_features"),
+}
+UNORDERED = {"configs", "config_resources"}
+TEXTS = {"error_message", "batch_index_error_message"}
+
+
+class Names:
+    """Replaces what is unique to a run by what it stands for."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.known = {world.topic: "TOPIC", world.other: "OTHER", world.group: "GROUP"}
+
+    def text(self, value: str) -> str:
+        if value in self.known:
+            return self.known[value]
+        for prefix in ("topic-", "other-", "group-", "none-", "raw-", "static-"):
+            if value.startswith(prefix):
+                return prefix.rstrip("-").upper() + "*"
+        return value
+
+    def plain(self, value: Any, field: str = "") -> Any:
+        if field in VOLATILE:
+            return "*"
+        if field in TEXTS:
+            return None if value is None else "text"
+        if isinstance(value, enum.IntEnum):
+            return int(value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            row = {f.name: self.plain(getattr(value, f.name), f.name) for f in dataclasses.fields(value)}
+            return compact_config(row)
+        if isinstance(value, tuple):
+            rows = [self.plain(v, field) for v in value]
+            return sorted(rows, key=str) if field in UNORDERED else rows
+        if isinstance(value, uuid.UUID):
+            return "uuid" if value.int else None
+        if isinstance(value, datetime.timedelta):
+            return value // datetime.timedelta(milliseconds=1)
+        if isinstance(value, datetime.datetime):
+            recent = abs(datetime.datetime.now(datetime.UTC) - value) < NOW_AND_THEN
+            return "now" if recent and value.year > 2023 else int(value.timestamp() * 1000)
+        if isinstance(value, bytes | memoryview):
+            return bytes(value).hex()
+        if isinstance(value, str):
+            return self.text(value)
+        return value
+
+
+def compact_config(row: dict[str, Any]) -> Any:
+    """Config entries on one line each: there are hundreds."""
+    if {"name", "value", "read_only"} <= row.keys():
+        synonyms = [f"{s['name']}={s['value']}/{s['source']}" for s in row.pop("synonyms", [])]
+        return " ".join(f"{k}={v}" for k, v in row.items()) + (f" {synonyms}" if synonyms else "")
+    return row
+
+
+def only_ours(api_key: int, answer: Any) -> Any:
+    """Answers that list everything there is are cut down to this scenario's own things."""
+    ours = {"TOPIC", "OTHER", "GROUP"}
+    if api_key == 16:
+        answer["groups"] = [g for g in answer["groups"] if g["group_id"] in ours]
+    if api_key == 18:
+        answer["api_keys"] = [k for k in answer["api_keys"] if k["api_key"] in SCENARIOS]
+    if api_key == 74:
+        rows = answer["config_resources"]
+        answer["config_resources"] = [
+            r for r in rows if r["resource_name"] in ours or r.get("resource_type") == 4
+        ]
+    if api_key == 35 and "results" in answer:
+        for result in answer["results"]:
+            result["topics"] = [t for t in result["topics"] if t["name"] in ours]
+            for topic in result["topics"]:
+                topic["partitions"].sort(key=lambda p: p["partition_index"])
+    if api_key == 55:
+        for partition in (p for t in answer["topics"] for p in t["partitions"] if p["error_code"] == 0):
+            partition.update(leader_epoch="*", high_watermark="*")
+    return answer
+
+
+@functools.cache
+def field_names(api_key: int) -> frozenset[str]:
+    """Names of all fields in all versions of a request: a scenario that misspells one must not pass."""
+    names: set[str] = set()
+
+    def collect(cls: type) -> None:
+        for field, annotation in _fields(cls):
+            names.add(field.name)
+            nested = _entity_of(annotation)
+            if nested:
+                collect(nested)
+
+    _, low, high = ADVERTISED[api_key]
+    for version in range(max(low, REFUSED.get(api_key, 0)), high + 1):
+        collect(load_request_schema(api_key, version))
+    return frozenset(names)
+
+
+def check_spelling(api_key: int, values: Any) -> None:
+    if isinstance(values, dict):
+        unknown = values.keys() - field_names(api_key) - {"enable_2pc"}
+        assert not unknown, f"no version of API {api_key} has {sorted(unknown)}"
+        for value in values.values():
+            check_spelling(api_key, value)
+    elif isinstance(values, list):
+        for value in values:
+            check_spelling(api_key, value)
+
+
+def hold(api_key: int, version: int, world: World) -> list[Any]:
+    """Hold the whole conversation on one connection; the normalised answers."""
+    names, answers = Names(world), []
+    with Connection(world.bootstrap) as connection:
+        conversation = SCENARIOS[api_key](world, version)
+        values = next(conversation, None)
+        while values is not None:
+            check_spelling(api_key, values)
+            answer = connection.call(api_key, version, values)
+            answers.append(only_ours(api_key, names.plain(answer)))
+            try:
+                values = conversation.send(answer)
+            except StopIteration:
+                values = None
+    return answers
+
+
+def write(answers: dict[str, dict[str, list[Any]]]) -> None:
+    """One answer per line, so that a difference between two recordings can be read."""
+    apis = []
+    for api, versions in answers.items():
+        rows = [f'  "{v}": [\n' + ",\n".join(map(json.dumps, a)) + "]" for v, a in versions.items()]
+        apis.append(f' "{api}": {{\n' + ",\n".join(rows) + "}")
+    ANSWERS.write_text("{\n" + ",\n".join(apis) + "}\n")
+
+
+@functools.cache
+def recorded() -> dict[str, dict[str, list[Any]]]:
+    answers: dict[str, dict[str, list[Any]]] = json.loads(ANSWERS.read_text())
+    return answers
+
+
+@pytest.mark.parametrize(("api_key", "version"), CASES, ids=[f"{ADVERTISED[k][0]}-v{v}" for k, v in CASES])
+def test_every_version_is_answered_as_apache_answers_it(bootstrap, unique, api_key, version):
+    answers = hold(api_key, version, World(bootstrap, unique))
+    if RECORDING:
+        all_answers = json.loads(ANSWERS.read_text()) if ANSWERS.exists() else {}
+        all_answers.setdefault(ADVERTISED[api_key][0], {})[f"v{version}"] = answers
+        write(all_answers)
+        return
+    expected = recorded()[ADVERTISED[api_key][0]][f"v{version}"]
+    assert len(answers) == len(expected)
+    for number, (got, want) in enumerate(zip(answers, expected, strict=True)):
+        assert got == want, f"request {number} of the conversation"
+
+
+def test_what_is_advertised_is_served_at_apaches_versions(raw):
+    answer = raw.call(18, 4, {"client_software_name": "tests", "client_software_version": "1.0"})
+    advertised = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+    for key in SCENARIOS:
+        assert advertised[key] == ADVERTISED[key][1:], ADVERTISED[key][0]
+    if not os.environ.get("ODRADEK_TEST_BOOTSTRAP"):
+        assert advertised.keys() == SCENARIOS.keys(), "what is advertised must be served, and nothing else"
