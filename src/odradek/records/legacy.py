@@ -7,6 +7,7 @@ from struct import error as StructError
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_TIMESTAMP, Buffer
 from odradek.records import compression
+from odradek.records.codecs import lz4
 from odradek.records.header import (
     CODEC_MASK,
     LEGACY_HEADER,
@@ -32,7 +33,7 @@ def iter_entries(
     if value is None:
         raise _corrupt(f"The compressed entry at offset {offset} has no value.")
     if magic == 0 and codec == compression.LZ4:
-        value = compression.mend_lz4_header(value)
+        value = lz4.mend_header(value)
     inner = list(_read_set(compression.decompress(codec, value, limit_bytes)))
     # Magic 1 counts inner offsets from 0; the wrapper carries the offset of the last one.
     base = offset - inner[-1][0] if magic == 1 and inner else 0

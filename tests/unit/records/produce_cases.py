@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from odradek.records import compression
 from odradek.records.batch import RecordTuple, build_batch
+from odradek.records.codecs.lz4 import header_checksum as lz4_header_checksum
 from odradek.records.kernel_py import crc32c
 
 # Topic configurations by the name the cases use. Times in ms.
@@ -367,7 +368,7 @@ def _lz4_with_block_checksum(body: bytes, damage: int) -> bytes:
 def _lz4_with_content_size(body: bytes) -> bytes:
     block = (len(body) | 0x80000000).to_bytes(4, "little") + body
     head = bytes([0x68, 0x40]) + len(body).to_bytes(8, "little")
-    checksum = compression._lz4_checksum(memoryview(head))
+    checksum = lz4_header_checksum(memoryview(head))
     return b"\x04\x22\x4d\x18" + head + bytes([checksum]) + block + bytes(4)
 
 

@@ -1,0 +1,117 @@
+"""lz4 frames as Kafka's Java client writes and reads them: independent blocks of 64 KiB, no checksums."""
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from odradek.core.types import Buffer
+from odradek.records.codecs import CodecError, TooLargeError, cramjam, most_blocks
+
+# magic uint32, FLG (version 1, independent blocks), BD (64 KiB blocks), the second byte of xxHash-32 over
+# both; then blocks, each a uint32 length whose top bit says "stored", and its bytes; a length of 0 ends the
+# frame. Everything is little-endian.
+_MAGIC: Final = 0x184D2204
+_HEADER: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
+_LENGTH: Final = Struct("<I")
+_STORED: Final = 0x80000000
+_END: Final = b"\x00\x00\x00\x00"
+_BLOCK_BYTES: Final = 64 << 10
+_JAVA_DEFAULT_LEVEL: Final = 9
+
+
+def compress(data: memoryview, level: int | None) -> bytes:
+    """Java's default level, 9, means its fast compressor; every other one its high compressor."""
+    fast = level is None or level == _JAVA_DEFAULT_LEVEL
+    options = {} if fast else {"mode": "high_compression", "compression": level}
+    compress_block = cramjam().lz4.compress_block
+    parts = [_HEADER]
+    for start in range(0, len(data), _BLOCK_BYTES):
+        block = data[start : start + _BLOCK_BYTES]
+        packed = bytes(compress_block(block, store_size=False, **options))
+        if len(packed) < len(block):
+            parts += (_LENGTH.pack(len(packed)), packed)
+        else:
+            parts += (_LENGTH.pack(len(block) | _STORED), bytes(block))
+    parts.append(_END)
+    return b"".join(parts)
+
+
+def decompress(data: memoryview, limit_bytes: int) -> bytearray:
+    """One frame; what follows it is ignored, as Java does."""
+    end, bound = _extent(data)
+    out = bytearray(min(bound, limit_bytes))
+    if not bound:
+        return out
+    try:
+        del out[cramjam().lz4.decompress_into(data[:end], out) :]
+    except cramjam().DecompressionError as e:
+        raise (TooLargeError() if bound > limit_bytes else CodecError(str(e))) from e
+    return out
+
+
+class _Frame(NamedTuple):
+    blocks_at: int
+    block_bytes: int
+    block_checksum_bytes: int
+    content_checksum_bytes: int
+
+
+def _frame(data: memoryview) -> _Frame:
+    if len(data) < len(_HEADER):
+        raise CodecError("unexpected end of input")
+    (magic,) = _LENGTH.unpack_from(data, 0)
+    if magic != _MAGIC:
+        raise CodecError(f"magic {magic:#x}")
+    flags, descriptor = data[4], data[5]
+    if flags >> 6 != 1 or flags & 0x03 or descriptor & 0x8F or not 4 <= descriptor >> 4 <= 7:
+        raise CodecError(f"frame descriptor {flags:#x} {descriptor:#x}")
+    if not flags & 0x20:
+        raise CodecError("dependent blocks are not supported")
+    checksum_at = 6 + (8 if flags & 0x08 else 0)
+    if len(data) <= checksum_at or data[checksum_at] != header_checksum(data[4:checksum_at]):
+        raise CodecError("the frame header does not match its checksum")
+    block_bytes = 1 << (8 + 2 * (descriptor >> 4))
+    return _Frame(checksum_at + 1, block_bytes, 4 if flags & 0x10 else 0, 4 if flags & 0x04 else 0)
+
+
+def _extent(data: memoryview) -> tuple[int, int]:
+    """Where the frame ends, and how many bytes it decodes to at most, from the headers of its blocks."""
+    frame = _frame(data)
+    position = frame.blocks_at
+    bound = 0
+    for _ in range(most_blocks(len(data))):
+        if position + _LENGTH.size > len(data):
+            raise CodecError("unexpected end of input")
+        (size,) = _LENGTH.unpack_from(data, position)
+        position += _LENGTH.size
+        if size == 0:
+            return position + frame.content_checksum_bytes, bound
+        stored, size = size & _STORED, size & (_STORED - 1)
+        if size > frame.block_bytes:
+            raise CodecError(f"block of {size} bytes at {position}")
+        bound += size if stored else frame.block_bytes
+        position += size + frame.block_checksum_bytes
+    raise CodecError("too many blocks")
+
+
+def header_checksum(header: memoryview) -> int:
+    """The second byte of xxHash-32 over fewer than 16 bytes."""
+    value = (0x165667B1 + len(header)) & 0xFFFFFFFF
+    words = len(header) & ~3
+    for i in range(0, words, 4):
+        value = (value + int(_LENGTH.unpack_from(header, i)[0]) * 0xC2B2AE3D) & 0xFFFFFFFF
+        value = (value << 17 | value >> 15) * 0x27D4EB2F & 0xFFFFFFFF
+    for byte in header[words:]:
+        value = (value + byte * 0x165667B1) & 0xFFFFFFFF
+        value = (value << 11 | value >> 21) * 0x9E3779B1 & 0xFFFFFFFF
+    value = (value ^ value >> 15) * 0x85EBCA77 & 0xFFFFFFFF
+    value = (value ^ value >> 13) * 0xC2B2AE3D & 0xFFFFFFFF
+    return (value ^ value >> 16) >> 8 & 0xFF
+
+
+def mend_header(data: Buffer) -> bytes:
+    """A frame with its header checksum made right: clients of magic 0 computed it over the wrong bytes."""
+    frame = bytearray(data)
+    end = 6 + (8 if len(frame) > 4 and frame[4] & 0x08 else 0)
+    if len(frame) > end:
+        frame[end] = header_checksum(memoryview(frame)[4:end])
+    return bytes(frame)

@@ -1,0 +1,65 @@
+"""snappy in the framing of xerial's Java library, as Kafka clients write it; a bare block is read too."""
+
+from struct import Struct
+from typing import Final
+
+from odradek.records.codecs import CodecError, TooLargeError, cramjam, most_blocks
+
+# magic, version int32 1, compatible version int32 1; then blocks, each an int32 length and raw snappy.
+# Streams may follow one another, each with its header.
+_MAGIC: Final = b"\x82SNAPPY\x00"
+_HEADER: Final = _MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_LENGTH: Final = Struct(">i")
+_BLOCK_BYTES: Final = 32 << 10
+
+
+def compress(data: memoryview, level: int | None) -> bytes:
+    compress_raw = cramjam().snappy.compress_raw
+    parts = [_HEADER]
+    for start in range(0, len(data), _BLOCK_BYTES):
+        block = bytes(compress_raw(data[start : start + _BLOCK_BYTES]))
+        parts += (_LENGTH.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def decompress(data: memoryview, limit_bytes: int) -> bytearray:
+    snappy = cramjam().snappy
+    blocks = _blocks(data) if _has_magic(data, 0) else [data]
+    try:
+        sizes = [snappy.decompress_raw_len(block) for block in blocks]
+        if sum(sizes) > limit_bytes:
+            raise TooLargeError
+        out = bytearray(sum(sizes))
+        place = memoryview(out)
+        for block, size in zip(blocks, sizes, strict=True):
+            snappy.decompress_raw_into(block, place[:size])
+            place = place[size:]
+    except cramjam().DecompressionError as e:
+        raise CodecError(str(e)) from e
+    return out
+
+
+def _has_magic(data: memoryview, position: int) -> bool:
+    return data[position : position + len(_MAGIC)].tobytes() == _MAGIC
+
+
+def _blocks(data: memoryview) -> list[memoryview]:
+    blocks: list[memoryview] = []
+    position = len(_HEADER)
+    if position > len(data):
+        raise CodecError("unexpected end of input")
+    while position < len(data):
+        if position + _LENGTH.size > len(data):
+            raise CodecError("unexpected end of input")
+        if _has_magic(data, position):
+            position += len(_HEADER)
+            continue
+        (size,) = _LENGTH.unpack_from(data, position)
+        position += _LENGTH.size
+        if size < 0 or position + size > len(data):
+            raise CodecError(f"block of {size} bytes at {position}")
+        blocks.append(data[position : position + size])
+        position += size
+        if len(blocks) > most_blocks(len(data)):
+            raise CodecError("too many blocks")
+    return blocks

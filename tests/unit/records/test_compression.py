@@ -1,0 +1,208 @@
+"""Codecs round-trip, read what other implementations write, and never hold more than their limit."""
+
+import gzip
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+
+import cramjam
+import pytest
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.records import compression
+from odradek.records.codecs import lz4
+
+CODECS = [compression.GZIP, compression.SNAPPY, compression.LZ4, compression.ZSTD]
+SAMPLES = {
+    "empty": b"",
+    "one byte": b"x",
+    "text": b"Odradek is a spool. " * 500,
+    "noise": random.Random(1).randbytes(150_000),
+    "more than one block of every codec": (b"record %d " * 40_000) % tuple(range(40_000)),
+}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_codec_reads_what_it_wrote(codec: int, name: str) -> None:
+    data = SAMPLES[name]
+    assert compression.decompress(codec, compression.compress(codec, data)) == data
+
+
+@pytest.mark.parametrize(("codec", "levels"), [(1, (1, 6, 9)), (3, (1, 9, 12, 17)), (4, (-5, 1, 3, 19, 22))])
+def test_every_level_of_kafka_is_taken(codec: int, levels: tuple[int, ...]) -> None:
+    data = SAMPLES["text"]
+    for level in levels:
+        assert compression.decompress(codec, compression.compress(codec, data, level)) == data
+
+
+def test_no_codec_returns_the_data_itself() -> None:
+    data = memoryview(b"as it is")
+    assert compression.decompress(compression.NONE, data) is data
+    assert compression.compress(compression.NONE, data) == b"as it is"
+
+
+@pytest.mark.parametrize("codec", [5, 7])
+def test_an_unknown_codec_is_refused(codec: int) -> None:
+    for work in (compression.compress, compression.decompress):
+        with pytest.raises(KafkaError) as caught:
+            work(codec, b"")
+        assert caught.value.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+def test_lz4_frames_are_those_java_reads() -> None:
+    frame = compression.compress(compression.LZ4, SAMPLES["text"])
+    assert frame.startswith(bytes.fromhex("04224d18604082"))  # independent 64 KiB blocks, no checksums
+    assert frame.endswith(bytes(4))
+    assert bytes(cramjam.lz4.decompress(frame)) == SAMPLES["text"]
+
+
+def test_lz4_header_checksum_is_xxhash() -> None:
+    for options in ({"block_linked": False}, {"block_linked": False, "content_checksum": False}):
+        compressor = cramjam.lz4.Compressor(**options)
+        compressor.compress(b"x" * 100)
+        frame = bytes(compressor.finish())
+        assert lz4.header_checksum(memoryview(frame)[4:6]) == frame[6]
+    broken = bytearray(frame)
+    broken[6] ^= 0xFF
+    assert lz4.mend_header(broken) == frame
+
+
+def test_snappy_reads_xerial_streams_one_after_the_other_and_bare_blocks() -> None:
+    stream = compression.compress(compression.SNAPPY, b"abc")
+    assert compression.decompress(compression.SNAPPY, stream + stream) == b"abcabc"
+    bare = bytes(cramjam.snappy.compress_raw(b"abc"))
+    assert compression.decompress(compression.SNAPPY, bare) == b"abc"
+
+
+def test_zstd_reads_several_frames_and_skips_skippable_ones() -> None:
+    frame = compression.compress(compression.ZSTD, b"abc")
+    skippable = bytes.fromhex("502a4d18") + (3).to_bytes(4, "little") + b"xyz"
+    assert compression.decompress(compression.ZSTD, frame + skippable + frame) == b"abcabc"
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_limit_is_exact(codec: int) -> None:
+    data = bytes(100_000)
+    packed = _zstd_runs(100_000) if codec == compression.ZSTD else compression.compress(codec, data)
+    limit_bytes = 100_000 + (1024 if codec == compression.ZSTD else 0)  # zstd's window counts
+    assert compression.decompress(codec, packed, limit_bytes) == data
+    with pytest.raises(KafkaError) as caught:
+        compression.decompress(codec, packed, limit_bytes - 1)
+    assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_every_cut_is_corrupt_never_a_crash(codec: int) -> None:
+    packed = compression.compress(codec, SAMPLES["text"])
+    for size in range(0, len(packed), 7):
+        if codec == compression.ZSTD and size == 0:
+            continue  # no frame at all is no data, as for Java
+        with pytest.raises(KafkaError) as caught:
+            compression.decompress(codec, packed[:size])
+        assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+
+
+def _zstd_runs(size: int) -> bytes:
+    """One frame of run-length blocks, window 1 KiB: 4 bytes stand for up to 1 KiB each."""
+    frame = bytearray(b"\x28\xb5\x2f\xfd\x00\x00")
+    while size > 0:
+        run = min(size, 1024)
+        size -= run
+        frame += (run << 3 | 2 | (size == 0)).to_bytes(3, "little") + b"\x00"
+    return bytes(frame)
+
+
+def _zstd_bomb() -> bytes:
+    """1 MB of run-length blocks of 128 KiB: 32 GB, declared window 128 MiB."""
+    frame = bytearray(b"\x28\xb5\x2f\xfd\x00\x88")
+    frame += ((128 << 10) << 3 | 2).to_bytes(3, "little") + b"\x00"
+    block = bytes(frame[6:])
+    return bytes(frame) + block * 250_000
+
+
+def _zstd_of_a_large_window() -> bytes:
+    """Compressed blocks under a declared window of 128 MiB."""
+    frame = bytearray(cramjam.zstd.compress(bytes(1 << 28), 3))
+    assert not frame[4] & 0x20, "a window descriptor follows"
+    frame[5] = 0x88
+    return bytes(frame)
+
+
+def _lz4_bomb() -> bytes:
+    block = bytes(cramjam.lz4.compress_block(bytes(4 << 20), store_size=False))
+    head = b"\x04\x22\x4d\x18\x60\x70"
+    checksum = bytes([lz4.header_checksum(memoryview(head)[4:])])
+    return head + checksum + (len(block).to_bytes(4, "little") + block) * 60 + bytes(4)
+
+
+def _snappy_bomb() -> bytes:
+    block = bytes(cramjam.snappy.compress_raw(bytes(8 << 20)))
+    stream = compression.compress(compression.SNAPPY, b"")
+    return stream + (len(block).to_bytes(4, "big") + block) * 40
+
+
+BOMBS: dict[str, tuple[int, Callable[[], bytes]]] = {
+    "gzip": (compression.GZIP, lambda: gzip.compress(bytes(1 << 28), mtime=0)),
+    "gzip members": (compression.GZIP, lambda: gzip.compress(bytes(1 << 23), mtime=0) * 60),
+    "snappy": (compression.SNAPPY, _snappy_bomb),
+    "snappy that lies": (compression.SNAPPY, lambda: b"\xff\xff\xff\xff\x0f" + bytes(100)),
+    "lz4": (compression.LZ4, _lz4_bomb),
+    "zstd runs": (compression.ZSTD, _zstd_bomb),
+    "zstd": (compression.ZSTD, lambda: bytes(cramjam.zstd.compress(bytes(1 << 28), 3))),
+    "zstd of a large window": (compression.ZSTD, _zstd_of_a_large_window),
+}
+
+_IN_A_PROCESS_OF_ITS_OWN = """
+import resource, sys
+from odradek.core.errors import KafkaError
+from odradek.records import compression
+codec, limit = int(sys.argv[1]), int(sys.argv[2])
+bomb = sys.stdin.buffer.read()
+compression.decompress(codec, compression.compress(codec, b"warm"))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    compression.decompress(codec, bomb, limit)
+    print("decompressed")
+except KafkaError as e:
+    print(e.code.name)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss counts kilobytes on Linux only")
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_decompression_bomb_takes_no_more_than_the_limit(name: str) -> None:
+    codec, build = BOMBS[name]
+    limit_bytes = 32 << 20
+    child = subprocess.run(
+        [sys.executable, "-c", _IN_A_PROCESS_OF_ITS_OWN, str(codec), str(limit_bytes)],
+        input=build(),
+        stdout=subprocess.PIPE,
+        check=True,
+        env={**os.environ, "MALLOC_TRIM_THRESHOLD_": "0"},
+    )
+    answer, grown_kb = child.stdout.split()
+    assert answer == b"MESSAGE_TOO_LARGE"
+    assert int(grown_kb) << 10 < limit_bytes + (8 << 20)
+
+
+@pytest.mark.parametrize(
+    ("codec", "packed"),
+    [
+        (compression.GZIP, gzip.compress(b"", mtime=0) * 5_000),
+        (
+            compression.SNAPPY,
+            compression.compress(compression.SNAPPY, b"") + b"\x00\x00\x00\x01\x00" * 50_000,
+        ),
+        (compression.LZ4, bytes.fromhex("04224d18604082") + b"\x01\x00\x00\x80x" * 50_000 + bytes(4)),
+        (compression.ZSTD, b"\x28\xb5\x2f\xfd\x00\x00" + b"\x00\x00\x00" * 50_000 + b"\x01\x00\x00"),
+    ],
+    ids=["gzip", "snappy", "lz4", "zstd"],
+)
+def test_input_made_of_tiny_blocks_is_refused_before_it_costs_time(codec: int, packed: bytes) -> None:
+    with pytest.raises(KafkaError, match="too many") as caught:
+        compression.decompress(codec, packed)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
