@@ -162,9 +162,10 @@ class _Connection:
 class ToyClient:
     """Sends numbered payloads one by one and remembers which were acknowledged under which number."""
 
-    def __init__(self, runtime: Runtime, name: str) -> None:
+    def __init__(self, runtime: Runtime, name: str, payload_bytes: int) -> None:
         self._runtime = runtime
         self._name = name
+        self._payload_bytes = payload_bytes
         self.sent: list[bytes] = []
         self.acknowledged: dict[bytes, int] = {}
 
@@ -189,7 +190,7 @@ class ToyClient:
 
     async def _one(self, sock: Socket) -> None:
         rng = self._runtime.rng
-        payload = f"{self._name}-{len(self.sent)}-".encode() + b"x" * rng.randrange(3000)
+        payload = f"{self._name}-{len(self.sent)}-".encode() + b"x" * rng.randrange(self._payload_bytes)
         self.sent.append(payload)
         frame = _LENGTH.pack(len(payload)) + payload
         while frame:

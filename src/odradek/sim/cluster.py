@@ -59,8 +59,11 @@ class SimHost:
     def alive(self) -> bool:
         return self.runtime is not None and self.runtime.process.alive
 
-    async def start(self) -> None:
-        """Start a new life on what the disk holds. Raises what the node's start raises, or NodeCrashed."""
+    async def start(self, crash_after: tuple[int, CrashKind] | None = None) -> None:
+        """Start a new life on what the disk holds. Raises what the node's start raises, or NodeCrashed.
+
+        `crash_after` lights the fuse of `crash_after` before the first system call.
+        """
         assert not self.alive, f"{self.name} is already running"
         self.lives += 1
         world = self.world
@@ -70,6 +73,8 @@ class SimHost:
             self.name, f"{self.name}.{self.lives}", volume=self.volume, faults=self.faults, clock=self.clock
         )
         self._death = world.loop.create_future()
+        if crash_after is not None:
+            self.crash_after(*crash_after)
         await self._within(self._boot(self.runtime))
 
     async def stop(self) -> None:

@@ -1,0 +1,146 @@
+"""Reading everything back over the wire after a restart, and holding it against the history."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from uuid import UUID
+
+from odradek.core.errors import ErrorCode
+from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.records.batch import Record
+from odradek.runtime.api import Runtime
+from odradek.sim import checkers
+from odradek.sim.caller import Caller, NoAnswer
+from odradek.sim.consuming import fetch_committed, fetch_request, records_from
+from odradek.sim.history import CommitLog, History
+from odradek.wire.api_keys import ApiKey
+
+PATIENCE_SECONDS = 60.0
+RETRY_SECONDS = 0.1
+
+
+class Flushed:
+    """What the last power loss could not take: records by partition, committed offsets by group."""
+
+    def __init__(
+        self,
+        records: dict[TopicPartition, list[Record]],
+        commits: dict[tuple[str, TopicPartition], int],
+    ) -> None:
+        self.records = {
+            tp: {record.offset: record.value or b"" for record in found} for tp, found in records.items()
+        }
+        self.commits = commits
+
+
+class NotAvailable(Exception):
+    """The node is up but does not serve what it must, for longer than anything takes."""
+
+
+class Auditor:
+    """A reader that is not part of the workload."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        address: tuple[str, int],
+        history: History,
+        partitions: Sequence[TopicPartition],
+        groups: Sequence[str],
+        topic_ids: dict[str, UUID],
+        rng: random.Random,
+    ) -> None:
+        self._caller = Caller(runtime, address, "auditor", rng)
+        self._history = history
+        self._partitions = partitions
+        self._groups = groups
+        self._topic_ids = topic_ids
+
+    async def audit(self, born: int, flushed: Flushed | None) -> list[str]:
+        """Check a new life of the node.
+
+        `born` is the place in the history at which it began. `flushed` is given when it follows a power loss;
+        without it nothing at all may be missing.
+        """
+        found: list[str] = []
+        for tp in self._partitions:
+            found += await self._audit_partition(tp, flushed)
+        for group in self._groups:
+            found += await self._audit_group(group, born, flushed)
+        self._caller.close()
+        return found
+
+    async def _audit_partition(self, tp: TopicPartition, flushed: Flushed | None) -> list[str]:
+        history = self._history
+        # What is acknowledged while we read may lie beyond what we read.
+        expected = dict(history.acknowledged.get(tp, {}))
+        if flushed is not None:
+            expected.update(flushed.records.get(tp, {}))
+        present, log_start, log_end = await self._read(tp)
+        found = checkers.missing_records(tp, expected, present)
+        found += checkers.holes(tp, present, log_start, log_end)
+        found += checkers.invented_records(tp, present, history.sent)
+        found += checkers.broken_order(tp, present, history.sent)
+        history.survived(tp, present)
+        return found
+
+    async def _audit_group(self, group: str, born: int, flushed: Flushed | None) -> list[str]:
+        history = self._history
+        committed = await self._committed(group)
+        found: list[str] = []
+        for tp in self._partitions:
+            log = history.commits.setdefault((group, tp), CommitLog())
+            name = f"{group} on {tp}"
+            if flushed is None or GROUP_METADATA_TOPIC in history.flushed_topics:
+                found += checkers.lost_commits(name, log, committed[tp])
+            else:
+                least = flushed.commits.get((group, tp), -1)
+                found += checkers.lost_flushed_commits(name, log, committed[tp], least)
+            found += checkers.zombie_commits(log)
+            if flushed is not None:
+                log.acknowledged = [entry for entry in log.acknowledged if entry[1].number > born]
+            answered = {commit.number for _, commit in log.acknowledged}
+            log.sent = [c for c in log.sent if c.number > born or c.number in answered]
+            log.known = committed[tp]
+        return found
+
+    async def _read(self, tp: TopicPartition) -> tuple[dict[int, bytes], int, int]:
+        """Everything from log start to the high watermark at the first look."""
+        present: dict[int, bytes] = {}
+        position, log_start, log_end = 0, -1, -1
+        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        while log_end < 0 or position < log_end:
+            try:
+                response = await self._caller.call(
+                    ApiKey.FETCH, fetch_request({tp: position}, self._topic_ids, max_wait_ms=0), version=12
+                )
+                (data,) = response.responses[0].partitions
+                if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and position < data.log_start_offset:
+                    position = data.log_start_offset
+                    continue
+                if data.error_code:
+                    raise NoAnswer(ErrorCode(data.error_code).name)
+            except NoAnswer as e:
+                await self._wait(deadline, f"{tp} cannot be read: {e}")
+                continue
+            if log_end < 0:
+                log_start, log_end = data.log_start_offset, data.high_watermark
+            records = [entry for entry in records_from(data.records, position) if entry[0] < log_end]
+            present.update(records)
+            if not records and position < log_end:
+                await self._wait(deadline, f"{tp} gives nothing at {position} though it ends at {log_end}")
+            position = records[-1][0] + 1 if records else position
+        return present, log_start, log_end
+
+    async def _committed(self, group: str) -> dict[TopicPartition, int]:
+        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        while True:
+            try:
+                return await fetch_committed(self._caller, group, self._partitions, self._topic_ids)
+            except NoAnswer as e:
+                await self._wait(deadline, f"the offsets of {group} cannot be read: {e}")
+
+    async def _wait(self, deadline: float, complaint: str) -> None:
+        if asyncio.get_running_loop().time() > deadline:
+            raise NotAvailable(complaint)
+        await asyncio.sleep(RETRY_SECONDS)

@@ -1,0 +1,319 @@
+"""Members of consumer groups in a simulated workload: they join, read, commit, fall silent and come back."""
+
+import asyncio
+import random
+import struct
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from odradek.core.errors import ErrorCode
+from odradek.core.types import TopicPartition
+from odradek.records.batch import iter_batches, iter_records
+from odradek.sim.caller import Caller, NoAnswer
+from odradek.sim.history import History
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
+
+SESSION_TIMEOUT_MS = 6_000
+REBALANCE_TIMEOUT_MS = 5_000
+FETCH_MAX_BYTES = 64 * 1024
+
+_REJOIN = frozenset(
+    {
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.MEMBER_ID_REQUIRED,
+    }
+)
+
+
+class Rejoin(Exception):
+    """The membership is over: join again."""
+
+
+class Member:
+    """One consumer of a group, reading every partition it is given and committing what it read."""
+
+    def __init__(
+        self,
+        name: str,
+        group: str,
+        caller: Caller,
+        history: History,
+        topic_ids: dict[str, UUID],
+        partitions: Sequence[TopicPartition],
+        rng: random.Random,
+    ) -> None:
+        self._name = name
+        self._group = group
+        self._caller = caller
+        self._history = history
+        self._topic_ids = topic_ids
+        self._names = {topic_id: topic for topic, topic_id in topic_ids.items()}
+        self._partitions = partitions
+        self._rng = rng
+        self._member_id = ""
+        self._generation = -1
+        self._positions: dict[TopicPartition, int] = {}
+
+    async def run(self, until: float) -> None:
+        loop = asyncio.get_running_loop()
+        while loop.time() < until:
+            try:
+                await self._join()
+                await self._look_up_positions()
+                while loop.time() < until:
+                    await self._read()
+                    await self._commit()
+                    self._check(ApiKey.HEARTBEAT, (await self._heartbeat()).error_code)
+                    await self._misbehave()
+            except (NoAnswer, Rejoin):
+                await asyncio.sleep(self._rng.uniform(0.1, 0.5))
+        self._caller.close()
+
+    async def _join(self) -> None:
+        types = request_types(ApiKey.FIND_COORDINATOR)
+        found = await self._caller.call(
+            ApiKey.FIND_COORDINATOR, types.FindCoordinatorRequest(key_type=0, coordinator_keys=[self._group])
+        )
+        self._check(ApiKey.FIND_COORDINATOR, found.coordinators[0].error_code)
+        types = request_types(ApiKey.JOIN_GROUP)
+        subscription = encode_subscription([tp.topic for tp in self._partitions])
+        joined = await self._caller.call(
+            ApiKey.JOIN_GROUP,
+            types.JoinGroupRequest(
+                group_id=self._group,
+                session_timeout=SESSION_TIMEOUT_MS,
+                rebalance_timeout=REBALANCE_TIMEOUT_MS,
+                member_id=self._member_id,
+                protocol_type="consumer",
+                protocols=[types.JoinGroupRequestProtocol(name="range", metadata=subscription)],
+            ),
+        )
+        if joined.error_code in (ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.UNKNOWN_MEMBER_ID):
+            self._member_id = joined.member_id if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED else ""
+        self._check(ApiKey.JOIN_GROUP, joined.error_code)
+        self._member_id = joined.member_id
+        self._generation = joined.generation_id
+        await self._sync(joined)
+
+    async def _sync(self, joined: Any) -> None:
+        types = request_types(ApiKey.SYNC_GROUP)
+        assignments = []
+        if joined.leader == self._member_id:
+            members = [member.member_id for member in joined.members]
+            for index, member_id in enumerate(members):
+                share = [tp for i, tp in enumerate(self._partitions) if i % len(members) == index]
+                assignments.append(
+                    types.SyncGroupRequestAssignment(member_id=member_id, assignment=encode_assignment(share))
+                )
+        synced = await self._caller.call(
+            ApiKey.SYNC_GROUP,
+            types.SyncGroupRequest(
+                group_id=self._group,
+                generation_id=self._generation,
+                member_id=self._member_id,
+                protocol_type="consumer",
+                protocol_name="range",
+                assignments=assignments,
+            ),
+        )
+        self._check(ApiKey.SYNC_GROUP, synced.error_code)
+        self._positions = dict.fromkeys(decode_assignment(bytes(synced.assignment)), 0)
+
+    async def _look_up_positions(self) -> None:
+        self._positions.update(
+            await fetch_committed(self._caller, self._group, list(self._positions), self._topic_ids)
+        )
+        for tp, offset in self._positions.items():
+            self._positions[tp] = max(offset, 0)
+
+    async def _read(self) -> None:
+        if not self._positions:
+            await asyncio.sleep(0.3)
+            return
+        request = fetch_request(self._positions, self._topic_ids, max_wait_ms=300)
+        response = await self._caller.call(ApiKey.FETCH, request)
+        for topic in response.responses:
+            name = topic.topic or self._names[topic.topic_id]
+            for data in topic.partitions:
+                self._take(TopicPartition(name, data.partition_index), data)
+
+    def _take(self, tp: TopicPartition, data: Any) -> None:
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._positions[tp] = max(data.log_start_offset, 0)
+            return
+        self._check(ApiKey.FETCH, data.error_code)
+        for offset, value in records_from(data.records, self._positions[tp]):
+            self._history.record_read(tp, offset, value)
+            self._positions[tp] = offset + 1
+
+    async def _commit(self) -> None:
+        if not self._positions or self._rng.random() < 0.5:
+            return
+        types = request_types(ApiKey.OFFSET_COMMIT)
+        commits = []
+        topics = []
+        for tp, offset in self._positions.items():
+            commits.append(self._history.commit_sent(self._group, self._generation, tp, offset))
+            partition = types.OffsetCommitRequestPartition(
+                partition_index=tp.partition, committed_offset=offset, committed_metadata=""
+            )
+            topics.append(
+                types.OffsetCommitRequestTopic(
+                    name=tp.topic, topic_id=self._topic_ids[tp.topic], partitions=[partition]
+                )
+            )
+        response = await self._caller.call(
+            ApiKey.OFFSET_COMMIT,
+            types.OffsetCommitRequest(
+                group_id=self._group,
+                generation_id_or_member_epoch=self._generation,
+                member_id=self._member_id,
+                topics=topics,
+            ),
+        )
+        codes = [partition.error_code for topic in response.topics for partition in topic.partitions]
+        for commit, code in zip(commits, codes, strict=True):
+            if code == ErrorCode.NONE:
+                self._history.commit_acknowledged(commit)
+        for code in codes:
+            self._check(ApiKey.OFFSET_COMMIT, code)
+
+    async def _heartbeat(self) -> Any:
+        types = request_types(ApiKey.HEARTBEAT)
+        request = types.HeartbeatRequest(
+            group_id=self._group, generation_id=self._generation, member_id=self._member_id
+        )
+        return await self._caller.call(ApiKey.HEARTBEAT, request)
+
+    async def _misbehave(self) -> None:
+        """Now and then leave, or fall silent for longer than a session lasts and go on as if nothing was."""
+        chance = self._rng.random()
+        if chance < 0.02:
+            types = request_types(ApiKey.LEAVE_GROUP)
+            identity = types.MemberIdentity(member_id=self._member_id, group_instance_id=None)
+            request = types.LeaveGroupRequest(
+                group_id=self._group, member_id=self._member_id, members=[identity]
+            )
+            await self._caller.call(ApiKey.LEAVE_GROUP, request)
+            self._member_id = ""
+            raise Rejoin
+        if chance < 0.04:
+            await asyncio.sleep(SESSION_TIMEOUT_MS / 1000 * self._rng.uniform(0.5, 2))
+            await self._commit()
+        else:
+            await asyncio.sleep(self._rng.uniform(0, 0.2))
+
+    def _check(self, api_key: ApiKey, code: int) -> None:
+        if code == ErrorCode.NONE:
+            return
+        if code == ErrorCode.UNKNOWN_MEMBER_ID:
+            self._member_id = ""
+        if code not in _REJOIN:
+            self._history.check_retriable(api_key, code)
+        raise Rejoin
+
+
+async def fetch_committed(
+    caller: Caller, group: str, partitions: Sequence[TopicPartition], topic_ids: dict[str, UUID]
+) -> dict[TopicPartition, int]:
+    """The committed offsets of a group, -1 for none. NoAnswer when the broker cannot tell right now."""
+    types = request_types(ApiKey.OFFSET_FETCH)
+    topics = [
+        types.OffsetFetchRequestTopics(
+            name=tp.topic, topic_id=topic_ids[tp.topic], partition_indexes=[tp.partition]
+        )
+        for tp in partitions
+    ]
+    response = await caller.call(
+        ApiKey.OFFSET_FETCH,
+        types.OffsetFetchRequest(
+            groups=[types.OffsetFetchRequestGroup(group_id=group, topics=topics)], require_stable=True
+        ),
+    )
+    (answer,) = response.groups
+    if answer.error_code:
+        raise NoAnswer(ErrorCode(answer.error_code).name)
+    names = {topic_id: topic for topic, topic_id in topic_ids.items()}
+    committed: dict[TopicPartition, int] = {}
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            if partition.error_code:
+                raise NoAnswer(ErrorCode(partition.error_code).name)
+            tp = TopicPartition(topic.name or names[topic.topic_id], partition.partition_index)
+            committed[tp] = partition.committed_offset
+    return committed
+
+
+def fetch_request(
+    positions: dict[TopicPartition, int], topic_ids: dict[str, UUID], *, max_wait_ms: int
+) -> Any:
+    types = request_types(ApiKey.FETCH)
+    topics = [
+        types.FetchTopic(
+            topic=tp.topic,
+            topic_id=topic_ids[tp.topic],
+            partitions=[
+                types.FetchPartition(
+                    partition=tp.partition, fetch_offset=offset, partition_max_bytes=FETCH_MAX_BYTES
+                )
+            ],
+        )
+        for tp, offset in positions.items()
+    ]
+    return types.FetchRequest(max_wait=max_wait_ms, min_bytes=1, max_bytes=4 * FETCH_MAX_BYTES, topics=topics)
+
+
+def records_from(data: Any, first: int) -> list[tuple[int, bytes]]:
+    """(offset, value) of the records of a fetch response from an offset on."""
+    found: list[tuple[int, bytes]] = []
+    if data:
+        for batch in iter_batches(data):
+            if not batch.is_control:
+                found += [(r.offset, r.value or b"") for r in iter_records(data, batch) if r.offset >= first]
+    return found
+
+
+# ConsumerProtocolSubscription v0: version int16 | topics int32 of (int16 length, text) | user data int32 (-1)
+# ConsumerProtocolAssignment v0: the same, with partitions int32 of int32 after each topic's text
+def encode_subscription(topics: Sequence[str]) -> bytes:
+    names = sorted(set(topics))
+    return struct.pack(">hi", 0, len(names)) + b"".join(map(_text, names)) + struct.pack(">i", -1)
+
+
+def encode_assignment(partitions: Sequence[TopicPartition]) -> bytes:
+    by_topic: dict[str, list[int]] = {}
+    for tp in partitions:
+        by_topic.setdefault(tp.topic, []).append(tp.partition)
+    body = b"".join(
+        _text(topic) + struct.pack(f">i{len(indexes)}i", len(indexes), *indexes)
+        for topic, indexes in by_topic.items()
+    )
+    return struct.pack(">hi", 0, len(by_topic)) + body + struct.pack(">i", -1)
+
+
+def decode_assignment(data: bytes) -> list[TopicPartition]:
+    if not data:
+        return []
+    _, count = struct.unpack_from(">hi", data)
+    position = 6
+    partitions = []
+    for _ in range(count):
+        (length,) = struct.unpack_from(">h", data, position)
+        topic = data[position + 2 : position + 2 + length].decode()
+        position += 2 + length
+        (indexes,) = struct.unpack_from(">i", data, position)
+        partitions += [
+            TopicPartition(topic, i) for i in struct.unpack_from(f">{indexes}i", data, position + 4)
+        ]
+        position += 4 + 4 * indexes
+    return partitions
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    return struct.pack(">h", len(data)) + data

@@ -1,0 +1,68 @@
+"""What a disk image holds of a node's logs, read without the node: the measure for what a crash may take."""
+
+import re
+from collections.abc import Mapping
+
+from odradek.coordinators.records import OffsetCommitKey, OffsetCommitValue, decode_group_record
+from odradek.core.errors import KafkaError
+from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.records.batch import Record, iter_batches, iter_records
+from odradek.records.header import crc_matches
+from odradek.sim.volume import Volume
+
+_SEGMENT = re.compile(r"^(?P<topic>.+)-(?P<partition>\d+)/(?P<base>\d{20})\.log$")
+
+
+def flushed_records(volume: Volume, data_dir: str) -> dict[TopicPartition, list[Record]]:
+    """The records of every partition that a power loss at this moment cannot take.
+
+    They are the unbroken chain of valid batches from the start of the first durable segment: what comes after
+    a gap cannot be kept by any recovery.
+    """
+    segments: dict[TopicPartition, list[bytearray]] = {}
+    for path, file in volume.durable_files().items():
+        match = _SEGMENT.match(path.removeprefix(data_dir).lstrip("/"))
+        if match is not None:
+            tp = TopicPartition(match["topic"], int(match["partition"]))
+            segments.setdefault(tp, []).append(file.durable)
+    return {tp: _chain(parts) for tp, parts in segments.items()}
+
+
+def flushed_commits(
+    flushed: Mapping[TopicPartition, list[Record]],
+) -> dict[tuple[str, TopicPartition], int]:
+    """The committed offset of every group and partition as the flushed part of the offsets topic has it."""
+    commits: dict[tuple[str, TopicPartition], int] = {}
+    for tp, records in flushed.items():
+        if tp.topic != GROUP_METADATA_TOPIC:
+            continue
+        for record in records:
+            if record.key is None:
+                continue
+            key, value = decode_group_record(record.key, record.value) or (None, None)
+            if not isinstance(key, OffsetCommitKey):
+                continue
+            name = (key.group, TopicPartition(key.topic, key.partition))
+            if isinstance(value, OffsetCommitValue):
+                commits[name] = value.offset
+            else:
+                commits.pop(name, None)
+    return commits
+
+
+def _chain(segments: list[bytearray]) -> list[Record]:
+    records: list[Record] = []
+    next_offset: int | None = None
+    for data in segments:
+        try:
+            for batch in iter_batches(data):
+                if next_offset is not None and batch.base_offset != next_offset:
+                    return records
+                if not crc_matches(data, batch):
+                    return records
+                if not batch.is_control:
+                    records += iter_records(data, batch)
+                next_offset = batch.last_offset + 1
+        except KafkaError:
+            return records
+    return records
