@@ -2,7 +2,7 @@
 
 What entries mean is told by the offset and the time index. While entries may still come, the file is extended
 to its full size with a hole, as Apache Kafka has it; trimmed, it ends with the last entry. Entries gather in
-memory and are written a few at a time: until a flush a crash may lose them, which costs nothing, because above
+memory and are written a few at a time: until a flush a crash may lose them, which costs nothing: above
 the recovery point every index is rebuilt.
 """
 

@@ -269,15 +269,22 @@ def replay_producers(producers: ProducerState, segments: Segments, end_offset: i
     """Bring producers up to an offset with the batches from their own end offset on."""
     start = producers.end_offset
     for segment in segments.between(start, end_offset) if start < end_offset else ():
-        found = segment.translate(max(start, segment.base_offset))
-        if found is None:
-            continue
-        read_marker = segment_markers(segment)
-        for batch in segment.scan(found[1]):
-            if batch.base_offset >= end_offset:
-                break
-            if batch.producer_id >= 0:
-                completed = producers.replay(batch, read_marker)
-                if completed is not None:
-                    producers.complete(completed)
+        try:
+            _replay_segment(producers, segment, max(start, segment.base_offset), end_offset)
+        except KafkaError as e:
+            _log.error("Producers of %s are not known in full: %s", segment.file.path, e)
     producers.end_offset = end_offset
+
+
+def _replay_segment(producers: ProducerState, segment: Segment, start: int, end_offset: int) -> None:
+    found = segment.translate(start)
+    if found is None:
+        return
+    read_marker = segment_markers(segment)
+    for batch in segment.scan(found[1]):
+        if batch.base_offset >= end_offset:
+            break
+        if batch.producer_id >= 0:
+            completed = producers.replay(batch, read_marker)
+            if completed is not None:
+                producers.complete(completed)

@@ -4,7 +4,7 @@ Who may append what, and what readers may see, is decided above, in log.py.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
@@ -90,6 +90,7 @@ class LocalLog:
         "failure",
         "last_flush_ms",
         "log_end_offset",
+        "on_failed",
         "path",
         "pool",
         "recovery_point",
@@ -121,6 +122,7 @@ class LocalLog:
         self.log_end_offset = log_end_offset
         self.recovery_point = recovery_point
         self.failure: StorageError | None = None
+        self.on_failed: Callable[[str, StorageError], None] | None = None
         self.last_flush_ms = self._clock.now_ms()
         self._truncations = 0
         self._directory_dirty = is_new
@@ -129,12 +131,19 @@ class LocalLog:
 
     # --- failure --------------------------------------------------------------------------------------
 
+    @property
+    def directory(self) -> str:
+        """The log directory this log lies in."""
+        return self.path.rpartition("/")[0]
+
     def fail(self, error: OSError, doing: str) -> StorageError:
         """The disk failed: the log is not used again until a restart looks at what is left."""
         failure = StorageError(f"Error while {doing} {self.topic_partition} in {self.path}: {error}")
         failure.__cause__ = error
         if self.failure is None:
             self.failure = failure
+            if self.on_failed is not None:
+                self.on_failed(self.directory, failure)
         return failure
 
     def check_online(self) -> None:
@@ -210,16 +219,19 @@ class LocalLog:
     # --- durability -----------------------------------------------------------------------------------
 
     def _flush_job(
-        self, up_to: int, rewrites: Sequence[tuple[str, bytes]], synced_paths: Sequence[str]
+        self, up_to: int, rewrites: Sequence[tuple[str, bytes]], synced_paths: Sequence[str], *, closing: bool
     ) -> FlushJob:
+        """The active segment's indexes matter at a clean stop only: without one they are rebuilt."""
         descriptors = []
-        for segment in self.segments.between(self.recovery_point, max(up_to, self.recovery_point + 1)):
-            descriptors += segment.flush_indexes()
+        for segment in self.segments.between(self.recovery_point, up_to):
+            if closing or segment is not self.segments.active:
+                descriptors += segment.flush_indexes()
+            descriptors.append(segment.file.open())
         directories = []
         if self._directory_dirty or rewrites:
             directories.append(self.path)
         if self._is_new:
-            directories.append(self.path.rpartition("/")[0])
+            directories.append(self.directory)
         self._directory_dirty = self._is_new = False
         return FlushJob(
             self._disk,

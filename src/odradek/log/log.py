@@ -622,51 +622,63 @@ class Log(LocalLog):
         waited_ms = self._clock.now_ms() - self.last_flush_ms
         return self.log_end_offset > self.recovery_point and waited_ms >= self.config.flush_ms
 
-    def begin_flush(self, up_to: int | None = None) -> FlushJob | None:
+    def begin_flush(self, up_to: int | None = None, *, closing: bool = False) -> FlushJob | None:
         """What to run, here or elsewhere, to make the log durable up to an offset; None where it is already.
 
         When it has run, `finish_flush` is told; when it raised, `fail`.
         """
         self.check_online()
         up_to = self.log_end_offset if up_to is None else up_to
-        if up_to <= self.recovery_point and not self._sidecars_dirty:
+        if up_to <= self.recovery_point:
             return None
-        rewrites = []
-        if self.epochs.dirty:
-            rewrites.append((f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(self.epochs.entries)))
-            self.epochs.dirty = False
         paths = self.snapshots.unsynced()
         if not self._topic_id_durable and self.topic_id is not None:
             paths.append(f"{self.path}/{PARTITION_METADATA}")
             self._topic_id_durable = True
         try:
-            return self._flush_job(up_to, rewrites, paths)
+            return self._flush_job(up_to, self._epochs_to_write(), paths, closing=closing)
         except OSError as e:
             raise self.fail(e, "flushing") from e
 
-    @property
-    def _sidecars_dirty(self) -> bool:
-        return self.epochs.dirty or self._directory_dirty or not self._topic_id_durable
+    def _epochs_to_write(self) -> list[tuple[str, bytes]]:
+        if not self.epochs.dirty:
+            return []
+        self.epochs.dirty = False
+        return [(f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(self.epochs.entries))]
 
     def flush(self, up_to: int | None = None) -> None:
         """Make the log durable up to an offset, here and now."""
         job = self.begin_flush(up_to)
         if job is not None:
-            try:
-                job.run()
-            except OSError as e:
-                raise self.fail(e, "flushing") from e
-            self.finish_flush(job)
+            self._run(job)
+
+    def _run(self, job: FlushJob) -> None:
+        try:
+            job.run()
+        except OSError as e:
+            raise self.fail(e, "flushing") from e
+        self.finish_flush(job)
+
+    def begin_close(self) -> FlushJob | None:
+        """Prepare a clean stop; gives what is left to make durable. Nothing may be appended any more."""
+        self.check_online()
+        try:
+            self.segments.active.seal_if_open()
+            self._take_snapshot(self.log_end_offset)
+            job = self.begin_flush(closing=True)
+            for path, content in self._epochs_to_write():
+                # No record hangs on these epochs, and a torn file is rebuilt from the log.
+                write_file(self._disk, path, content, sync=False)
+        except OSError as e:
+            raise self.fail(e, "closing") from e
+        return job
 
     def close(self, clean: bool = True) -> None:
         """Give the files up. Closed cleanly, everything is durable and the next start need not look."""
         if clean and self.failure is None:
-            try:
-                self.segments.active.seal_if_open()
-                self._take_snapshot(self.log_end_offset)
-            except OSError as e:
-                raise self.fail(e, "closing") from e
-            self.flush()
+            job = self.begin_close()
+            if job is not None:
+                self._run(job)
         for segment in self.segments.all():
             segment.close()
 

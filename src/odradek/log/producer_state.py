@@ -132,7 +132,7 @@ class ProducerState:
         return completed
 
     def stable_offset_after(self, completed: CompletedTxn) -> int:
-        """The last stable offset once a transaction is complete: where the next open one starts, or its end."""
+        """The last stable offset once a transaction is complete: where the next open one is, or its end."""
         for first_offset, producer_id in self._ongoing.items():
             if producer_id != completed.producer_id:
                 return first_offset

@@ -291,8 +291,8 @@ class Segment:
             self.seal()
 
     def flush_indexes(self) -> list[Descriptor]:
-        """Write what the indexes hold in memory; the descriptors of all files, to be synced."""
-        files = [self.file]
+        """Write what the indexes hold in memory; the descriptors of the indexes, to be synced."""
+        files: list[PooledFile] = []
         for index in (self._offset_index, self._time_index):
             if index is not None:
                 index.flush()

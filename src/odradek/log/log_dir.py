@@ -1,0 +1,111 @@
+"""One log directory: its lock, whose it is, its checkpoints, and whether it still works."""
+
+import logging
+from collections.abc import Mapping
+
+from odradek.core.errors import StorageError
+from odradek.core.types import TopicPartition
+from odradek.log import names
+from odradek.log.checkpoints import (
+    CheckpointError,
+    MetaProperties,
+    format_clean_shutdown,
+    format_offsets,
+    parse_clean_shutdown,
+    parse_meta_properties,
+    parse_offsets,
+)
+from odradek.log.files import read_file, unlink_if_exists, write_file
+from odradek.runtime.api import Disk
+
+_log = logging.getLogger(__name__)
+
+
+class DirectoryInUseError(Exception):
+    """Another node, of this process or another one, has the directory."""
+
+
+class LogDir:
+    __slots__ = ("_disk", "_lock", "_written", "failure", "meta", "path", "previous_broker_epoch")
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self.path = path
+        self.failure: StorageError | None = None
+        self.meta: MetaProperties | None = None
+        self.previous_broker_epoch = -1
+        self._lock: int | None = None
+        self._written: dict[str, bytes] = {}
+
+    def open(self) -> None:
+        """Create the directory where it is missing, lock it and read whose it is.
+
+        Raises DirectoryInUseError, CheckpointError for a meta.properties that is none, OSError.
+        """
+        disk = self._disk
+        disk.makedirs(self.path)
+        try:
+            self._lock = disk.lock(f"{self.path}/{names.LOCK}")
+        except BlockingIOError:
+            raise DirectoryInUseError(
+                f"Failed to acquire lock on file .lock in {self.path}. "
+                "Another node, in this process or another one, is using this directory."
+            ) from None
+        content = self._read(names.META_PROPERTIES)
+        if content is not None:
+            self.meta = parse_meta_properties(content)
+        content = self._read(names.CLEAN_SHUTDOWN)
+        if content is not None:
+            self.previous_broker_epoch = parse_clean_shutdown(content)
+
+    def take_clean_shutdown(self) -> bool:
+        """Whether the last stop was clean. Asked once: from here on a stop is unclean until it is proven."""
+        if unlink_if_exists(self._disk, f"{self.path}/{names.CLEAN_SHUTDOWN}"):
+            # Must not come back after a crash, or that crash would pass for a clean stop.
+            self._disk.fsync_dir(self.path)
+            return True
+        return False
+
+    def write_clean_shutdown(self, broker_epoch: int) -> None:
+        write_file(self._disk, f"{self.path}/{names.CLEAN_SHUTDOWN}", format_clean_shutdown(broker_epoch))
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._disk.close(self._lock)
+            self._lock = None
+
+    def partition_dirs(self) -> list[tuple[str, TopicPartition, str]]:
+        """(name, partition, "" or the suffix of one set aside) of every partition's directory."""
+        found = []
+        for name in self._disk.listdir(self.path):
+            parsed = names.parse_partition_dir(name)
+            if parsed is not None:
+                found.append((name, *parsed))
+        return found
+
+    def read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        """An offset checkpoint; one that is missing or cannot be read knows nothing."""
+        content = self._read(name)
+        if content is None:
+            return {}
+        try:
+            offsets = parse_offsets(content)
+        except CheckpointError as e:
+            _log.warning("%s/%s cannot be read, taking 0 for every offset: %s", self.path, name, e)
+            return {}
+        self._written[name] = content
+        return offsets
+
+    def offsets_to_write(self, name: str, offsets: Mapping[TopicPartition, int]) -> tuple[str, bytes] | None:
+        """Path and content of a checkpoint that has news, else None."""
+        content = format_offsets(offsets)
+        if self._written.get(name) == content:
+            return None
+        self._written[name] = content
+        return f"{self.path}/{name}", content
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return read_file(self._disk, f"{self.path}/{name}")
+        except FileNotFoundError:
+            return None

@@ -1,0 +1,437 @@
+"""All logs of a node: opened from the log directories, created, deleted, and kept in order over time.
+
+Nothing runs by itself: the node calls the `tick_` functions when they are due. A directory that fails goes
+offline with its logs; the others go on.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.core.errors import KafkaError, StorageError
+from odradek.core.types import METADATA_TOPIC, TopicPartition
+from odradek.log import names
+from odradek.log.files import MAX_DESCRIPTORS, FilePool, write_file
+from odradek.log.local_log import FlushJob
+from odradek.log.log import Log
+from odradek.log.log_dir import DirectoryInUseError, LogDir
+from odradek.runtime.api import Runtime
+
+if TYPE_CHECKING:
+    from odradek.core.configs import TopicConfig
+
+__all__ = ["DirectoryInUseError", "LogDirInfo", "LogManager"]
+
+_log = logging.getLogger(__name__)
+
+_LOGS_PER_TURN: Final = 64
+
+
+class LogDirInfo(NamedTuple):
+    """A log directory as DescribeLogDirs shows it."""
+
+    path: str
+    directory_id: uuid.UUID | None
+    failure: StorageError | None
+    total_bytes: int
+    usable_bytes: int
+    sizes: list[tuple[TopicPartition, int]]
+
+
+class LogManager:
+    """The logs by partition. `on_offline` is told of a directory that failed, and why."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        log_dirs: Sequence[str],
+        *,
+        producer_id_expiration_ms: int = 86_400_000,
+        max_descriptors: int = MAX_DESCRIPTORS,
+    ) -> None:
+        self._runtime = runtime
+        self._disk = runtime.disk
+        self._pool = FilePool(runtime.disk, max_descriptors)
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        self.directories = [LogDir(runtime.disk, path.rstrip("/")) for path in log_dirs]
+        self.logs: dict[TopicPartition, Log] = {}
+        self.on_offline: Callable[[str, StorageError], None] | None = None
+        self._deleted: list[tuple[int, Log]] = []
+        self._flushing: dict[Log, bool] = {}
+        self._checkpointing: dict[tuple[str, str], bool] = {}
+        self._in_flight: dict[asyncio.Future[None], None] = {}
+
+    # --- start ----------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Take the directories. One that cannot be used is offline; where none can, StorageError is raised.
+
+        Raises DirectoryInUseError, and CheckpointError for a directory that is not a node's.
+        """
+        for directory in self.directories:
+            try:
+                directory.open()
+            except OSError as e:
+                self._take_offline(directory, StorageError(f"Cannot use log directory {directory.path}: {e}"))
+        self._require_online()
+
+    def _require_online(self) -> None:
+        for directory in self.directories:
+            if directory.failure is None:
+                return
+        failure = self.directories[0].failure
+        assert failure is not None
+        raise failure
+
+    def load(self, topic_config: "Callable[[str], TopicConfig]") -> None:
+        """Open every log there is; those of a directory that was not closed cleanly are recovered."""
+        for directory in self.directories:
+            if directory.failure is None:
+                try:
+                    self._load_directory(directory, topic_config)
+                except OSError as e:
+                    self._take_offline(directory, StorageError(f"Cannot load {directory.path}: {e}"))
+        self._require_online()
+
+    def _load_directory(self, directory: LogDir, topic_config: "Callable[[str], TopicConfig]") -> None:
+        clean = directory.take_clean_shutdown()
+        recovery_points = directory.read_offsets(names.RECOVERY_POINT_CHECKPOINT)
+        log_starts = directory.read_offsets(names.LOG_START_CHECKPOINT)
+        high_watermarks = directory.read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
+        configs: dict[str, TopicConfig] = {}
+        for name, tp, suffix in directory.partition_dirs():
+            if tp.topic == METADATA_TOPIC:
+                continue
+            path = f"{directory.path}/{name}"
+            if suffix in (names.STRAY_DIR_SUFFIX, names.FUTURE_DIR_SUFFIX):
+                _log.warning("Leaving %s alone: it was set aside", path)
+                continue
+            config = configs.get(tp.topic)
+            if config is None:
+                config = configs[tp.topic] = topic_config(tp.topic)
+            log = Log.open(
+                self._runtime,
+                path,
+                tp,
+                None,
+                config,
+                recovery_point=recovery_points.get(tp, 0),
+                log_start_offset=log_starts.get(tp, 0),
+                high_watermark=high_watermarks.get(tp, 0),
+                clean_shutdown=clean,
+                producer_id_expiration_ms=self.producer_id_expiration_ms,
+                pool=self._pool,
+            )
+            if suffix == names.DELETE_DIR_SUFFIX:
+                self._deleted.append((self._runtime.clock.now_ms() + config.file_delete_delay_ms, log))
+            elif tp in self.logs:
+                raise StorageError(f"Duplicate log directories for {tp}: {path} and {self.logs[tp].path}")
+            else:
+                self._adopt(log)
+
+    def _adopt(self, log: Log) -> None:
+        self.logs[log.topic_partition] = log
+        log.on_failed = self._log_failed
+        log.on_rolled = self._flush_rolled
+
+    def set_aside_strays(
+        self, is_stray: Callable[[TopicPartition, uuid.UUID | None], bool]
+    ) -> list[TopicPartition]:
+        """Set aside the logs that the metadata does not give this node; nothing in them is lost."""
+        strays = [tp for tp, log in self.logs.items() if is_stray(tp, log.topic_id)]
+        for tp in strays:
+            log = self.logs.pop(tp)
+            self._set_aside(log, names.STRAY_DIR_SUFFIX)
+            log.close()
+            _log.warning("%s is not this node's according to the metadata: set aside as %s", tp, log.path)
+        return strays
+
+    # --- logs -----------------------------------------------------------------------------------------
+
+    def get(self, topic_partition: TopicPartition) -> Log | None:
+        return self.logs.get(topic_partition)
+
+    def get_or_create(
+        self, topic_partition: TopicPartition, topic_id: uuid.UUID, config: "TopicConfig"
+    ) -> Log:
+        """The partition's log; begun where there is none, or one of another topic of the same name.
+
+        Raises StorageError.
+        """
+        log = self.logs.get(topic_partition)
+        if log is not None and log.topic_id is not None and log.topic_id != topic_id:
+            self.set_aside_strays(lambda tp, _: tp == topic_partition)
+            log = None
+        if log is None:
+            directory = self._directory_for_new()
+            path = f"{directory.path}/{topic_partition}"
+            try:
+                log = Log.open(self._runtime, path, topic_partition, topic_id, config, pool=self._pool)
+            except OSError as e:
+                failure = StorageError(f"Error while creating {path}: {e}")
+                self._take_offline(directory, failure)
+                raise failure from e
+            self._adopt(log)
+        elif log.topic_id is None:
+            log.set_topic_id(topic_id)
+        log.update_config(config)
+        return log
+
+    def _directory_for_new(self) -> LogDir:
+        """The online directory with the fewest logs."""
+        self._require_online()
+        counts = {directory.path: 0 for directory in self.directories}
+        if len(counts) > 1:
+            for log in self.logs.values():
+                counts[log.directory] += 1
+        return min((d for d in self.directories if d.failure is None), key=lambda d: counts[d.path])
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Take a log out of sight now; its files go after file.delete.delay.ms."""
+        log = self.logs.pop(topic_partition)
+        if log.failure is None:
+            self._set_aside(log, names.DELETE_DIR_SUFFIX)
+            self._deleted.append((self._runtime.clock.now_ms() + log.config.file_delete_delay_ms, log))
+
+    def _set_aside(self, log: Log, suffix: str) -> None:
+        unique = uuid.UUID(bytes=self._runtime.rng.randbytes(16), version=4).hex
+        log.move(f"{log.directory}/{names.set_aside_dir(log.topic_partition, unique, suffix)}")
+
+    def describe(self) -> list[LogDirInfo]:
+        """What each directory holds; the sizes are those of the segments."""
+        sizes: dict[str, list[tuple[TopicPartition, int]]] = {d.path: [] for d in self.directories}
+        for tp, log in self.logs.items():
+            sizes[log.directory].append((tp, log.size_bytes))
+        infos = []
+        for directory in self.directories:
+            total_bytes = usable_bytes = -1
+            if directory.failure is None:
+                try:
+                    total_bytes, usable_bytes = self._disk.usage(directory.path)
+                except OSError as e:
+                    _log.warning("Cannot tell the size of the volume of %s: %s", directory.path, e)
+            directory_id = None if directory.meta is None else directory.meta.directory_id
+            infos.append(
+                LogDirInfo(
+                    directory.path,
+                    directory_id,
+                    directory.failure,
+                    total_bytes,
+                    usable_bytes,
+                    sizes[directory.path],
+                )
+            )
+        return infos
+
+    # --- failure --------------------------------------------------------------------------------------
+
+    def _log_failed(self, path: str, failure: StorageError) -> None:
+        for directory in self.directories:
+            if directory.path == path:
+                self._take_offline(directory, failure)
+
+    def _take_offline(self, directory: LogDir, failure: StorageError) -> None:
+        """Nothing more is read from or written to a directory until the node is restarted."""
+        if directory.failure is not None:
+            return
+        directory.failure = failure
+        _log.error("Log directory %s is offline: %s", directory.path, failure)
+        for log in self.logs.values():
+            if log.directory == directory.path and log.failure is None:
+                log.failure = failure
+        if self.on_offline is not None:
+            self.on_offline(directory.path, failure)
+
+    # --- durability -----------------------------------------------------------------------------------
+
+    def _offload(self, work: Callable[[], None], done: "Callable[[asyncio.Future[None]], None]") -> None:
+        future = self._runtime.offload(work)
+        self._in_flight[future] = None
+        future.add_done_callback(self._landed)
+        future.add_done_callback(done)
+
+    def _landed(self, future: "asyncio.Future[None]") -> None:
+        del self._in_flight[future]
+
+    def _flush_rolled(self, log: Log) -> None:
+        """A segment is complete: make it durable away from the loop, then say so in the checkpoint."""
+        if log in self._flushing:
+            self._flushing[log] = True
+            return
+        self._start_flush(log, log.segments.active.base_offset)
+
+    def _start_flush(self, log: Log, up_to: int) -> None:
+        try:
+            job = log.begin_flush(up_to)
+        except StorageError as e:
+            _log.error("%s", e)
+            return
+        if job is not None:
+            self._flushing[log] = False
+            self._offload(job.run, partial(self._flushed, log, job))
+
+    def _flushed(self, log: Log, job: FlushJob, done: "asyncio.Future[None]") -> None:
+        again = self._flushing.pop(log)
+        deleted = self.logs.get(log.topic_partition) is not log
+        try:
+            done.result()
+        except OSError as e:
+            if not deleted:
+                log.fail(e, "flushing")
+            return
+        if deleted or log.failure is not None:
+            return
+        log.finish_flush(job)
+        self._checkpoint(self._directory_of(log), names.RECOVERY_POINT_CHECKPOINT)
+        if again:
+            self._start_flush(log, log.segments.active.base_offset)
+
+    def _directory_of(self, log: Log) -> LogDir:
+        return next(directory for directory in self.directories if directory.path == log.directory)
+
+    def _checkpoint(self, directory: LogDir, name: str) -> None:
+        """Write a checkpoint away from the loop; news meanwhile make it be written once more."""
+        key = (directory.path, name)
+        if key in self._checkpointing:
+            self._checkpointing[key] = True
+            return
+        news = directory.offsets_to_write(name, self._offsets(directory, name))
+        if news is not None:
+            self._checkpointing[key] = False
+            self._offload(
+                partial(write_file, self._disk, *news), partial(self._checkpointed, directory, name)
+            )
+
+    def _checkpointed(self, directory: LogDir, name: str, done: "asyncio.Future[None]") -> None:
+        again = self._checkpointing.pop((directory.path, name))
+        try:
+            done.result()
+        except OSError as e:
+            self._take_offline(directory, StorageError(f"Error while writing {directory.path}/{name}: {e}"))
+            return
+        if again:
+            self._checkpoint(directory, name)
+
+    def _offsets(self, directory: LogDir, name: str) -> dict[TopicPartition, int]:
+        """What a checkpoint of a directory has to say now."""
+        logs = [(tp, log) for tp, log in self.logs.items() if log.directory == directory.path]
+        if name == names.RECOVERY_POINT_CHECKPOINT:
+            return {tp: log.recovery_point for tp, log in logs}
+        if name == names.HIGH_WATERMARK_CHECKPOINT:
+            return {tp: log.high_watermark for tp, log in logs}
+        # A log that begins where its first segment does needs no telling.
+        return {
+            tp: log.log_start_offset
+            for tp, log in logs
+            if log.log_start_offset > log.segments.first.base_offset
+        }
+
+    # --- over time ------------------------------------------------------------------------------------
+
+    def tick_flush(self) -> None:
+        """Flush, away from the loop, the logs whose flush.ms has passed (log.flush.scheduler.interval.ms)."""
+        for log in self.logs.values():
+            if log.failure is None and log.is_flush_due and log not in self._flushing:
+                self._start_flush(log, log.log_end_offset)
+
+    def checkpoint_recovery_points(self) -> None:
+        """Due every log.flush.offset.checkpoint.interval.ms, and after every flush by itself."""
+        for directory in self._online():
+            self._checkpoint(directory, names.RECOVERY_POINT_CHECKPOINT)
+
+    def checkpoint_log_starts(self) -> None:
+        """Due every log.flush.start.offset.checkpoint.interval.ms."""
+        for directory in self._online():
+            self._checkpoint(directory, names.LOG_START_CHECKPOINT)
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Due every replica.high.watermark.checkpoint.interval.ms."""
+        for directory in self._online():
+            self._checkpoint(directory, names.HIGH_WATERMARK_CHECKPOINT)
+
+    def _online(self) -> list[LogDir]:
+        return [directory for directory in self.directories if directory.failure is None]
+
+    async def tick_retention(self) -> int:
+        """Delete what retention gives up (log.retention.check.interval.ms), a few logs per turn; how many."""
+        deleted = 0
+        for index, log in enumerate(list(self.logs.values())):
+            if log.failure is None and self.logs.get(log.topic_partition) is log:
+                try:
+                    deleted += log.retain(self._runtime.clock.now_ms())
+                except KafkaError as e:
+                    _log.error("Retention of %s failed: %s", log.topic_partition, e)
+            if index % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
+                await asyncio.sleep(0)
+        return deleted
+
+    def tick_deletes(self) -> None:
+        """Remove the files of deleted logs and segments whose delay has passed."""
+        now_ms = self._runtime.clock.now_ms()
+        waiting = []
+        for due_ms, log in self._deleted:
+            if due_ms > now_ms:
+                waiting.append((due_ms, log))
+                continue
+            try:
+                log.delete()
+            except StorageError as e:
+                _log.error("%s", e)
+        self._deleted = waiting
+        for log in self.logs.values():
+            if log.failure is None:
+                try:
+                    log.purge_deleted(now_ms)
+                except OSError as e:
+                    log.fail(e, "deleting files of")
+
+    def tick_producer_expiry(self) -> int:
+        """Forget silent producers (producer.id.expiration.check.interval.ms); how many."""
+        now_ms = self._runtime.clock.now_ms()
+        return sum(log.producers.expire(now_ms, self.producer_id_expiration_ms) for log in self.logs.values())
+
+    # --- stop -----------------------------------------------------------------------------------------
+
+    async def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
+        """Close every log and give the directories up. Cleanly closed ones need no recovery."""
+        while self._in_flight:
+            await asyncio.sleep(0)
+            for future in self._in_flight:
+                try:
+                    await future
+                except OSError:
+                    pass  # `_flushed` and `_checkpointed` are told
+                break
+        for directory in self._online():
+            logs = [log for log in self.logs.values() if log.directory == directory.path]
+            if clean:
+                await self._close_cleanly(directory, logs, broker_epoch)
+            else:
+                for log in logs:
+                    log.close(clean=False)
+        for directory in self.directories:
+            directory.unlock()
+
+    async def _close_cleanly(self, directory: LogDir, logs: list[Log], broker_epoch: int) -> None:
+        """The marker of a clean stop is written last, once all it speaks for is durable."""
+        try:
+            for start in range(0, len(logs), _LOGS_PER_TURN):
+                chunk = logs[start : start + _LOGS_PER_TURN]
+                jobs = [
+                    (log, job, self._runtime.offload(job.run)) for log in chunk if (job := log.begin_close())
+                ]
+                for log, job, done in jobs:
+                    await done
+                    log.finish_flush(job)
+                for log in chunk:
+                    log.close(clean=False)
+            for name in names.OFFSET_CHECKPOINTS:
+                news = directory.offsets_to_write(name, self._offsets(directory, name))
+                if news is not None:
+                    write_file(self._disk, *news)
+            directory.write_clean_shutdown(broker_epoch)
+        except (OSError, StorageError) as e:
+            self._take_offline(directory, StorageError(f"{directory.path} could not be closed cleanly: {e}"))
