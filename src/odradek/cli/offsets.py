@@ -49,7 +49,7 @@ class OffsetRange(NamedTuple):
 _FORMS = "start, end, N, +N, -N, A:B, @TIME, @TIME:TIME"
 
 
-def parse_offsets(text: str, now_ms: int, zone: tzinfo = UTC) -> OffsetRange:
+def parse_offsets(text: str, now_ms: int, zone: tzinfo | None = UTC) -> OffsetRange:
     """A range of offsets; raises ValueError that names the forms there are."""
     if text.startswith("@"):
         return _parse_times(text[1:], now_ms, zone)
@@ -77,7 +77,7 @@ def _parse_bound(text: str, whole: str) -> Bound:
     return Bound(At.OFFSET, int(digits))
 
 
-def _parse_times(text: str, now_ms: int, zone: tzinfo) -> OffsetRange:
+def _parse_times(text: str, now_ms: int, zone: tzinfo | None) -> OffsetRange:
     """Times hold colons themselves, so the range is cut at the first colon that leaves two times."""
     try:
         return OffsetRange(Bound(At.TIME, parse_time_ms(text, now_ms, zone)))

@@ -4,10 +4,12 @@ Records have a format of their own (record_format.py).
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 FORMATS = ("text", "wide", "json", "jsonl", "csv")
+_ROWS_TO_MEASURE = 1000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
 
@@ -58,15 +60,33 @@ def check_format(name: str) -> str:
 
 def render_table(table: Table, format_name: str) -> str:
     """The whole text of a table in one of the formats."""
+    return "".join(stream_table(table.columns, table.rows, format_name))
+
+
+def stream_table(columns: Sequence[Column], rows: Iterable[Sequence[Any]], format_name: str) -> Iterator[str]:
+    """The text of a table piece by piece, for more rows than fit in memory."""
     if format_name in ("text", "wide"):
-        return _aligned(table, format_name == "wide")
-    if format_name == "json":
-        return json.dumps(table.objects(), indent=2, ensure_ascii=False) + "\n"
-    if format_name == "jsonl":
-        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in table.objects())
+        yield from _aligned(columns, rows, format_name == "wide")
+        return
     if format_name == "csv":
-        return csv_line(column.key for column in table.columns) + "".join(map(csv_line, table.rows))
-    return "".join(fill_template(format_name, row) for row in table.objects())
+        yield csv_line(column.key for column in columns)
+        for row in rows:
+            yield csv_line(row)
+        return
+    keys = [column.key for column in columns]
+    objects = (dict(zip(keys, row, strict=True)) for row in rows)
+    if format_name == "json":
+        separator = "[\n"
+        for item in objects:
+            yield separator + json.dumps(item, ensure_ascii=False)
+            separator = ",\n"
+        yield "[]\n" if separator == "[\n" else "\n]\n"
+    elif format_name == "jsonl":
+        for item in objects:
+            yield json.dumps(item, ensure_ascii=False) + "\n"
+    else:
+        for item in objects:
+            yield fill_template(format_name, item)
 
 
 def render_sections(sections: Sequence[Section], format_name: str) -> str:
@@ -76,7 +96,7 @@ def render_sections(sections: Sequence[Section], format_name: str) -> str:
         for section in sections:
             if isinstance(section.body, Table):
                 if section.body.rows:
-                    blocks.append(_aligned(section.body, format_name == "wide"))
+                    blocks.append("".join(_aligned(*section.body, format_name == "wide")))
             elif section.body:
                 blocks.append(_facts(section.body))
         return "\n".join(blocks)
@@ -139,24 +159,25 @@ def cell(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ",".join(cell(item) for item in value)
     if isinstance(value, Mapping):
-        return ",".join(f"{key}={cell(item)}" for key, item in value.items()) or "-"
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     text = str(value)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _aligned(table: Table, wide: bool) -> str:
-    shown = [i for i, column in enumerate(table.columns) if wide or not column.wide]
-    lines = [[table.columns[i].header for i in shown]]
-    lines += [[cell(row[i]) for i in shown] for row in table.rows]
-    widths = [max(len(line[j]) for line in lines) for j in range(len(shown))]
-    out = []
-    for line in lines:
+def _aligned(columns: Sequence[Column], rows: Iterable[Sequence[Any]], wide: bool) -> Iterator[str]:
+    """Widths come from the first rows; a later cell that is wider moves its own line only."""
+    shown = [i for i, column in enumerate(columns) if wide or not column.wide]
+    remaining = iter(rows)
+    first = [[columns[i].header for i in shown]]
+    first += [[cell(row[i]) for i in shown] for row in islice(remaining, _ROWS_TO_MEASURE)]
+    widths = [max(map(len, texts)) for texts in zip(*first, strict=True)]
+    rights = [columns[i].number for i in shown]
+    for texts in chain(first, ([cell(row[i]) for i in shown] for row in remaining)):
         cells = [
-            text.rjust(width) if table.columns[i].number else text.ljust(width)
-            for text, width, i in zip(line, widths, shown, strict=True)
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(texts, widths, rights, strict=True)
         ]
-        out.append("  ".join(cells).rstrip() + "\n")
-    return "".join(out)
+        yield "  ".join(cells).rstrip() + "\n"
 
 
 def _facts(facts: Mapping[str, Any]) -> str:

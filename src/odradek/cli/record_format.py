@@ -44,7 +44,7 @@ class RecordWriter(NamedTuple):
     after: bytes
 
 
-def record_writer(format_name: str, zone: tzinfo = UTC) -> RecordWriter:
+def record_writer(format_name: str, zone: tzinfo | None = UTC) -> RecordWriter:
     """The writer of a format's name or template; raises ValueError for a token that does not exist."""
     if format_name == "jsonl":
         return RecordWriter(b"", lambda r: _json_line(r, zone) + b"\n", b"", b"")
@@ -59,7 +59,7 @@ def record_writer(format_name: str, zone: tzinfo = UTC) -> RecordWriter:
     return RecordWriter(header, lambda r: b"".join([part(r) for part in parts]), b"", b"")
 
 
-def parse_template(template: str, zone: tzinfo = UTC) -> list[Part]:
+def parse_template(template: str, zone: tzinfo | None = UTC) -> list[Part]:
     """The parts of a template, each a function from a record to bytes."""
     return [_part(token, zone) for token in tokens(template)]
 
@@ -126,7 +126,7 @@ def _closing(template: str, opening: int) -> int:
     raise ValueError(f"template without its closing brace: {template!r}")
 
 
-def _part(token: Token, zone: tzinfo) -> Part:
+def _part(token: Token, zone: tzinfo | None) -> Part:
     letter, argument = token
     if letter == "":
         literal = argument.encode()
@@ -179,7 +179,7 @@ def _headers(argument: str) -> Part:
     return lambda r: between.join([b"".join([part(k, v) for part in parts]) for k, v in r.headers])
 
 
-def _timestamp(argument: str, zone: tzinfo) -> Part:
+def _timestamp(argument: str, zone: tzinfo | None) -> Part:
     if argument == "":
         return lambda r: b"%d" % r.timestamp_ms
     if argument == "iso":
@@ -203,7 +203,7 @@ def readable(data: bytes | None) -> Any:
         return {"base64": base64.b64encode(data).decode()}
 
 
-def record_object(record: ConsumedRecord, zone: tzinfo = UTC) -> dict[str, Any]:
+def record_object(record: ConsumedRecord, zone: tzinfo | None = UTC) -> dict[str, Any]:
     """A record as `jsonl` shows it, and as `produce -f jsonl` takes it back."""
     return {
         "topic": record.topic,
@@ -216,9 +216,9 @@ def record_object(record: ConsumedRecord, zone: tzinfo = UTC) -> dict[str, Any]:
     }
 
 
-def _json_line(record: ConsumedRecord, zone: tzinfo) -> bytes:
+def _json_line(record: ConsumedRecord, zone: tzinfo | None) -> bytes:
     return json.dumps(record_object(record, zone), ensure_ascii=False).encode()
 
 
-def _csv_line(record: ConsumedRecord, zone: tzinfo) -> bytes:
+def _csv_line(record: ConsumedRecord, zone: tzinfo | None) -> bytes:
     return csv_line(list(record_object(record, zone).values())).encode()

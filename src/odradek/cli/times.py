@@ -17,12 +17,6 @@ _PART = r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)"
 _MILLISECOND_DIGITS = 12
 
 
-def local_timezone() -> tzinfo:
-    zone = datetime.now(UTC).astimezone().tzinfo
-    assert zone is not None
-    return zone
-
-
 def parse_duration_ms(text: str) -> int:
     """`90s`, `1h30m`, `2d` in milliseconds."""
     if not re.fullmatch(_DURATION, text):
@@ -30,8 +24,8 @@ def parse_duration_ms(text: str) -> int:
     return int(sum(float(number) * _UNITS_MS[unit] for number, unit in re.findall(_PART, text)))
 
 
-def parse_time_ms(text: str, now_ms: int, zone: tzinfo = UTC) -> int:
-    """A point in time as milliseconds since 1970. Dates without an offset are in `zone`."""
+def parse_time_ms(text: str, now_ms: int, zone: tzinfo | None = UTC) -> int:
+    """A point in time as milliseconds since 1970. Dates without an offset are in `zone`, None: local."""
     text = text.strip()
     if text == "now":
         return now_ms
@@ -46,11 +40,11 @@ def parse_time_ms(text: str, now_ms: int, zone: tzinfo = UTC) -> int:
             f"not a time: {text!r} (for example -1h, 2026-11-15, 2026-11-15T20:42:48Z, 1794775368, now)"
         ) from None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=zone)
+        moment = moment.replace(tzinfo=zone) if zone else moment.astimezone()
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
-def format_time(time_ms: int | None, zone: tzinfo = UTC) -> str | None:
+def format_time(time_ms: int | None, zone: tzinfo | None = UTC) -> str | None:
     """ISO-8601 with milliseconds; None for no time, as Kafka's -1 means."""
     if time_ms is None or time_ms < 0:
         return None

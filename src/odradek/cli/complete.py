@@ -1,0 +1,34 @@
+"""Shell completion with the names a live cluster knows. Silence is the answer to every trouble."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odradek.cli.cluster_access import ClusterAccess
+
+_TIMEOUT_MS = "1000"
+
+
+def complete_topics(incomplete: str) -> list[str]:
+    return _complete(incomplete, lambda cluster: cluster.topic_names())
+
+
+def complete_groups(incomplete: str) -> list[str]:
+    return _complete(incomplete, lambda cluster: cluster.group_names())
+
+
+def _complete(incomplete: str, names: "Callable[[ClusterAccess], list[str]]") -> list[str]:
+    from odradek.cli.cluster_access import ClusterAccess
+    from odradek.cli.errors import Failure
+    from odradek.cli.properties import resolve_properties
+
+    try:
+        properties = resolve_properties(None, (), os.environ)
+        cluster = ClusterAccess({**properties, "request.timeout.ms": _TIMEOUT_MS})
+        try:
+            return [name for name in names(cluster) if name.startswith(incomplete)]
+        finally:
+            cluster.close()
+    except (Failure, ValueError):
+        return []

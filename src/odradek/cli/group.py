@@ -1,0 +1,204 @@
+"""`odradek group`: consumer groups, how far they are, and moving them. The requests are group_admin.py's."""
+
+from typing import Annotated
+
+import typer
+
+from odradek.cli.errors import Failure, Usage, raise_all
+from odradek.cli.options import OFFSET_FORMS, DryRun, Group, Groups, Partitions, Watch, Yes, command
+from odradek.cli.output import Section, Table, columns
+from odradek.cli.session import Session
+
+app = typer.Typer()
+
+_LAG_COLUMNS = "TOPIC PARTITION# COMMITTED# END# LAG#"
+
+
+@command(app, "list", "ls")
+def list_groups(session: Session, watch: Watch = None) -> None:
+    """List the groups of the cluster."""
+
+    def show() -> None:
+        rows = [
+            [
+                group.group_id,
+                group.group_state or None,
+                group.group_type.lower() or None,
+                group.protocol_type or None,
+                node_id,
+            ]
+            for node_id, group in session.cluster.listed_groups()
+        ]
+        session.table(Table(columns("GROUP STATE TYPE PROTOCOL-TYPE+ COORDINATOR#"), rows))
+
+    session.watch(watch, show)
+
+
+@command(app, "describe")
+def describe(session: Session, names: Groups) -> None:
+    """Show state, members and offsets of groups."""
+    from odradek.cli.group_admin import describe_group, group_offsets
+
+    documents = []
+    failures: list[Failure] = []
+    for name in names:
+        try:
+            group = describe_group(session.cluster, name)
+            offsets = group_offsets(session.cluster, name, group.members, session.isolation_level)
+        except Failure as e:
+            failures.append(e)
+            continue
+        lags = [offset.lag for offset in offsets if offset.lag is not None]
+        facts = {
+            "group": group.group,
+            "type": group.type,
+            "state": group.state,
+            "assignor": group.assignor,
+            "coordinator": group.coordinator,
+            "member_count": len(group.members),
+            "total_lag": sum(lags) if lags else None,
+        }
+        members = [
+            [member.member_id, member.client_id, member.host, [str(tp) for tp in member.assignment]]
+            for member in group.members
+        ]
+        rows = [[*offset.tp, offset.committed, offset.end, offset.lag] for offset in offsets]
+        documents.append(
+            [
+                Section("group", facts),
+                Section("members", Table(columns("MEMBER-ID CLIENT-ID HOST ASSIGNMENT"), members)),
+                Section("offsets", Table(columns(_LAG_COLUMNS), rows)),
+            ]
+        )
+    session.documents(documents)
+    raise_all(failures)
+
+
+@command(app, "lag")
+def lag(session: Session, names: Groups, watch: Watch = None) -> None:
+    """Show how far groups are behind, partition by partition."""
+    from odradek.cli.group_admin import describe_group, group_offsets
+
+    def show() -> None:
+        rows = []
+        failures: list[Failure] = []
+        for name in names:
+            try:
+                group = describe_group(session.cluster, name)
+                offsets = group_offsets(session.cluster, name, group.members, session.isolation_level)
+            except Failure as e:
+                failures.append(e)
+                continue
+            owners = {tp: member for member in group.members for tp in member.assignment}
+            for offset in offsets:
+                owner = owners.get(offset.tp)
+                rows.append(
+                    [
+                        name,
+                        *offset.tp,
+                        offset.committed,
+                        offset.end,
+                        offset.lag,
+                        owner.member_id if owner else None,
+                    ]
+                )
+        if rows or not failures:
+            session.table(Table(columns(f"GROUP {_LAG_COLUMNS} MEMBER-ID+"), rows))
+        raise_all(failures)
+
+    session.watch(watch, show)
+
+
+@command(app, "members")
+def members(session: Session, name: Group, watch: Watch = None) -> None:
+    """Show the members of a group and what each of them reads."""
+    from odradek.cli.group_admin import describe_group
+
+    def show() -> None:
+        group = describe_group(session.cluster, name)
+        rows = [
+            [
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.host,
+                len(member.assignment),
+                [str(tp) for tp in member.assignment],
+            ]
+            for member in group.members
+        ]
+        session.table(Table(columns("MEMBER-ID INSTANCE-ID+ CLIENT-ID HOST PARTITIONS# ASSIGNMENT+"), rows))
+
+    session.watch(watch, show)
+
+
+@command(app, "seek")
+def seek(
+    session: Session,
+    name: Group,
+    offset: Annotated[
+        str, typer.Option("-o", "--offset", metavar="OFFSET", help="Where to: start, end, N, +N, -N, @TIME.")
+    ],
+    topics: Annotated[
+        list[str] | None,
+        typer.Option("-t", "--topic", metavar="TOPIC", help="Only these. [default: all it has committed]"),
+    ] = None,
+    partitions: Partitions = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Move the committed offsets of a group that has no members. A group that does not exist is created."""
+    from odradek.cli.group_admin import commit_offsets, committed_offsets
+
+    wanted = session.offsets(offset)
+    if not wanted.is_single:
+        raise Usage(f"-o {offset}: one offset, not a range, of {OFFSET_FORMS}")
+    _refuse_members(session, name)
+    before = committed_offsets(session.cluster, name)
+    names = topics or list(dict.fromkeys(tp.topic for tp in before))
+    if not names:
+        raise Failure(f"group {name} has committed no offset", "name the topics: -t TOPIC")
+    found, failures = session.cluster.find_topics(names)
+    raise_all(failures)
+    chosen = [tp for topic in found for tp in session.choose_partitions(topic, partitions)]
+    if not topics:
+        chosen = [tp for tp in chosen if tp in before]
+    places = session.cluster.resolve(found, chosen, wanted.first)
+    rows = [[*tp, before.get(tp), place.offset, place.end] for tp, place in places.items()]
+    table = Table(columns("TOPIC PARTITION# BEFORE# AFTER# END#"), rows)
+    if session.confirm(table, f"Move the offsets of {name}?", yes=yes, dry_run=dry_run):
+        refused = commit_offsets(session.cluster, name, {tp: place.offset for tp, place in places.items()})
+        kept = [row for tp, row in zip(places, rows, strict=True) if tp not in refused]
+        session.table(table._replace(rows=kept))
+        raise_all(list(refused.values()))
+
+
+def _refuse_members(session: Session, name: str) -> None:
+    from odradek.cli.group_admin import describe_group
+
+    if name not in session.cluster.group_names():
+        return
+    count = len(describe_group(session.cluster, name).members)
+    if count:
+        raise Failure(
+            f"group {name}: NON_EMPTY_GROUP: it has {count} member{'s' * (count > 1)}",
+            f"stop them first; next: odradek group members {name}",
+        )
+
+
+@command(app, "delete")
+def delete(session: Session, names: Groups, yes: Yes = False, dry_run: DryRun = False) -> None:
+    """Delete groups with their committed offsets."""
+    from odradek.cli.group_admin import committed_offsets, delete_groups, describe_group
+
+    rows = []
+    for name in names:
+        group = describe_group(session.cluster, name)
+        offsets = committed_offsets(session.cluster, name)
+        rows.append([name, group.state, len(group.members), len(offsets)])
+    table = Table(columns("GROUP STATE MEMBERS# OFFSETS#"), rows)
+    question = f"Delete {len(rows)} group{'s' * (len(rows) > 1)} with all offsets?"
+    if session.confirm(table, question, yes=yes, dry_run=dry_run):
+        failures = delete_groups(session.cluster, names)
+        session.table(table._replace(rows=[row for row in rows if row[0] not in failures]))
+        raise_all(list(failures.values()))

@@ -1,0 +1,44 @@
+"""The `odradek` command: nouns and verbs are put together here, and exit codes decided.
+
+Everything heavy is imported by the command that needs it: `--version` and completion stay light.
+"""
+
+import sys
+import time
+
+_STARTED_S = time.monotonic()
+
+
+def main() -> None:
+    """The entry point of the `odradek` command."""
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        from odradek import __version__
+
+        print(f"odradek {__version__}")
+        return
+    sys.exit(run())
+
+
+def run() -> int:
+    """Run the command line and return the exit code: 0 done, 1 failed, 2 usage, 3 a check found a problem."""
+    import os
+
+    from odradek.cli.app import make_app
+    from odradek.cli.errors import FAILED, Failure, Failures
+    from odradek.cli.terminal import Terminal
+
+    try:
+        make_app(_STARTED_S)()
+    except SystemExit as e:
+        return e.code if isinstance(e.code, int) else FAILED if e.code else 0
+    except Failure as e:
+        for failure in e.failures if isinstance(e, Failures) else (e,):
+            Terminal(os.environ).error(str(failure), failure.hint)
+        return e.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader has seen enough: nothing more can be written, and the flush at exit must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return 0

@@ -1,0 +1,124 @@
+"""The options that commands share, declared once: where the cluster is, how output looks, who is asked.
+
+A command is a function whose first parameter is a `Session`; `@command` adds the shared options to it.
+"""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from datetime import UTC
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from odradek.cli.complete import complete_groups, complete_topics
+from odradek.cli.errors import Usage
+from odradek.cli.session import Session
+
+Bootstrap = Annotated[
+    str | None,
+    typer.Option(
+        "-b", "--bootstrap-servers", metavar="HOST:PORT", help="Brokers to ask first.", show_default=False
+    ),
+]
+Properties = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-X", "--property", metavar="KEY=VALUE", help="A client property, by its Java or librdkafka name."
+    ),
+]
+Format = Annotated[
+    str,
+    typer.Option("-f", "--format", metavar="FORMAT", help="text, wide, json, jsonl, csv, or a template."),
+]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Nothing on stderr but errors.")]
+TimeZone = Annotated[
+    str, typer.Option("--tz", metavar="utc|local", help="Time zone of times shown and given.")
+]
+
+Yes: TypeAlias = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
+DryRun: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would change and change nothing.")
+]
+Watch: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--watch", metavar="EVERY", help="Show again every so often, for example 2s.", show_default=False
+    ),
+]
+Topic: TypeAlias = Annotated[
+    str, typer.Argument(metavar="TOPIC", help="Name of the topic.", autocompletion=complete_topics)
+]
+Topics: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="TOPIC", help="Names of topics.", autocompletion=complete_topics)
+]
+Group: TypeAlias = Annotated[
+    str, typer.Argument(metavar="GROUP", help="Name of the group.", autocompletion=complete_groups)
+]
+Groups: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="GROUP", help="Names of groups.", autocompletion=complete_groups)
+]
+Partitions: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "-p", "--partitions", metavar="LIST", help="Only these, for example 0,2,5-7.", show_default=False
+    ),
+]
+OFFSET_FORMS = "start, end, N, +N, -N, A:B, @TIME, @TIME:TIME"
+
+_SHARED: dict[str, tuple[Any, object]] = {
+    "bootstrap_servers": (Bootstrap, None),
+    "properties": (Properties, None),
+    "output_format": (Format, "text"),
+    "quiet": (Quiet, False),
+    "tz": (TimeZone, "utc"),
+}
+_OFFLINE = ("output_format", "quiet", "tz")
+
+
+def command(
+    app: typer.Typer, name: str, *aliases: str, connects: bool = True
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command under a name and hidden aliases, with the shared options it needs."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        shared = {key: _SHARED[key] for key in (_SHARED if connects else _OFFLINE)}
+
+        @functools.wraps(function)
+        def run(**arguments: Any) -> None:
+            session = make_session(**{key: arguments.pop(key) for key in shared})
+            try:
+                function(session, **arguments)
+            finally:
+                session.close()
+
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        extra = [
+            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for key, (annotation, default) in shared.items()
+        ]
+        own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+        run.__signature__ = inspect.Signature([*own, *extra])  # type: ignore[attr-defined]
+        run.__annotations__ = {}
+        app.command(name)(run)
+        for alias in aliases:
+            app.command(alias, hidden=True)(run)
+        return function
+
+    return register
+
+
+def make_session(
+    *,
+    output_format: str,
+    quiet: bool,
+    tz: str,
+    bootstrap_servers: str | None = None,
+    properties: list[str] | None = None,
+) -> Session:
+    """The session of a command line; raises Usage for options that cannot be taken."""
+    if tz not in ("utc", "local"):
+        raise Usage(f"--tz {tz}: one of utc, local")
+    zone = UTC if tz == "utc" else None
+    return Session(bootstrap_servers, properties or (), output_format, quiet, zone, os.environ)

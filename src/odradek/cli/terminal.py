@@ -1,0 +1,89 @@
+"""The streams of a command: stdout carries data and nothing else, stderr what a person reads beside it."""
+
+import sys
+from collections.abc import Mapping
+from typing import BinaryIO, TextIO
+
+_RED = "\x1b[31m"
+_BOLD = "\x1b[1m"
+_RESET = "\x1b[0m"
+
+
+class Terminal:
+    """Where a command writes and asks. Colours and live progress only where a person is looking."""
+
+    __slots__ = ("_environment", "_err", "_in", "_out", "quiet")
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        quiet: bool = False,
+        stdin: TextIO | None = None,
+        stdout: TextIO | None = None,
+        stderr: TextIO | None = None,
+    ) -> None:
+        self._environment = environment
+        self._in = stdin or sys.stdin
+        self._out = stdout or sys.stdout
+        self._err = stderr or sys.stderr
+        self.quiet = quiet
+
+    @property
+    def is_live(self) -> bool:
+        """May stderr be redrawn? Not in CI, not on a dumb terminal, not when it goes to a file."""
+        if self.quiet or self._environment.get("CI") or self._environment.get("TERM") == "dumb":
+            return False
+        return self._err.isatty()
+
+    @property
+    def has_colour(self) -> bool:
+        return self.is_live and not self._environment.get("NO_COLOR")
+
+    @property
+    def can_ask(self) -> bool:
+        return self._in.isatty() and self._err.isatty()
+
+    @property
+    def is_screen(self) -> bool:
+        return self._out.isatty() and self._environment.get("TERM") != "dumb"
+
+    def clear(self) -> None:
+        self._out.write("\x1b[H\x1b[2J")
+
+    @property
+    def bytes_out(self) -> BinaryIO:
+        """stdout for record bytes, after all text written so far."""
+        self._out.flush()
+        return self._out.buffer
+
+    @property
+    def bytes_in(self) -> BinaryIO:
+        return self._in.buffer
+
+    def data(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
+    def note(self, text: str) -> None:
+        """A line for the person; `-q` keeps it away."""
+        if not self.quiet:
+            self._err.write(text + "\n")
+            self._err.flush()
+
+    def redraw(self, text: str) -> None:
+        """Replace the line a person is looking at; only where `is_live`."""
+        self._err.write("\r\x1b[K" + text)
+        self._err.flush()
+
+    def error(self, text: str, hint: str | None = None) -> None:
+        label = f"{_RED}{_BOLD}error:{_RESET}" if self.has_colour else "error:"
+        self._err.write(f"{label} {text}\n")
+        if hint:
+            self._err.write(f"  {hint}\n")
+        self._err.flush()
+
+    def ask(self, question: str) -> bool:
+        self._err.write(f"{question} [y/N] ")
+        self._err.flush()
+        return self._in.readline().strip().lower() in ("y", "yes")
