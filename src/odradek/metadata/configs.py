@@ -1,0 +1,184 @@
+"""AlterConfigs and IncrementalAlterConfigs as the controller decides them. Pure.
+
+What only the addressed broker can judge of its own settings it judges before it asks the controller
+(broker/config_admin.py). Topics and brokers have configs here; other resource types do not yet.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from odradek.core.configs import BROKER_KEYS, TOPIC_KEYS, ConfigError, validate_topic_configs
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER, RESOURCE_TOPIC
+from odradek.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord
+from odradek.metadata.result import Result
+from odradek.metadata.topic_names import check_topic_name
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.metadata.controller import Controller
+
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+_MIN_ISR = "min.insync.replicas"
+_MAX_VALUE_BYTES = 32767
+
+Configs = Mapping[str, str]
+
+
+def alter_configs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+    """Replace all configs of each resource by those given."""
+
+    def replaced(resource: Any, current: Configs) -> dict[str, str]:
+        nulls = [config.name for config in resource.configs if config.value is None]
+        if nulls:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+        return {config.name: config.value for config in resource.configs}
+
+    types = response_types(ApiKey.ALTER_CONFIGS)
+    records, responses = _alter_resources(c, request.resources, replaced, types)
+    response = types.AlterConfigsResponse(responses=responses)
+    return Result([] if request.validate_only else records, response)
+
+
+def incremental_alter_configs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+    """Set, delete, append to or subtract from single configs of each resource."""
+
+    def changed(resource: Any, current: Configs) -> dict[str, str]:
+        keys: Mapping[str, Any] = TOPIC_KEYS if resource.resource_type == RESOURCE_TOPIC else BROKER_KEYS
+        configs = dict(current)
+        for op in resource.configs:
+            if op.config_operation == DELETE:
+                configs.pop(op.name, None)
+            elif op.value is None:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {op.name}")
+            elif op.config_operation == SET:
+                configs[op.name] = op.value
+            elif op.config_operation in (APPEND, SUBTRACT):
+                configs[op.name] = _list_operation(op, keys.get(op.name), configs.get(op.name))
+            else:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {op.config_operation}")
+        return configs
+
+    types = response_types(ApiKey.INCREMENTAL_ALTER_CONFIGS)
+    records, responses = _alter_resources(c, request.resources, changed, types)
+    response = types.IncrementalAlterConfigsResponse(responses=responses)
+    return Result([] if request.validate_only else records, response)
+
+
+def _list_operation(op: Any, key: Any, current: str | None) -> str:
+    if key is None or key.type != "list":
+        verb = "APPEND" if op.config_operation == APPEND else "SUBTRACT"
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, f"Can't {verb} to key {op.name} because its type is not LIST."
+        )
+    items = _items(current if current is not None else key.default)
+    given = _items(op.value)
+    if op.config_operation == APPEND:
+        return ",".join(dict.fromkeys((*items, *given)))
+    return ",".join(item for item in items if item not in given)
+
+
+def _items(text: str | None) -> list[str]:
+    return [item for part in (text or "").split(",") if (item := part.strip())]
+
+
+def _alter_resources(
+    c: "Controller", resources: Any, change: Callable[[Any, Configs], dict[str, str]], types: Any
+) -> tuple[list[MetadataRecord], list[Any]]:
+    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    records: list[MetadataRecord] = []
+    responses = []
+    for resource in resources:
+        key = (resource.resource_type, resource.resource_name)
+        code, message = ErrorCode.NONE, None
+        try:
+            if times[key] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            if len({config.name for config in resource.configs}) < len(resource.configs):
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+            _check_resource(c, *key)
+            current = c.image.config(*key)
+            records += _records(c, key, current, change(resource, current))
+        except KafkaError as e:
+            code, message = e.code, e.message
+        responses.append(
+            types.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return records, responses
+
+
+def _check_resource(c: "Controller", resource_type: int, name: str) -> None:
+    if resource_type == RESOURCE_TOPIC:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        check_topic_name(name)
+        if name not in c.image.topics_by_name:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    elif resource_type == RESOURCE_BROKER:
+        if name == CLUSTER_DEFAULT:
+            return
+        if not name.removeprefix("-").isdecimal():
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.")
+        if int(name) < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
+        if int(name) not in c.image.brokers:
+            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")
+    else:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
+
+
+def topic_config_records(
+    c: "Controller", topic: str, current: Configs, wanted: Configs
+) -> list[MetadataRecord]:
+    """The records that turn a topic's configs into those wanted; INVALID_CONFIG where they cannot be."""
+    return _records(c, (RESOURCE_TOPIC, topic), current, wanted)
+
+
+def _records(
+    c: "Controller", key: tuple[int, str], current: Configs, wanted: Configs
+) -> list[MetadataRecord]:
+    resource_type, name = key
+    values: dict[str, str | None] = {k: v for k, v in wanted.items() if current.get(k) != v}
+    values.update(dict.fromkeys(k for k in current if k not in wanted))
+    for value in values.values():
+        if value is not None and len(value.encode()) > _MAX_VALUE_BYTES:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                "The configuration value cannot be added because it exceeds the maximum value size of "
+                f"{_MAX_VALUE_BYTES} bytes.",
+            )
+    if resource_type == RESOURCE_TOPIC:
+        try:
+            validate_topic_configs(wanted, c.config)
+        except ConfigError as e:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(e)) from e
+    elif _MIN_ISR in values and c.image.elr_enabled:
+        _check_broker_min_isr(name, values[_MIN_ISR])
+    records: list[MetadataRecord] = [
+        ConfigRecord(resource_type=resource_type, resource_name=name, name=k, value=v)
+        for k, v in values.items()
+    ]
+    if _MIN_ISR in values and c.image.elr_enabled:
+        records.append(ClearElrRecord(topic_name=name if resource_type == RESOURCE_TOPIC else ""))
+    return records
+
+
+def _check_broker_min_isr(broker: str, value: str | None) -> None:
+    """Which replicas are eligible leaders follows from one min ISR for all brokers."""
+    if broker != CLUSTER_DEFAULT:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled.",
+        )
+    if value is None:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Cluster-level {_MIN_ISR} cannot be removed while ELR is enabled.",
+        )

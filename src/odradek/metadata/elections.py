@@ -1,0 +1,121 @@
+"""Who leads a partition when brokers come, go or fall out of sync: partition in, PartitionChangeRecord out.
+
+Pure. The rules are Kafka's: a leader comes from the ISR; when the ISR is empty from the eligible leader
+replicas (KIP-966), which are known to be complete; else, uncleanly, from the last known leader or from
+whoever is there, where the topic allows it.
+"""
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+from uuid import UUID
+
+from odradek.core.types import NO_LEADER
+from odradek.metadata.draft import NO_RECOVERY_CHANGE
+from odradek.metadata.image import RECOVERING, PartitionRegistration
+from odradek.metadata.records import NO_LEADER_CHANGE, PartitionChangeRecord
+
+
+class ElectionRules(NamedTuple):
+    """What an election depends on beside the partition itself."""
+
+    can_lead: Callable[[int], bool]
+    elr_enabled: bool
+    min_isr: int
+    allow_unclean: bool
+
+
+class _Outcome(NamedTuple):
+    leader: int
+    unclean: bool
+
+
+def change_partition(
+    topic_id: UUID,
+    index: int,
+    partition: PartitionRegistration,
+    isr: tuple[int, ...],
+    rules: ElectionRules,
+    *,
+    unclean_shutdown: Collection[int] = (),
+    leader_recovery_state: int = NO_RECOVERY_CHANGE,
+) -> PartitionChangeRecord | None:
+    """The record that gives the partition this ISR and a leader that fits it; None when nothing changes.
+
+    Replicas in `unclean_shutdown` may have lost data: they are complete no longer.
+    """
+    replicas = partition.replicas
+    elr, last_known_elr = partition.elr, partition.last_known_elr
+    if rules.elr_enabled:
+        if len(isr) >= min(rules.min_isr, len(replicas)):
+            elr = ()
+        else:
+            complete = dict.fromkeys((*partition.elr, *partition.isr))
+            elr = tuple(n for n in complete if n not in isr and n not in unclean_shutdown)
+    elif not isr:
+        isr = partition.isr
+    leader, unclean = _elect(partition, isr, elr, rules)
+    if unclean:
+        isr, elr = (leader,), ()
+        leader_recovery_state = RECOVERING
+    elif leader != NO_LEADER and leader not in isr:
+        isr, elr = (leader,), tuple(n for n in elr if n != leader)
+        if len(isr) >= min(rules.min_isr, len(replicas)):
+            elr = ()
+    if rules.elr_enabled:
+        if leader != NO_LEADER:
+            last_known_elr = ()
+        elif not isr and partition.isr and partition.leader != NO_LEADER:
+            last_known_elr = (partition.leader,)
+    if leader_recovery_state == partition.leader_recovery_state:
+        leader_recovery_state = NO_RECOVERY_CHANGE
+    assert leader == NO_LEADER or leader in isr, f"leader {leader} outside the ISR {isr}"
+    return _record(topic_id, index, partition, leader, isr, elr, last_known_elr, leader_recovery_state)
+
+
+def _elect(
+    partition: PartitionRegistration, isr: tuple[int, ...], elr: tuple[int, ...], rules: ElectionRules
+) -> _Outcome:
+    eligible = isr or (elr if rules.elr_enabled else ())
+    if partition.leader in eligible and rules.can_lead(partition.leader):
+        return _Outcome(partition.leader, False)
+    for replica in partition.replicas:
+        if replica in eligible and rules.can_lead(replica):
+            return _Outcome(replica, False)
+    if rules.allow_unclean:
+        for replica in partition.replicas:
+            if rules.can_lead(replica):
+                return _Outcome(replica, True)
+    if rules.elr_enabled and not eligible and len(partition.last_known_elr) == 1:
+        last = partition.last_known_elr[0]
+        if last in partition.replicas and rules.can_lead(last):
+            return _Outcome(last, True)
+    return _Outcome(NO_LEADER, False)
+
+
+def _record(
+    topic_id: UUID,
+    index: int,
+    old: PartitionRegistration,
+    leader: int,
+    isr: tuple[int, ...],
+    elr: tuple[int, ...],
+    last_known_elr: tuple[int, ...],
+    leader_recovery_state: int,
+) -> PartitionChangeRecord | None:
+    record = PartitionChangeRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        isr=None if isr == old.isr else isr,
+        leader=NO_LEADER_CHANGE if leader == old.leader else leader,
+        leader_recovery_state=leader_recovery_state,
+        eligible_leader_replicas=None if elr == old.elr else elr,
+        last_known_elr=None if last_known_elr == old.last_known_elr else last_known_elr,
+    )
+    unchanged = (
+        record.isr is None
+        and record.leader == NO_LEADER_CHANGE
+        and record.leader_recovery_state == NO_RECOVERY_CHANGE
+        and record.eligible_leader_replicas is None
+        and record.last_known_elr is None
+    )
+    return None if unchanged else record

@@ -1,0 +1,26 @@
+"""Which topic names are allowed, and which two cannot live together. Pure."""
+
+from odradek.core.errors import ErrorCode, KafkaError
+
+MAX_NAME_LENGTH = 249
+_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def check_topic_name(name: str) -> None:
+    """Raise INVALID_TOPIC_EXCEPTION, in Kafka's words, for a name that no topic may have."""
+    if not name:
+        reason = "the empty string is not allowed"
+    elif name in (".", ".."):
+        reason = f"'{name}' is not allowed"
+    elif len(name) > MAX_NAME_LENGTH:
+        reason = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    elif not _LEGAL.issuperset(name):
+        reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    else:
+        return
+    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+
+
+def collision_key(name: str) -> str | None:
+    """Names with the same key would share their metrics, where '.' is written '_'; most have none."""
+    return name.replace(".", "_") if "." in name or "_" in name else None

@@ -1,0 +1,80 @@
+"""Which features this code supports, and what a finalized metadata.version lets the controller write. Pure.
+
+Levels are those of Apache Kafka 4.3: 30 is 4.3-IV0, 7 (3.3-IV3) the oldest that KRaft can be at.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from odradek.metadata.image import VersionRange
+from odradek.metadata.records import (
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+)
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+
+SUPPORTED_FEATURES: Mapping[str, VersionRange] = {
+    "group.version": VersionRange(0, 1),
+    KRAFT_VERSION: VersionRange(0, 1),
+    METADATA_VERSION: VersionRange(7, 30),
+    "share.version": VersionRange(0, 1),
+    "streams.version": VersionRange(0, 1),
+    "transaction.version": VersionRange(0, 2),
+    "eligible.leader.replicas.version": VersionRange(0, 1),
+}
+
+NEWEST_METADATA_VERSION = SUPPORTED_FEATURES[METADATA_VERSION].max
+
+# Levels at which the records themselves changed: a downgrade across one would lose metadata.
+_CHANGED_RECORDS = (7, 8, 11, 13, 14, 15, 17, 23, 30)
+
+_LEVEL_3_5_IV0 = 9
+_LEVEL_3_7_IV2 = 17
+_LEVEL_4_0_IV1 = 23
+_LEVEL_4_3_IV0 = 30
+
+
+class RecordVersions(NamedTuple):
+    """The record versions of one metadata.version."""
+
+    register_broker: int
+    partition: int
+
+    @classmethod
+    def at(cls, level: int) -> "RecordVersions":
+        if level >= _LEVEL_4_3_IV0:
+            register_broker = 4
+        elif level >= _LEVEL_3_7_IV2:
+            register_broker = 3
+        else:
+            register_broker = 2 if level >= _LEVEL_3_5_IV0 else 1
+        if level >= _LEVEL_4_0_IV1:
+            partition = 2
+        else:
+            partition = 1 if level >= _LEVEL_3_7_IV2 else 0
+        return cls(register_broker, partition)
+
+    @property
+    def can_cordon(self) -> bool:
+        return self.register_broker >= 4
+
+    @property
+    def has_directories(self) -> bool:
+        return self.partition >= 1
+
+    def of(self, record: MetadataRecord) -> int:
+        """The version at which a record is written."""
+        if isinstance(record, PartitionRecord | PartitionChangeRecord):
+            return self.partition
+        if isinstance(record, RegisterBrokerRecord):
+            return self.register_broker
+        return record.write_version()
+
+
+def loses_metadata(current: int, target: int) -> bool:
+    """Would going down from one metadata.version to another lose what was recorded since?"""
+    return any(target < level <= current for level in _CHANGED_RECORDS)
