@@ -31,11 +31,29 @@ from odradek.records.kernel_py import (
 )
 
 try:
-    from odradek.records._kernel import build, check_records, crc32c, encode, scan_segment, validate, walk
+    from odradek.records._kernel import (
+        allocate,
+        build,
+        check_records,
+        crc32c,
+        encode,
+        scan_segment,
+        validate,
+        walk,
+    )
 
     NATIVE = True
 except ImportError:
-    from odradek.records.kernel_py import build, check_records, crc32c, encode, scan_segment, validate, walk
+    from odradek.records.kernel_py import (
+        allocate,
+        build,
+        check_records,
+        crc32c,
+        encode,
+        scan_segment,
+        validate,
+        walk,
+    )
 
     NATIVE = False
 
@@ -65,6 +83,7 @@ __all__ = [
     "VALUE_POSITION",
     "Headers",
     "RecordTuple",
+    "allocate",
     "build",
     "check_records",
     "crc32c",

@@ -341,6 +341,11 @@ def _span(data: memoryview, position: int, length: int) -> memoryview | None:
     return data[position : position + length]
 
 
+def allocate(size: int) -> bytearray:
+    """A buffer to be written over; the native one leaves its memory untouched until then."""
+    return bytearray(size)
+
+
 def encode(records: Sequence[RecordTuple], base_timestamp: int, room: int = 0) -> bytearray:
     """(timestamp, key, value, headers) tuples as records at offset deltas 0, 1, … after `room` zero bytes."""
     out = bytearray(room)

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from odradek.core.types import Buffer
 from odradek.records.codecs import CodecError, TooLargeError, cramjam, most_blocks
+from odradek.records.kernel import allocate
 
 # magic uint32, FLG (version 1, independent blocks), BD (64 KiB blocks), the second byte of xxHash-32 over
 # both; then blocks, each a uint32 length whose top bit says "stored", and its bytes; a length of 0 ends the
@@ -38,7 +39,7 @@ def compress(data: memoryview, level: int | None) -> bytes:
 def decompress(data: memoryview, limit_bytes: int) -> bytearray:
     """One frame; what follows it is ignored, as Java does."""
     end, bound = _extent(data)
-    out = bytearray(min(bound, limit_bytes))
+    out = allocate(min(bound, limit_bytes))
     if not bound:
         return out
     try:

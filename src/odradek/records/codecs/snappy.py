@@ -4,6 +4,7 @@ from struct import Struct
 from typing import Final
 
 from odradek.records.codecs import CodecError, TooLargeError, cramjam, most_blocks
+from odradek.records.kernel import allocate
 
 # magic, version int32 1, compatible version int32 1; then blocks, each an int32 length and raw snappy.
 # Streams may follow one another, each with its header.
@@ -29,7 +30,7 @@ def decompress(data: memoryview, limit_bytes: int) -> bytearray:
         sizes = [snappy.decompress_raw_len(block) for block in blocks]
         if sum(sizes) > limit_bytes:
             raise TooLargeError
-        out = bytearray(sum(sizes))
+        out = allocate(sum(sizes))
         place = memoryview(out)
         for block, size in zip(blocks, sizes, strict=True):
             snappy.decompress_raw_into(block, place[:size])

@@ -5,6 +5,7 @@ from struct import error as StructError
 from typing import Final
 
 from odradek.records.codecs import CodecError, TooLargeError, cramjam, most_blocks
+from odradek.records.kernel import allocate
 
 # A frame: magic uint32, descriptor byte, window descriptor unless single-segment, dictionary id, content
 # size; blocks, each 3 bytes (bit 0 last, 1-2 kind: raw, run-length, compressed; then size) and its bytes; a
@@ -26,7 +27,7 @@ def decompress(data: memoryview, limit_bytes: int) -> bytearray:
     bound, window = _extent(data, limit_bytes)
     # The decoder keeps a window of what it wrote, which counts towards the limit: at most half of it.
     limit_bytes = max(limit_bytes - window, limit_bytes // 2)
-    out = bytearray(min(bound, limit_bytes))
+    out = allocate(min(bound, limit_bytes))
     if not bound:
         return out
     try:
