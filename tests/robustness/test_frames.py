@@ -1,4 +1,4 @@
-"""Bytes that are no Kafka request, and requests nobody serves: they get Apache's answer, others notice nothing."""
+"""Bytes that are no Kafka request, requests that nobody serves: Apache's answer, and nobody else notices."""
 
 import struct
 
