@@ -14,7 +14,7 @@ from odradek.log.epoch_cache import EpochCache
 from odradek.log.files import FilePool, read_file
 from odradek.log.index_file import CorruptIndexError
 from odradek.log.leftovers import resolve_leftovers
-from odradek.log.markers import segment_markers
+from odradek.log.markers import read_marker
 from odradek.log.names import (
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
@@ -29,6 +29,7 @@ from odradek.log.recovery import recover_segment
 from odradek.log.segment import Segment
 from odradek.log.segments import Segments
 from odradek.log.snapshots import SnapshotStore
+from odradek.records.header import BatchMeta
 from odradek.runtime.api import Disk
 
 if TYPE_CHECKING:
@@ -280,11 +281,13 @@ def _replay_segment(producers: ProducerState, segment: Segment, start: int, end_
     found = segment.translate(start)
     if found is None:
         return
-    read_marker = segment_markers(segment)
     for batch in segment.scan(found[1]):
         if batch.base_offset >= end_offset:
             break
         if batch.producer_id >= 0:
-            completed = producers.replay(batch, read_marker)
+            marker = None
+            if batch.is_control:
+                marker = read_marker(segment.read_batch(batch), BatchMeta(0, *batch[1:]))
+            completed = producers.replay(batch, marker)
             if completed is not None:
                 producers.complete(completed)

@@ -85,6 +85,7 @@ class LocalLog:
         "_disk",
         "_is_new",
         "_rng",
+        "_roll_after_ms",
         "_truncations",
         "config",
         "failure",
@@ -118,6 +119,7 @@ class LocalLog:
         self.path = path
         self.topic_partition = topic_partition
         self.config = config
+        self._roll_after_ms = roll_after_ms(config)
         self.segments = segments
         self.log_end_offset = log_end_offset
         self.recovery_point = recovery_point
@@ -159,7 +161,7 @@ class LocalLog:
     def _new_segment(self, base_offset: int) -> Segment:
         for suffix in SEGMENT_SUFFIXES:
             unlink_if_exists(self._disk, f"{self.path}/{file_name(base_offset, suffix)}")
-        jitter_ms = min(self.config.segment_jitter_ms, roll_after_ms(self.config))
+        jitter_ms = min(self.config.segment_jitter_ms, self._roll_after_ms)
         self._directory_dirty = True
         return Segment.create(
             self.pool,

@@ -17,15 +17,16 @@ from odradek.log.epoch_cache import EpochCache
 from odradek.log.files import FilePool, FileSlice, write_file
 from odradek.log.loader import load, load_producers
 from odradek.log.local_log import FlushJob, LocalLog, Position
-from odradek.log.markers import buffer_markers
+from odradek.log.markers import read_marker
 from odradek.log.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from odradek.log.producer_entry import ProducerBatch
 from odradek.log.producer_state import ProducerState, Staged
-from odradek.log.segment import Segment
+from odradek.log.segment import Segment, roll_after_ms
 from odradek.log.segments import Segments
 from odradek.log.snapshots import SnapshotStore
 from odradek.log.txn_index import AbortedTxn
 from odradek.records.check import CheckedRecords, Origin
-from odradek.records.header import LOG_OVERHEAD, BatchMeta
+from odradek.records.header import CONTROL_FLAG, LOG_OVERHEAD, BatchMeta
 from odradek.records.kernel import OK, PARTIAL, scan_segment
 from odradek.runtime.api import Runtime
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 # base_offset int64, batch_length int32, partition_leader_epoch int32: the front of a batch, outside its CRC.
 _FRONT: Final = Struct(">qii")
+_new = tuple.__new__
 
 
 class Isolation(IntEnum):
@@ -194,6 +196,7 @@ class Log(LocalLog):
     def update_config(self, config: "TopicConfig") -> None:
         """Take a topic's new settings; the active segment keeps the index sizes it was made with."""
         self.config = config
+        self._roll_after_ms = roll_after_ms(config)
         self._stamps_append_time = config.message_timestamp_type == "LogAppendTime"
 
     def _check_invariants(self) -> None:
@@ -258,7 +261,15 @@ class Log(LocalLog):
                     results.append(refusal)
                     continue
                 if duplicate is not None:
-                    results.append(duplicate)
+                    results.append(
+                        AppendInfo(
+                            duplicate.first_offset,
+                            duplicate.last_offset,
+                            duplicate.timestamp,
+                            self.log_start_offset,
+                            True,
+                        )
+                    )
                     continue
             for batch in batches:
                 _FRONT.pack_into(buffer, batch.position, next_offset, batch.size - LOG_OVERHEAD, leader_epoch)
@@ -266,13 +277,10 @@ class Log(LocalLog):
             buffers.append(buffer)
             accepted.append((first_offset, batches))
             pending_bytes += size
+            append_time_ms = max_timestamp if self._stamps_append_time else NO_TIMESTAMP
             results.append(
-                AppendInfo(
-                    first_offset,
-                    next_offset - 1,
-                    max_timestamp if self._stamps_append_time else NO_TIMESTAMP,
-                    self.log_start_offset,
-                    False,
+                _new(
+                    AppendInfo, (first_offset, next_offset - 1, append_time_ms, self.log_start_offset, False)
                 )
             )
         if buffers:
@@ -290,7 +298,9 @@ class Log(LocalLog):
 
     def _should_roll(self, segment: Segment, size: int, max_timestamp: int, last_offset: int) -> bool:
         try:
-            return segment.should_roll(self.config, size, max_timestamp, last_offset, self._clock)
+            return segment.should_roll(
+                self.config.segment_bytes, self._roll_after_ms, size, max_timestamp, last_offset, self._clock
+            )
         except OSError as e:
             raise self.fail(e, "reading the active segment of") from e
 
@@ -301,28 +311,21 @@ class Log(LocalLog):
         first_offset: int,
         origin: Origin,
         transaction_version: int,
-    ) -> AppendInfo | None:
-        """Check a set against its producers; gives what to answer where it is a duplicate."""
+    ) -> ProducerBatch | None:
+        """Check a set against its producers; gives the first append of a set that is here already."""
         batches = checked.batches
-        stage = staged if len(batches) == 1 else Staged(staged)
-        read_marker = buffer_markers(checked.buffer)
+        if len(batches) == 1 and not batches[0].attributes & CONTROL_FLAG:
+            return staged.add(batches[0], first_offset, origin)
+        stage = Staged(staged)
         offset = first_offset
         for batch in batches:
             if batch.producer_id >= 0:
-                if origin is Origin.CLIENT:
-                    duplicate = stage.find_duplicate(batch)
-                    if duplicate is not None:
-                        return AppendInfo(
-                            duplicate.first_offset,
-                            duplicate.last_offset,
-                            duplicate.timestamp,
-                            self.log_start_offset,
-                            True,
-                        )
-                stage.add(batch, offset, origin, read_marker, transaction_version)
+                marker = read_marker(checked.buffer, batch) if batch.is_control else None
+                duplicate = stage.add(batch, offset, origin, marker, transaction_version)
+                if duplicate is not None:
+                    return duplicate
             offset += batch.last_offset_delta + 1
-        if stage is not staged:
-            staged.merge(stage)
+        staged.merge(stage)
         return None
 
     def _commit(
@@ -381,10 +384,10 @@ class Log(LocalLog):
         if self._should_roll(segment, size, max(b.max_timestamp for b in batches), last_offset):
             segment = self._roll_at(first_offset)
         staged = Staged(self.producers)
-        read_marker = buffer_markers(records)
         for batch in batches:
             if batch.producer_id >= 0:
-                staged.add(batch, batch.base_offset, None, read_marker)
+                marker = read_marker(records, batch) if batch.is_control else None
+                staged.add(batch, batch.base_offset, None, marker)
             if batch.partition_leader_epoch != self.epochs.latest:
                 self.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
         accepted = [(batch.base_offset, (batch,)) for batch in batches]

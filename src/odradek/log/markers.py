@@ -1,24 +1,20 @@
-"""Reading the marker out of a control batch, wherever the batch is."""
+"""Reading the marker that ends a transaction out of its control batch. Pure."""
+
+from typing import NamedTuple
 
 from odradek.core.types import Buffer
-from odradek.log.producer_state import MarkerReader
-from odradek.log.segment import Segment
 from odradek.records.batch import iter_records
 from odradek.records.control import EndTransactionMarker, parse_marker
 from odradek.records.header import BatchMeta
 
 
-def buffer_markers(buffer: Buffer) -> MarkerReader:
-    """For batches located in a buffer."""
-    return lambda batch: _read_marker(buffer, batch)
+class Marker(NamedTuple):
+    end: EndTransactionMarker
+    timestamp: int
 
 
-def segment_markers(segment: Segment) -> MarkerReader:
-    """For batches located in a segment's file."""
-    return lambda batch: _read_marker(segment.read_batch(batch), BatchMeta(0, *batch[1:]))
-
-
-def _read_marker(buffer: Buffer, batch: BatchMeta) -> tuple[EndTransactionMarker, int] | None:
+def read_marker(buffer: Buffer, batch: BatchMeta) -> Marker | None:
+    """The marker in a control batch of a buffer; None where compaction has left the batch empty."""
     for record in iter_records(buffer, batch):
-        return parse_marker(record.key, record.value), record.timestamp
+        return Marker(parse_marker(record.key, record.value), record.timestamp)
     return None

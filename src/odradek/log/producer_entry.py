@@ -26,31 +26,15 @@ class ProducerBatch(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
-class ProducerEntry:
-    __slots__ = (
-        "batches",
-        "coordinator_epoch",
-        "current_txn_first_offset",
-        "last_timestamp",
-        "producer_epoch",
-        "producer_id",
-    )
+class ProducerEntry(NamedTuple):
+    """Never changed: an append makes a new one, which counts once its bytes are written."""
 
-    def __init__(
-        self,
-        producer_id: int,
-        producer_epoch: int = NO_PRODUCER_EPOCH,
-        coordinator_epoch: int = NO_COORDINATOR_EPOCH,
-        last_timestamp: int = NO_TIMESTAMP,
-        current_txn_first_offset: int = NO_OFFSET,
-        batches: list[ProducerBatch] | None = None,
-    ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.coordinator_epoch = coordinator_epoch
-        self.last_timestamp = last_timestamp
-        self.current_txn_first_offset = current_txn_first_offset
-        self.batches = [] if batches is None else batches
+    producer_id: int
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    last_timestamp: int = NO_TIMESTAMP
+    current_txn_first_offset: int = NO_OFFSET
+    batches: tuple[ProducerBatch, ...] = ()
 
     @property
     def last_sequence(self) -> int:
@@ -73,38 +57,3 @@ class ProducerEntry:
                 if batch.last_sequence == last_sequence and batch.first_sequence == first_sequence:
                     return batch
         return None
-
-    def set_epoch(self, producer_epoch: int) -> None:
-        """Take an epoch; a new one numbers its batches from the beginning."""
-        if producer_epoch != self.producer_epoch:
-            self.producer_epoch = producer_epoch
-            self.batches = []
-
-    def add_batch(self, batch: ProducerBatch) -> None:
-        batches = self.batches
-        if len(batches) == BATCHES_TO_RETAIN:
-            del batches[0]
-        batches.append(batch)
-        self.last_timestamp = batch.timestamp
-
-    def copy(self) -> "ProducerEntry":
-        return ProducerEntry(
-            self.producer_id,
-            self.producer_epoch,
-            self.coordinator_epoch,
-            self.last_timestamp,
-            self.current_txn_first_offset,
-            self.batches.copy(),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ProducerEntry) and all(
-            getattr(self, name) == getattr(other, name) for name in ProducerEntry.__slots__
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return (
-            f"ProducerEntry({', '.join(f'{name}={getattr(self, name)}' for name in ProducerEntry.__slots__)})"
-        )

@@ -1,73 +1,68 @@
 """What a partition accepts from producers that number their batches: epochs, sequences, transactions. Pure.
 
-The functions look first and change afterwards: an entry that refuses a batch is as it was.
+No origin means that the batch is replicated or replayed: it was accepted before, and is only noted.
 """
 
 import logging
 from typing import Final
 
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_OFFSET, NO_PRODUCER_EPOCH
-from odradek.log.producer_entry import ProducerBatch, ProducerEntry
+from odradek.core.types import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
+from odradek.log.producer_entry import BATCHES_TO_RETAIN, ProducerBatch, ProducerEntry
 from odradek.records.check import Origin
 from odradek.records.control import EndTransactionMarker
-from odradek.records.header import MAX_INT32, BatchMeta
+from odradek.records.header import MAX_INT32, TRANSACTIONAL_FLAG, BatchMeta
 
 _log = logging.getLogger(__name__)
+_new = tuple.__new__
 
 EPOCH_PER_TRANSACTION: Final = 2
 """From this transaction version on every transaction has an epoch of its own (KIP-890)."""
 _LAST_PRODUCER_EPOCH: Final = 0x7FFF
 
 
-def append_data(entry: ProducerEntry, batch: BatchMeta, base_offset: int, origin: Origin | None) -> bool:
-    """Take a batch of data at an offset; True when it begins a transaction. No origin: it is replayed."""
-    epoch = batch.producer_epoch
-    if epoch < entry.producer_epoch:
-        _refuse_epoch(entry, epoch, base_offset, origin, "smaller than")
-    if origin is Origin.CLIENT:
-        _check_sequence(entry, epoch, batch.base_sequence, base_offset)
-    transactional = batch.is_transactional
-    open_since = entry.current_txn_first_offset
-    if open_since != NO_OFFSET and not transactional and origin is not None:
-        raise KafkaError(
-            ErrorCode.INVALID_TXN_STATE,
-            f"Expected transactional write from producer {entry.producer_id}, in one since {open_since}.",
-        )
-    entry.set_epoch(epoch)
-    entry.add_batch(
-        ProducerBatch(
-            batch.last_sequence,
-            base_offset + batch.last_offset_delta,
-            batch.last_offset_delta,
-            batch.max_timestamp,
-        )
-    )
-    if transactional and open_since == NO_OFFSET:
-        entry.current_txn_first_offset = base_offset
-        return True
-    return False
-
-
-def _check_sequence(entry: ProducerEntry, epoch: int, first_sequence: int, offset: int) -> None:
-    """A producer that is not known, or whose records are all gone, may begin anywhere."""
-    known_epoch = entry.producer_epoch
-    if known_epoch == NO_PRODUCER_EPOCH:
-        return
+def append_data(
+    entry: ProducerEntry, batch: BatchMeta, base_offset: int, origin: Origin | None
+) -> ProducerEntry:
+    """The producer after a batch of data at an offset; raises KafkaError where the batch is refused."""
+    producer_id, known_epoch, coordinator_epoch, _, txn_first_offset, batches = entry
+    epoch, first_sequence, delta = batch.producer_epoch, batch.base_sequence, batch.last_offset_delta
     if epoch != known_epoch:
-        if first_sequence != 0:
+        if epoch < known_epoch:
+            _refuse_epoch(entry, epoch, base_offset, origin, "smaller than")
+        if origin is Origin.CLIENT:
+            _check_new_epoch(entry, epoch, first_sequence, base_offset)
+        batches = ()
+    elif origin is Origin.CLIENT:
+        last_sequence = batches[-1].last_sequence if batches else NO_SEQUENCE
+        if first_sequence != (last_sequence + 1) & MAX_INT32:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Invalid sequence number for new epoch of producer {entry.producer_id} at offset {offset}: "
-                f"{epoch} (request epoch), {first_sequence} (seq. number), {known_epoch} (current epoch)",
+                f"Out of order sequence number for producer {producer_id} at offset {base_offset}: "
+                f"{first_sequence} (incoming seq. number), {last_sequence} (current end sequence number)",
             )
-        return
-    last_sequence = entry.last_sequence
-    if first_sequence != (last_sequence + 1) & MAX_INT32:
+    if batch.attributes & TRANSACTIONAL_FLAG:
+        if txn_first_offset == NO_OFFSET:
+            txn_first_offset = base_offset
+    elif txn_first_offset != NO_OFFSET and origin is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_TXN_STATE,
+            f"Expected transactional write from producer {producer_id}, in one since {txn_first_offset}.",
+        )
+    timestamp = batch.max_timestamp
+    last_sequence = NO_SEQUENCE if first_sequence == NO_SEQUENCE else (first_sequence + delta) & MAX_INT32
+    added = _new(ProducerBatch, (last_sequence, base_offset + delta, delta, timestamp))
+    batches = (*(batches[1:] if len(batches) == BATCHES_TO_RETAIN else batches), added)
+    return _new(ProducerEntry, (producer_id, epoch, coordinator_epoch, timestamp, txn_first_offset, batches))
+
+
+def _check_new_epoch(entry: ProducerEntry, epoch: int, first_sequence: int, offset: int) -> None:
+    """A new epoch begins at 0; a producer that is not known, or whose records are gone, begins anywhere."""
+    if first_sequence != 0 and entry.producer_epoch != NO_PRODUCER_EPOCH:
         raise KafkaError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"Out of order sequence number for producer {entry.producer_id} at offset {offset}: "
-            f"{first_sequence} (incoming seq. number), {last_sequence} (current end sequence number)",
+            f"Invalid sequence number for new epoch of producer {entry.producer_id} at offset {offset}: "
+            f"{epoch} (request epoch), {first_sequence} (seq. number), {entry.producer_epoch} (current)",
         )
 
 
@@ -79,8 +74,8 @@ def append_marker(
     offset: int,
     origin: Origin | None,
     transaction_version: int,
-) -> int:
-    """Take the end of a transaction; the offset where it began, NO_OFFSET where none was open."""
+) -> ProducerEntry:
+    """The producer after the end of its transaction; raises KafkaError where the marker is refused."""
     epoch, known_epoch = batch.producer_epoch, entry.producer_epoch
     if origin is None or transaction_version < EPOCH_PER_TRANSACTION:
         if epoch < known_epoch:
@@ -98,12 +93,14 @@ def append_marker(
         if origin is not None:
             raise KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message)
         _log.info("%s", message)
-    first_offset = entry.current_txn_first_offset
-    entry.set_epoch(epoch)
-    entry.coordinator_epoch = marker.coordinator_epoch
-    entry.last_timestamp = timestamp
-    entry.current_txn_first_offset = NO_OFFSET
-    return first_offset
+    return ProducerEntry(
+        entry.producer_id,
+        epoch,
+        marker.coordinator_epoch,
+        timestamp,
+        NO_OFFSET,
+        entry.batches if epoch == known_epoch else (),
+    )
 
 
 def _refuse_epoch(entry: ProducerEntry, epoch: int, offset: int, origin: Origin | None, how: str) -> None:

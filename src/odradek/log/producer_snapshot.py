@@ -61,6 +61,6 @@ def parse_snapshot(data: bytes) -> list[ProducerEntry]:
     entries = []
     for fields in _ENTRY.iter_unpack(data[_HEAD.size :]):
         producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, txn_first = fields
-        batches = [ProducerBatch(sequence, offset, delta, timestamp)] if offset != NO_OFFSET else []
+        batches = (ProducerBatch(sequence, offset, delta, timestamp),) if offset != NO_OFFSET else ()
         entries.append(ProducerEntry(producer_id, epoch, coordinator_epoch, timestamp, txn_first, batches))
     return entries

@@ -4,18 +4,15 @@ An append first stages its changes on copies; only once its bytes are written ar
 """
 
 from bisect import insort
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from odradek.core.types import NO_OFFSET
+from odradek.log.markers import Marker
 from odradek.log.producer_entry import ProducerBatch, ProducerEntry
 from odradek.log.producer_rules import append_data, append_marker
 from odradek.records.check import Origin
-from odradek.records.control import EndTransactionMarker
-from odradek.records.header import MAX_INT32, BatchMeta
-
-MarkerReader = Callable[[BatchMeta], tuple[EndTransactionMarker, int] | None]
-"""Reads the marker in a control batch and its timestamp; None where compaction left the batch empty."""
+from odradek.records.header import CONTROL_FLAG, MAX_INT32, BatchMeta
 
 
 class CompletedTxn(NamedTuple):
@@ -35,45 +32,52 @@ class Staged:
     def __init__(self, below: "Staged | ProducerState") -> None:
         self._below = below
         self.entries: dict[int, ProducerEntry] = {}
-        self.started: list[tuple[int, int]] = []
-        self.completed: list[CompletedTxn] = []
+        self.started: tuple[tuple[int, int], ...] = ()
+        self.completed: tuple[CompletedTxn, ...] = ()
 
     def get(self, producer_id: int) -> ProducerEntry | None:
         return self.entries.get(producer_id) or self._below.get(producer_id)
-
-    def find_duplicate(self, batch: BatchMeta) -> ProducerBatch | None:
-        entry = self.get(batch.producer_id)
-        if entry is None:
-            return None
-        if batch.base_sequence == (entry.last_sequence + 1) & MAX_INT32:
-            return None
-        return entry.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
 
     def add(
         self,
         batch: BatchMeta,
         base_offset: int,
         origin: Origin | None,
-        read_marker: MarkerReader,
+        marker: Marker | None = None,
         transaction_version: int = 0,
-    ) -> None:
-        """Check a batch of a producer against its state and stage what it changes; raises KafkaError."""
+    ) -> ProducerBatch | None:
+        """Check a batch, with the marker in it if any, and stage what it changes; raises KafkaError.
+
+        A client's batch that is here already changes nothing: what is given then is the first append of it.
+        """
         producer_id = batch.producer_id
-        entry = self.entries.get(producer_id)
-        if entry is None:
-            known = self._below.get(producer_id)
-            entry = ProducerEntry(producer_id) if known is None else known.copy()
-        if batch.is_control:
-            found = read_marker(batch)
-            if found is None:
-                return
-            marker, timestamp = found
-            first = append_marker(entry, batch, marker, timestamp, base_offset, origin, transaction_version)
-            if first != NO_OFFSET:
-                self.completed.append(CompletedTxn(producer_id, first, base_offset, not marker.committed))
-        elif append_data(entry, batch, base_offset, origin):
-            self.started.append((base_offset, producer_id))
+        known = self.entries.get(producer_id) or self._below.get(producer_id)
+        if known is None:
+            known = ProducerEntry(producer_id)
+        if not batch.attributes & CONTROL_FLAG:
+            if origin is Origin.CLIENT and known.batches:
+                expected = (known.batches[-1].last_sequence + 1) & MAX_INT32
+                if batch.base_sequence != expected:
+                    duplicate = known.find_duplicate(
+                        batch.producer_epoch, batch.base_sequence, batch.last_sequence
+                    )
+                    if duplicate is not None:
+                        return duplicate
+            entry = append_data(known, batch, base_offset, origin)
+            if entry.current_txn_first_offset != known.current_txn_first_offset:
+                self.started += ((base_offset, producer_id),)
+        elif marker is None:
+            return None
+        else:
+            entry = append_marker(
+                known, batch, marker.end, marker.timestamp, base_offset, origin, transaction_version
+            )
+            first_offset = known.current_txn_first_offset
+            if first_offset != NO_OFFSET:
+                aborted = not marker.end.committed
+                self.completed += (CompletedTxn(producer_id, first_offset, base_offset, aborted),)
         self.entries[producer_id] = entry
+        return None
 
     def merge(self, above: "Staged") -> None:
         self.entries.update(above.entries)
@@ -112,24 +116,12 @@ class ProducerState:
         self.entries.update(staged.entries)
         self._ongoing.update(staged.started)
 
-    def replay(self, batch: BatchMeta, read_marker: MarkerReader) -> CompletedTxn | None:
+    def replay(self, batch: BatchMeta, marker: Marker | None) -> CompletedTxn | None:
         """Take a batch that stands in the log; gives the transaction that it ended, for `complete`."""
-        entry = self.entries.get(batch.producer_id)
-        if entry is None:
-            entry = ProducerEntry(batch.producer_id)
-        completed = None
-        if batch.is_control:
-            found = read_marker(batch)
-            if found is None:
-                return None
-            marker, timestamp = found
-            first = append_marker(entry, batch, marker, timestamp, batch.base_offset, None, 0)
-            if first != NO_OFFSET:
-                completed = CompletedTxn(batch.producer_id, first, batch.base_offset, not marker.committed)
-        elif append_data(entry, batch, batch.base_offset, None):
-            self._ongoing[batch.base_offset] = batch.producer_id
-        self.entries[batch.producer_id] = entry
-        return completed
+        staged = Staged(self)
+        staged.add(batch, batch.base_offset, None, marker)
+        self.commit(staged)
+        return staged.completed[0] if staged.completed else None
 
     def stable_offset_after(self, completed: CompletedTxn) -> int:
         """The last stable offset once a transaction is complete: where the next open one is, or its end."""

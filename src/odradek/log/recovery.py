@@ -10,7 +10,7 @@ from odradek.core.errors import KafkaError
 from odradek.core.types import Buffer
 from odradek.log.epoch_cache import EpochCache
 from odradek.log.files import read_fully
-from odradek.log.markers import buffer_markers
+from odradek.log.markers import read_marker
 from odradek.log.producer_state import ProducerState
 from odradek.log.segment import Segment
 from odradek.log.txn_index import AbortedTxn
@@ -97,7 +97,7 @@ def _scan(data: bytes) -> tuple[list[BatchMeta], int, int]:
 
 
 def _replay(segment: Segment, producers: ProducerState, data: Buffer, batch: BatchMeta) -> None:
-    completed = producers.replay(batch, buffer_markers(data))
+    completed = producers.replay(batch, read_marker(data, batch) if batch.is_control else None)
     if completed is not None:
         stable = producers.stable_offset_after(completed)
         if completed.aborted:

@@ -187,12 +187,18 @@ class Segment:
         if max_timestamp > largest:
             self._max_timestamp = largest = max_timestamp
             self._offset_of_max_timestamp = last_offset
+        position = self.size
         if self._bytes_since_index > self._index_interval_bytes:
-            self.offset_index.append(last_offset, self.size)
-            self.time_index.maybe_append(largest, self._offset_of_max_timestamp)
-            self._bytes_since_index = 0
-        self.size += size
-        self._bytes_since_index += size
+            offset_index, time_index = self._offset_index, self._time_index
+            assert offset_index is not None and time_index is not None
+            offset_index.append(last_offset, position)
+            time_index.maybe_append(largest, self._offset_of_max_timestamp)
+            self._bytes_since_index = size
+        else:
+            if position == 0:
+                self._first_timestamp = max_timestamp
+            self._bytes_since_index += size
+        self.size = position + size
 
     def trim_indexes(self) -> None:
         """Record the largest timestamp and end the index files with their last entries."""
@@ -211,21 +217,27 @@ class Segment:
         return self._max_timestamp, self._offset_of_max_timestamp
 
     def should_roll(
-        self, config: "TopicConfig", append_bytes: int, max_timestamp: int, last_offset: int, clock: Clock
+        self,
+        segment_bytes: int,
+        roll_after_ms: int,
+        append_bytes: int,
+        max_timestamp: int,
+        last_offset: int,
+        clock: Clock,
     ) -> bool:
         """Whether an append of these properties must go to a new segment. Loads what appending needs."""
         offset_index, time_index = self._offset_index, self._time_index
         if offset_index is None or time_index is None or self._max_timestamp is None:
             offset_index, time_index, _ = self.offset_index, self.time_index, self.max_timestamp
         size = self.size
-        if size > config.segment_bytes - append_bytes or last_offset - self.base_offset > MAX_INT32:
+        if size > segment_bytes - append_bytes or last_offset - self.base_offset > MAX_INT32:
             return True
         if (
             offset_index.entries >= offset_index.max_entries
             or time_index.entries >= time_index.max_entries - 1
         ):
             return True
-        return size > 0 and self.waited_ms(max_timestamp, clock) > roll_after_ms(config) - self.roll_jitter_ms
+        return size > 0 and self.waited_ms(max_timestamp, clock) > roll_after_ms - self.roll_jitter_ms
 
     def waited_ms(self, max_timestamp: int, clock: Clock) -> int:
         """How long the segment has been open, in the time of its records where they have one."""
@@ -403,7 +415,6 @@ class Segment:
             self.cut(found[1])
         if self.size == 0:
             self.created_ms = now_ms
-            self._first_timestamp = None
         self._bytes_since_index = 0
         self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
 
