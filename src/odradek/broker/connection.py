@@ -16,6 +16,7 @@ from odradek.broker.buffers import SMALL_BYTES
 from odradek.broker.dispatch import dispatch
 from odradek.broker.handlers import produce
 from odradek.broker.output import OutputQueue, Slice
+from odradek.broker.produce_routes import Route
 from odradek.core.errors import ProtocolError
 from odradek.runtime.api import Socket
 from odradek.wire.headers import RequestHeader, parse_request_header
@@ -68,6 +69,7 @@ class Connection:
         "on_close",
         "output",
         "peer",
+        "routes",
     )
 
     def __init__(self, server: "Server", sock: Socket, listener: str, number: int) -> None:
@@ -85,6 +87,7 @@ class Connection:
         self._start = 0
         self._end = 0
         self._api_key = self._version = 0  # of the request in hand
+        self.routes: list[Route] = []  # the ways that this producer's requests take
         self._pending: deque[Reply] = deque()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._suspended = False  # a produce is being checked away from the loop: nothing behind it runs
@@ -235,6 +238,15 @@ class Connection:
         else:
             self._push(pieces)
         self._server.observe(self._api_key, self._version, self.last_active)
+
+    def reply_many(self, replies: list[bytes]) -> None:
+        """Answer as many requests like the one in hand."""
+        if self._pending:
+            for frame in replies:
+                self.reply(frame)
+        else:
+            self.output.push(b"".join(replies) if len(replies) > 1 else replies[0])
+            self._server.observe(self._api_key, self._version, self.last_active, len(replies))
 
     def reserve(self) -> Reply:
         """Keep the place of the reply to the request in hand; `fulfil` fills it."""

@@ -43,18 +43,16 @@ class Server:
     def open(self) -> None:
         """Begin to accept."""
         for name, listener in self._listeners.items():
-            self.runtime.net.add_reader(
-                listener, lambda name=name, listener=listener: self._accept(name, listener)
-            )
+            self.runtime.net.add_reader(listener, partial(self._accept, name, listener))
         self._sweep_idle()
 
     def forget(self, connection: Connection) -> None:
         self.connections.pop(connection.number, None)
         self._metrics.connections_closed += 1
 
-    def observe(self, api_key: int, version: int, received_at: float) -> None:
-        """Count an answered request and the time since it was received."""
-        self._metrics.request(api_key).observe(version, int((self.loop.time() - received_at) * 1e6))
+    def observe(self, api_key: int, version: int, received_at: float, count: int = 1) -> None:
+        """Count answered requests and the time since they were received."""
+        self._metrics.request(api_key).observe(version, int((self.loop.time() - received_at) * 1e6), count)
 
     async def close(self) -> None:
         for listener in self._listeners.values():

@@ -46,11 +46,11 @@ class RequestMetrics:
         self._previous = [0] * _BUCKETS
         self._window_start_ms = 0
 
-    def observe(self, version: int, elapsed_us: int) -> None:
-        self.count += 1
-        self.total_us += elapsed_us
-        self.versions[version] = self.versions.get(version, 0) + 1
-        self._window[_bucket(elapsed_us)] += 1
+    def observe(self, version: int, elapsed_us: int, count: int = 1) -> None:
+        self.count += count
+        self.total_us += elapsed_us * count
+        self.versions[version] = self.versions.get(version, 0) + count
+        self._window[_bucket(elapsed_us)] += count
 
     def error(self, code: int) -> None:
         self.errors[code] = self.errors.get(code, 0) + 1

@@ -10,7 +10,7 @@ from typing import Any
 from odradek.broker.apis import SERVED
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
-from odradek.metadata.features import SUPPORTED_FEATURES
+from odradek.metadata.versions import SUPPORTED_FEATURES
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 

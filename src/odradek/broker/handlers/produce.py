@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis import is_served
+from odradek.broker.produce_routes import HEAD, find_route, learn_route
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError, RecordError
 from odradek.log.log import AppendInfo
 from odradek.records.check import CheckedRecords, check_produce, is_heavy
@@ -30,10 +31,9 @@ ACKS_LEADER = 1
 class _Entry:
     """What one request brings for one partition, and what became of it."""
 
-    __slots__ = ("error", "index", "info", "partition", "records", "request")
+    __slots__ = ("error", "index", "info", "partition", "records")
 
-    def __init__(self, request: "_Request", index: int, records: memoryview | None) -> None:
-        self.request = request
+    def __init__(self, index: int, records: memoryview | None) -> None:
         self.index = index
         self.records = records
         self.partition: Partition | None = None
@@ -65,7 +65,7 @@ class _Request:
         self.acks = parsed.acks
         self.timeout_ms = parsed.timeout_ms
         self.topics = [
-            (topic, [_Entry(self, index, records) for index, records in partitions])
+            (topic, [_Entry(index, records) for index, records in partitions])
             for topic, partitions in parsed.topics
         ]
         self.waiting: dict[_Entry, None] = {}
@@ -132,11 +132,11 @@ def handle_run(
     node: "Node", connection: "Connection", view: memoryview, frames: list[tuple[int, int]]
 ) -> int:
     """Handle neighbouring frames as one; returns how many, fewer than given when one left the loop."""
+    taken = _handle_routed(node, connection, view, frames) if connection.routes else 0
     requests: list[_Request] = []
     groups: dict[tuple[Partition, int], list[_Entry]] = {}
-    taken = 0
     heavy: _Request | None = None
-    for start, stop in frames:
+    for start, stop in frames[taken:] if taken else frames:
         taken += 1
         frame = view[start:stop]
         request = _parse(connection, frame)
@@ -146,12 +146,8 @@ def handle_run(
         requests.append(request)
         _place(node, request, groups)
     for (partition, version), entries in groups.items():
-        checked = check_produce(
-            [entry.records for entry in entries if entry.records is not None],
-            partition.rules,
-            node.runtime.clock.now_ms(),
-            version,
-        )
+        sets = [entry.records for entry in entries if entry.records is not None]
+        checked = check_produce(sets, partition.rules, node.runtime.clock.now_ms(), version)
         _append(partition, entries, checked)
     for request in requests:
         connection.begin(request.header)
@@ -162,6 +158,52 @@ def handle_run(
         connection.suspend()
         connection.spawn(_handle_heavy(node, connection, heavy), "PRODUCE")
     return taken
+
+
+def _handle_routed(
+    node: "Node", connection: "Connection", view: memoryview, frames: list[tuple[int, int]]
+) -> int:
+    """The leading frames that go the way of earlier ones, to one partition, and can be answered at once.
+
+    What is the same as in the frames before is not looked at again; every record is.
+    """
+    start, stop = frames[0]
+    route, records = find_route(connection.routes, view, start, stop)
+    if route is None or records is None:
+        return 0
+    partition = node.replicas.find(route.topic, route.index)
+    if partition is None or not _is_direct(node, partition, route.acks):
+        return 0
+    sets: list[memoryview] = []
+    correlation_ids: list[int] = []
+    while records is not None:
+        sets.append(records)
+        correlation_ids.append(HEAD.unpack_from(view, start)[2])
+        if len(sets) == len(frames):
+            break
+        start, stop = frames[len(sets)]
+        records = route.records(view, start, stop)
+    checked = check_produce(sets, partition.rules, node.runtime.clock.now_ms(), route.version)
+    entries = [_Entry(route.index, records) for records in sets]
+    for entry in entries:
+        entry.partition = partition
+    _append(partition, entries, checked)
+    connection.begin(route.header)
+    replies = [
+        encode_produce_response(route.version, correlation_id, [(route.topic, [entry.answer()])])
+        for correlation_id, entry in zip(correlation_ids, entries, strict=True)
+    ]
+    connection.reply_many(replies)
+    return len(sets)
+
+
+def _is_direct(node: "Node", partition: "Partition", acks: int) -> bool:
+    """Whether an append is committed with the write itself, so that its reply need not wait."""
+    if acks == ACKS_NONE or not partition.is_leader or partition.rules.target_codec:
+        return False
+    if node.faults is not None or partition.under_min_isr():
+        return False
+    return acks == ACKS_LEADER or (acks == ACKS_ALL and len(partition.isr.maximal) == 1)
 
 
 async def _handle_heavy(node: "Node", connection: "Connection", request: _Request) -> None:
@@ -189,7 +231,9 @@ def _parse(connection: "Connection", frame: memoryview) -> _Request:
     header, position = parse_request_header(frame)
     if not is_served(ApiKey.PRODUCE, header.api_version):
         raise ProtocolError(f"api PRODUCE v{header.api_version} of client {header.client_id!r} is not served")
-    return _Request(connection, header, ProduceRequest.parse(frame, position, header.api_version))
+    request = ProduceRequest.parse(frame, position, header.api_version)
+    learn_route(connection.routes, header, request, frame)
+    return _Request(connection, header, request)
 
 
 def _is_heavy(node: "Node", request: _Request) -> bool:

@@ -1,0 +1,92 @@
+"""What a producer repeats in every request to one partition, remembered per connection.
+
+A Produce frame for a single partition differs from the one before only in its correlation id and its
+records. Once such a frame has been parsed in full, the bytes between the two are its route: a frame with
+the same bytes needs no parsing. Only flexible versions (v9 and above) have the layout used here:
+
+    api_key i16, api_version i16, correlation_id i32 | route … | records size uvarint, records | 3 empty tags
+"""
+
+from struct import Struct
+from uuid import UUID
+
+from odradek.records.header import CODEC_MASK, HEADER_BYTES
+from odradek.wire.headers import RequestHeader
+from odradek.wire.produce import ProduceRequest
+from odradek.wire.varint import encode_uvarint
+
+HEAD = Struct(">hhi")
+FLEXIBLE_FROM = 9
+MAX_ROUTES = 8
+_VERSION = 3  # the low byte of api_version
+_ATTRIBUTES = 22
+_NO_TAGS = b"\0\0\0"
+
+
+class Route:
+    """One producer's way to one partition."""
+
+    __slots__ = ("acks", "bytes", "end", "header", "index", "timeout_ms", "topic", "version")
+
+    def __init__(self, header: RequestHeader, request: ProduceRequest, content: bytes) -> None:
+        self.header = header
+        self.version = header.api_version
+        self.acks = request.acks
+        self.timeout_ms = request.timeout_ms
+        self.topic: str | UUID
+        self.topic, ((self.index, _),) = request.topics[0]
+        self.bytes = content
+        self.end = HEAD.size + len(content)
+
+    def records(self, view: memoryview, start: int, stop: int) -> memoryview | None:
+        """The records of a frame on this route; None where it is not on it, or its check may take long."""
+        position = start + self.end
+        if position + HEADER_BYTES > stop or view[start + HEAD.size : position] != self.bytes:
+            return None
+        if view[start + _VERSION] != self.version:
+            return None
+        byte = view[position]
+        position += 1
+        size = byte & 0x7F
+        shift = 7
+        while byte > 127:
+            byte = view[position]
+            position += 1
+            size |= (byte & 0x7F) << shift
+            shift += 7
+        end = position + size - 1
+        if end + 3 != stop or size <= HEADER_BYTES or view[end:stop] != _NO_TAGS:
+            return None
+        if view[position + _ATTRIBUTES] & CODEC_MASK:
+            return None
+        return view[position:end]
+
+
+def find_route(
+    routes: list[Route], view: memoryview, start: int, stop: int
+) -> tuple[Route | None, memoryview | None]:
+    """The route a frame is on, and its records."""
+    for route in routes:
+        records = route.records(view, start, stop)
+        if records is not None:
+            return route, records
+    return None, None
+
+
+def learn_route(
+    routes: list[Route], header: RequestHeader, request: ProduceRequest, frame: memoryview
+) -> None:
+    """Remember the route of a parsed frame, where it has one; the oldest gives way."""
+    if header.api_version < FLEXIBLE_FROM or request.transactional_id is not None or len(request.topics) != 1:
+        return
+    partitions = request.topics[0][1]
+    if len(partitions) != 1 or partitions[0][1] is None or frame[-3:] != _NO_TAGS:
+        return
+    size = len(partitions[0][1])
+    end = len(frame) - 3 - size - len(encode_uvarint(size + 1))
+    content = frame[HEAD.size : end]
+    if any(known.version == header.api_version and known.bytes == content for known in routes):
+        return
+    if len(routes) == MAX_ROUTES:
+        routes.pop(0)
+    routes.append(Route(header, request, bytes(content)))
