@@ -163,7 +163,7 @@ class Harness:
             answer = self.handle(command)
         except KafkaError as e:
             return e.code
-        return int(answer.error_code)
+        return int(getattr(answer, "error_code", ErrorCode.NONE))
 
     def commit(
         self,
@@ -203,9 +203,9 @@ class Harness:
         group = self.group(group_id)
         assert group.leader_id == ids[0]
         for member_id in ids[1:]:
-            assert self.sync(member_id, group.generation_id, group_id) is None
+            assert self.sync(member_id, group.generation_id, group_id, protocol_type=None) is None
         given = [(member_id, f"for {member_id}".encode()) for member_id in ids]
-        answer = self.sync(ids[0], group.generation_id, group_id, assignments=given)
+        answer = self.sync(ids[0], group.generation_id, group_id, protocol_type=None, assignments=given)
         assert isinstance(answer, SyncGroupResponse)
         assert answer.error_code == ErrorCode.NONE
         return ids
