@@ -1,0 +1,197 @@
+"""The client for code that is not asynchronous: the same calls, on an event loop in a thread of its own.
+
+Only the way to call is different here; what the calls do is in client.py, admin.py, producer.py, consumer.py.
+"""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+from odradek.client.admin import Admin
+from odradek.client.client import Client
+from odradek.client.consumer import Consumer
+from odradek.client.partition_reader import ConsumerRecord
+from odradek.client.producer import Delivery, Producer
+from odradek.core.types import TopicPartition
+from odradek.records.batch import Headers
+from odradek.runtime.api import Runtime
+
+T = TypeVar("T")
+
+
+class BlockingClient:
+    """A client and its loop. `run` awaits anything on that loop; an interrupt of the caller cancels it."""
+
+    def __init__(
+        self, bootstrap_servers: str | Sequence[str], *, runtime: Runtime | None = None, **options: Any
+    ) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="odradek-client", daemon=True)
+        self.client = Client(bootstrap_servers, runtime=runtime, **options)
+        self.admin = Admin(self.client)
+        self._closed = False
+        self._thread.start()
+
+    def __enter__(self) -> "BlockingClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def call(self, function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
+        """E.g. `call(client.admin.list_offsets, {...})`."""
+
+        async def awaited() -> T:
+            return await function(*args, **kwargs)
+
+        return self.run(awaited())
+
+    def send(self, api_key: int, request: Any, **options: Any) -> Any:
+        """`Client.send`: one request to one broker (node_id=, version=, max_version=, timeout_ms=)."""
+        return self.run(self.client.send(api_key, request, **options))
+
+    def coordinator(self, group: str) -> int:
+        """The broker that coordinates a group."""
+        return self.run(self.client.retrying(lambda: self.client.coordinator(group)))
+
+    def producer(self, **options: Any) -> "BlockingProducer":
+        return BlockingProducer(self, options)
+
+    def consumer(self, **options: Any) -> "BlockingConsumer":
+        return BlockingConsumer(self, options)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self.run(self.client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class BlockingProducer:
+    """`send` returns once the record is queued; `flush` waits, and raises the first failure since then."""
+
+    def __init__(self, client: BlockingClient, options: Mapping[str, Any]) -> None:
+        self._client = client
+        self._failure: BaseException | None = None
+
+        async def make() -> Producer:
+            return Producer(client.client, **options)
+
+        self._producer = client.run(make())
+
+    def __enter__(self) -> "BlockingProducer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+        on_delivery: Callable[[Delivery | None, BaseException | None], None] | None = None,
+    ) -> None:
+        """`on_delivery` is called on the client's thread with the delivery or the error."""
+
+        async def queue() -> None:
+            future = await self._producer.send(
+                topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+            )
+            future.add_done_callback(lambda done: self._on_done(done, on_delivery))
+
+        self._client.run(queue())
+
+    def deliver(self, topic: str, value: bytes | None, **options: Any) -> Delivery:
+        """Send one record and wait for it."""
+
+        async def sent() -> Delivery:
+            return await (await self._producer.send(topic, value, **options))
+
+        return self._client.run(sent())
+
+    def flush(self) -> None:
+        self._client.run(self._producer.flush())
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def close(self) -> None:
+        self._client.run(self._producer.close())
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _on_done(
+        self,
+        future: "asyncio.Future[Delivery]",
+        on_delivery: Callable[[Delivery | None, BaseException | None], None] | None,
+    ) -> None:
+        error = future.exception()
+        if error is not None and self._failure is None and on_delivery is None:
+            self._failure = error
+        if on_delivery is not None:
+            on_delivery(None if error is not None else future.result(), error)
+
+
+class BlockingConsumer:
+    def __init__(self, client: BlockingClient, options: Mapping[str, Any]) -> None:
+        self._client = client
+
+        async def make() -> Consumer:
+            return Consumer(client.client, **options)
+
+        self.consumer = client.run(make())
+
+    def __enter__(self) -> "BlockingConsumer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def assign(self, partitions: Sequence[TopicPartition] | Mapping[TopicPartition, int]) -> None:
+        self._on_loop(self.consumer.assign, partitions)
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        self._on_loop(self.consumer.subscribe, topics)
+
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        self._on_loop(self.consumer.seek, tp, offset)
+
+    def position(self, tp: TopicPartition) -> int | None:
+        return self.consumer.position(tp)
+
+    @property
+    def assignment(self) -> list[TopicPartition]:
+        return self.consumer.assignment
+
+    def poll(self, timeout_ms: float = 1_000, max_records: int = 500) -> list[ConsumerRecord]:
+        return self._client.run(self.consumer.poll(timeout_ms, max_records))
+
+    def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
+        self._client.run(self.consumer.commit(offsets))
+
+    def close(self) -> None:
+        self._client.run(self.consumer.close())
+
+    def _on_loop(self, function: Callable[..., None], *args: Any) -> None:
+        async def called() -> None:
+            function(*args)
+
+        self._client.run(called())

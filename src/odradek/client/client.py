@@ -1,0 +1,284 @@
+"""The client: finds brokers, leaders and coordinators, keeps a connection to each, tries again in time.
+
+What is sent is decided by its users: admin.py, producer.py, consumer.py, and any tool through `send`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from odradek.client.connection import Connection
+from odradek.client.metadata import ClusterMetadata
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_LEADER, TopicPartition
+from odradek.runtime.api import Runtime
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
+
+T = TypeVar("T")
+
+GROUP_COORDINATOR, TRANSACTION_COORDINATOR = 0, 1
+
+
+class Client:
+    """Talks to one cluster. Errors of brokers are KafkaError, those of the network OSError.
+
+    `send` asks once. What is built on `retrying` asks again after what may pass, until its deadline.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str],
+        *,
+        runtime: Runtime | None = None,
+        client_id: str = "odradek",
+        request_timeout_ms: int = 30_000,
+        api_timeout_ms: int = 60_000,
+        retry_backoff_ms: int = 100,
+        retry_backoff_max_ms: int = 1_000,
+    ) -> None:
+        self.bootstrap = parse_servers(bootstrap_servers)
+        self.runtime = runtime if runtime is not None else _real_runtime()
+        self.client_id = client_id
+        self.request_timeout_ms = request_timeout_ms
+        self.api_timeout_ms = api_timeout_ms
+        self.cluster = ClusterMetadata()
+        self._backoff_ms = retry_backoff_ms
+        self._backoff_max_ms = retry_backoff_max_ms
+        self._connections: dict[tuple[str, int, str], Connection] = {}
+        self._opening: dict[tuple[str, int, str], asyncio.Lock] = {}
+        self._coordinators: dict[tuple[int, str], int] = {}
+        self._channels = 0
+        self._closed = False
+
+    async def __aenter__(self) -> "Client":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        self._closed = True
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    async def send(
+        self,
+        api_key: int,
+        request: Any,
+        *,
+        node_id: int | None = None,
+        channel: str = "",
+        version: int | None = None,
+        max_version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> Any:
+        """One request to one broker, any when none is named; the response in the newest shape.
+
+        Answers come in order, so what may wait long (a fetch, a join) takes a `channel` of its own.
+        """
+        connection = await (self.any_connection() if node_id is None else self.connection(node_id, channel))
+        return await connection.send(
+            api_key, request, version, max_version=max_version, timeout_ms=timeout_ms
+        )
+
+    # Connections
+
+    async def connection(self, node_id: int, channel: str = "") -> Connection:
+        broker = self.cluster.brokers.get(node_id)
+        if broker is None:
+            await self.refresh()
+            broker = self.cluster.brokers.get(node_id)
+        if broker is None:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no broker {node_id} in the cluster")
+        return await self._connect(broker.host, broker.port, channel)
+
+    async def any_connection(self) -> Connection:
+        """An open connection if there is one, else one to the first address that answers."""
+        for (_, _, channel), connection in self._connections.items():
+            if connection.is_open and not channel:
+                return connection
+        known = [(broker.host, broker.port) for _, broker in sorted(self.cluster.brokers.items())]
+        failure: OSError | None = None
+        for host, port in dict.fromkeys([*known, *self.bootstrap]):
+            try:
+                return await self._connect(host, port)
+            except OSError as e:
+                failure = e
+        assert failure is not None
+        raise failure
+
+    def new_channel(self, name: str) -> str:
+        """A name that no other user of this client has for connections of its own."""
+        self._channels += 1
+        return f"{name} {self._channels}"
+
+    async def _connect(self, host: str, port: int, channel: str = "") -> Connection:
+        if self._closed:
+            raise ConnectionAbortedError("the client is closed")
+        address = (host, port, channel)
+        async with self._opening.setdefault(address, asyncio.Lock()):
+            connection = self._connections.get(address)
+            if connection is None or not connection.is_open:
+                connection = await Connection.open(
+                    self.runtime,
+                    host,
+                    port,
+                    client_id=self.client_id,
+                    request_timeout_ms=self.request_timeout_ms,
+                )
+                self._connections[address] = connection
+            return connection
+
+    # What is where
+
+    async def refresh(
+        self, topics: Iterable[str] | None = (), *, allow_auto_creation: bool = False
+    ) -> ClusterMetadata:
+        """Ask for brokers and these topics, None for all of them."""
+        types = request_types(ApiKey.METADATA)
+        names = None if topics is None else list(dict.fromkeys(topics))
+        wanted = None if names is None else [types.MetadataRequestTopic(name=name) for name in names]
+        request = types.MetadataRequest(topics=wanted, allow_auto_topic_creation=allow_auto_creation)
+        response = await self.send(ApiKey.METADATA, request)
+        self.cluster.update(response, all_topics=names is None)
+        return self.cluster
+
+    async def leader(self, tp: TopicPartition) -> int:
+        """The leader of a partition, asked for when unknown; KafkaError when there is none now."""
+        leader = self.cluster.leader(tp)
+        if leader == NO_LEADER:
+            await self.refresh([tp.topic])
+            leader = self.cluster.leader(tp)
+        if leader != NO_LEADER:
+            return leader
+        if tp.topic in self.cluster.errors:
+            raise KafkaError(self.cluster.errors[tp.topic], f"topic {tp.topic}")
+        topic = self.cluster.topics.get(tp.topic)
+        if topic is None or tp.partition not in topic.partitions:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}")
+        raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {tp} has no leader")
+
+    async def partitions(self, topic: str, *, allow_auto_creation: bool = False) -> list[int]:
+        """The partitions of a topic, in order."""
+        if topic not in self.cluster.topics:
+            await self.refresh([topic], allow_auto_creation=allow_auto_creation)
+        if topic in self.cluster.errors:
+            raise KafkaError(self.cluster.errors[topic], f"topic {topic}")
+        return sorted(self.cluster.topics[topic].partitions)
+
+    async def coordinator(self, key: str, key_type: int = GROUP_COORDINATOR) -> int:
+        """The broker that coordinates a group or transactional id; remembered until `forget_coordinator`."""
+        node_id = self._coordinators.get((key_type, key))
+        if node_id is not None:
+            return node_id
+        types = request_types(ApiKey.FIND_COORDINATOR)
+        request = types.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+        (found,) = (await self.send(ApiKey.FIND_COORDINATOR, request)).coordinators
+        check(found.error_code, found.error_message or f"no coordinator for {key}")
+        if found.node_id not in self.cluster.brokers:
+            await self.refresh()
+        self._coordinators[key_type, key] = found.node_id
+        return int(found.node_id)
+
+    def forget_coordinator(self, key: str, key_type: int = GROUP_COORDINATOR) -> None:
+        self._coordinators.pop((key_type, key), None)
+
+    # Trying again
+
+    async def retrying(self, attempt: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> T:
+        """The result of the first attempt that succeeds.
+
+        Errors that may pass, and broken connections, are tried again until the deadline, then raised.
+        """
+        timeout_ms = self.api_timeout_ms if timeout_ms is None else timeout_ms
+        deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
+        tries = 0
+        while True:
+            try:
+                return await attempt()
+            except (KafkaError, OSError) as e:
+                if not may_pass(e):
+                    raise
+                pause_s = self.backoff_ms(tries) / 1000
+                if asyncio.get_running_loop().time() + pause_s >= deadline:
+                    raise
+            tries += 1
+            await asyncio.sleep(pause_s)
+
+    def backoff_ms(self, tries: int) -> float:
+        """Doubling from try to try up to a limit, a part of it random: clients must not march in step."""
+        pause = min(self._backoff_ms * (1 << min(tries, 20)), self._backoff_max_ms)
+        return pause * (0.8 + 0.4 * self.runtime.rng.random())
+
+    def forget_leader(self, tp: TopicPartition) -> None:
+        """The next `leader` of this partition asks the cluster."""
+        topic = self.cluster.topics.get(tp.topic)
+        if topic is not None and tp.partition in topic.partitions:
+            topic.partitions[tp.partition] = topic.partitions[tp.partition]._replace(leader=NO_LEADER)
+
+    async def call_coordinator(
+        self,
+        group: str,
+        api_key: int,
+        request: Any,
+        *,
+        channel: str = "",
+        max_version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> Any:
+        """Ask a group's coordinator once; a failing connection forgets where it was."""
+        try:
+            node_id = await self.coordinator(group)
+            return await self.send(
+                api_key,
+                request,
+                node_id=node_id,
+                channel=channel,
+                max_version=max_version,
+                timeout_ms=timeout_ms,
+            )
+        except OSError:
+            self.forget_coordinator(group)
+            raise
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether asking again, perhaps somewhere else, may help."""
+    if isinstance(error, KafkaError):
+        return error.retriable or error.code is ErrorCode.BROKER_NOT_AVAILABLE
+    return isinstance(error, OSError)
+
+
+def check(error_code: int, message: str | None = None) -> None:
+    """Raise the KafkaError that a response's error code stands for."""
+    if error_code:
+        try:
+            code = ErrorCode(error_code)
+        except ValueError:
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+            message = f"error code {error_code}, unknown here" + (f": {message}" if message else "")
+        raise KafkaError(code, message)
+
+
+def parse_servers(servers: str | Sequence[str]) -> list[tuple[str, int]]:
+    """host:port, several separated by commas; 9092 where no port is given, [..] around an IPv6 address."""
+    texts = servers.split(",") if isinstance(servers, str) else servers
+    addresses = []
+    for text in filter(None, (t.strip() for t in texts)):
+        host, colon, port = text.rpartition(":")
+        if not colon or (":" in host and not host.endswith("]")):
+            host, port = text, "9092"
+        if not port.isdigit():
+            raise ValueError(f"not an address: {text!r}")
+        addresses.append((host.strip("[]"), int(port)))
+    if not addresses:
+        raise ValueError("no bootstrap server given")
+    return addresses
+
+
+def _real_runtime() -> Runtime:
+    from odradek.runtime.real import RealRuntime
+
+    return RealRuntime()

@@ -1,0 +1,43 @@
+"""What a consumer is shown of fetched bytes: no control records, at read_committed no aborted ones. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import Buffer
+from odradek.records.batch import BatchMeta, Record, iter_batches, iter_records
+from odradek.records.control import ControlType, parse_control_key
+from odradek.records.header import crc_matches
+
+
+def visible_records(
+    data: Buffer, from_offset: int, aborted: Sequence[tuple[int, int]] | None
+) -> Iterator[tuple[BatchMeta, Record | None]]:
+    """Every record from an offset on, with its batch; (batch, None) after the last one of each batch.
+
+    `aborted` is the response's list of (producer id, first offset), None for read_uncommitted. The end of a
+    batch moves the position even where nothing of it is shown.
+    """
+    pending = sorted(aborted or (), key=lambda transaction: transaction[1])
+    aborting: set[int] = set()
+    at = 0
+    for batch in iter_batches(data):
+        if not crc_matches(data, batch):
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {batch.base_offset} fails its CRC"
+            )
+        while at < len(pending) and pending[at][1] <= batch.last_offset:
+            aborting.add(pending[at][0])
+            at += 1
+        if batch.is_control:
+            if batch.producer_id in aborting and _is_abort_marker(data, batch):
+                aborting.discard(batch.producer_id)
+        elif not (aborted is not None and batch.is_transactional and batch.producer_id in aborting):
+            for record in iter_records(data, batch):
+                if record.offset >= from_offset:
+                    yield batch, record
+        yield batch, None
+
+
+def _is_abort_marker(data: Buffer, batch: BatchMeta) -> bool:
+    record = next(iter_records(data, batch), None)
+    return record is not None and parse_control_key(record.key) is ControlType.ABORT
