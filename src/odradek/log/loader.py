@@ -82,7 +82,15 @@ def load(
         recover_from = recovery_point
     if recover_from is not None:
         log_end_offset = _recover(
-            disk, segments, epochs, producers, snapshots, log_start_offset, recover_from
+            disk,
+            path,
+            segments,
+            epochs,
+            producers,
+            snapshots,
+            log_start_offset,
+            recover_from,
+            contiguous=not config.is_compacted,
         )
     assert log_end_offset is not None
     if log_end_offset < log_start_offset:
@@ -223,16 +231,21 @@ def _check(segments: Segments) -> tuple[int, int | None]:
 
 def _recover(
     disk: Disk,
+    path: str,
     segments: Segments,
     epochs: EpochCache,
     producers: ProducerState,
     snapshots: SnapshotStore,
     log_start_offset: int,
     recover_from: int,
+    *,
+    contiguous: bool,
 ) -> int:
     """Recover the segments from the one that holds an offset on; gives the log end offset.
 
-    Snapshots above its beginning may speak of records that did not survive: they are taken anew.
+    Snapshots above its beginning may speak of records that did not survive: they are taken anew. A segment
+    may lose its end at the border of two batches, with nothing left to tell but a gap before the next one:
+    what lies behind a gap is dropped, or a producer could not write again what fell into it.
     """
     todo = segments.between(recover_from, segments.active.base_offset + 1)
     first = todo[0]
@@ -242,13 +255,16 @@ def _recover(
     for index, segment in enumerate(todo):
         if index and segment.base_offset > log_start_offset:
             snapshots.take(producers.entries.values(), segment.base_offset)
-        next_offset, truncated = recover_segment(disk, segment, epochs, producers, next_offset)
+        next_offset, truncated = recover_segment(
+            disk, segment, epochs, producers, next_offset, contiguous=contiguous
+        )
         later = todo[index + 1 :]
-        if truncated and later:
+        if later and (truncated or (contiguous and later[0].base_offset != next_offset)):
             _log.warning("Dropping the %d segments after %s", len(later), segment.file.path)
             segments.remove(later)
             for gone in later:
                 gone.unlink()
+            disk.fsync_dir(path)
             break
     return next_offset
 

@@ -43,7 +43,7 @@ class LogDir:
         Raises DirectoryInUseError, CheckpointError for a meta.properties that is none, OSError.
         """
         disk = self._disk
-        disk.makedirs(self.path)
+        self._create()
         try:
             self._lock = disk.lock(f"{self.path}/{names.LOCK}")
         except BlockingIOError:
@@ -57,6 +57,19 @@ class LogDir:
         content = self._read(names.CLEAN_SHUTDOWN)
         if content is not None:
             self.previous_broker_epoch = parse_clean_shutdown(content)
+
+    def _create(self) -> None:
+        """Make the directory and its missing parents, all durable: what is flushed into it hangs on them."""
+        missing = []
+        path = self.path
+        while path and not self._disk.exists(path):
+            missing.append(path)
+            path = path.rpartition("/")[0]
+        if missing:
+            self._disk.makedirs(self.path)
+            for path in reversed(missing):
+                parent, slash, _ = path.rpartition("/")
+                self._disk.fsync_dir(parent or slash or ".")
 
     def take_clean_shutdown(self) -> bool:
         """Whether the last stop was clean. Asked once: from here on a stop is unclean until it is proven."""

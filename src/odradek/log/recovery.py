@@ -21,7 +21,7 @@ from odradek.runtime.api import Disk
 _log = logging.getLogger(__name__)
 
 _CHUNK_BYTES: Final = 4 << 20
-_REASONS: Final = {PARTIAL: "the file ends inside a batch", OK: "offsets do not rise"}
+_REASONS: Final = {PARTIAL: "the file ends inside a batch", OK: "offsets do not follow each other"}
 
 
 class Recovered(NamedTuple):
@@ -30,9 +30,19 @@ class Recovered(NamedTuple):
 
 
 def recover_segment(
-    disk: Disk, segment: Segment, epochs: EpochCache, producers: ProducerState, next_offset: int
+    disk: Disk,
+    segment: Segment,
+    epochs: EpochCache,
+    producers: ProducerState,
+    next_offset: int,
+    *,
+    contiguous: bool,
 ) -> Recovered:
-    """Keep the good batches, cut off the rest. The producers given are as of the segment's beginning."""
+    """Keep the good batches, cut off the rest. The producers given are as of the segment's beginning.
+
+    Where no cleaner takes records out, `contiguous`, a batch that does not begin where the last one ends is a
+    leftover of what an earlier recovery cut off.
+    """
     file_size = segment.size
     descriptor = segment.file.open()
     segment.reset_indexes()
@@ -48,7 +58,11 @@ def recover_segment(
         batches, _, finding = _scan(data)
         position = segment.size
         for batch in batches:
-            if batch.base_offset < next_offset or batch.last_offset - segment.base_offset > MAX_INT32:
+            if (
+                batch.base_offset < next_offset
+                or (contiguous and batch.base_offset != next_offset)
+                or batch.last_offset - segment.base_offset > MAX_INT32
+            ):
                 finding = OK
                 break
             next_offset = batch.last_offset + 1
@@ -75,6 +89,9 @@ def recover_segment(
             truncated,
         )
     segment.cut(segment.size)
+    if truncated:
+        # What was cut off must not come back behind new batches after another crash.
+        disk.fdatasync(descriptor.fd)
     segment.trim_indexes()
     producers.end_offset = next_offset
     return Recovered(next_offset, truncated)
