@@ -105,7 +105,8 @@ def test_a_seed_replays_to_the_same_trace() -> None:
 def test_a_seed_replays_in_another_process_over_100k_events() -> None:
     script = (
         "from tests.sim.test_world import play; from odradek.sim.cluster import CrashKind;"
-        "trace = play(11, CrashKind.POWER, seconds=110, calls=9000, payload_bytes=50).world.trace; print(trace.count, trace.digest())"
+        "trace = play(11, CrashKind.POWER, seconds=110, calls=9000, payload_bytes=50).world.trace;"
+        "print(trace.count, trace.digest())"
     )
     outputs = []
     for hash_seed in ("0", "1"):

@@ -1,6 +1,7 @@
 """Nodes that live and die on simulated hosts. What they are is the factory's affair."""
 
 import asyncio
+import gc
 from collections.abc import Callable
 from contextvars import copy_context
 from enum import Enum
@@ -83,15 +84,19 @@ class SimHost:
         assert self.runtime is not None
         self.world.trace.event(self.name, "stop", self.lives)
         await self._within(self.node.stop())
+        self.node = None
         runtime = self.runtime
-        tasks = [task.get_name() for task in runtime.process.living_tasks()]
+        runtime.process.tasks = runtime.process.living_tasks()
+        if runtime.sim_disk.open_paths():
+            # Descriptors may close with the objects that hold them.
+            gc.collect()
+        tasks = [task.get_name() for task in runtime.process.tasks]
         for what, left in (
             ("file", runtime.sim_disk.open_paths()),
             ("connection", runtime.sim_net.open_sockets()),
             ("task", tasks),
         ):
             self.leaks += [f"{self.name} left a {what} behind: {entry}" for entry in left]
-        self.node = None
         self.world.loop.kill(runtime.process)
         runtime.sim_net.crash(silently=False)
 
@@ -117,6 +122,10 @@ class SimHost:
         process = self.runtime.process
         process.on_burnt = lambda: self.crash(kind)
         process.fuse = calls
+
+    def call_off_crash(self) -> None:
+        assert self.runtime is not None
+        self.runtime.process.fuse = None
 
     async def dead(self) -> None:
         """Wait for a crash of this life."""

@@ -99,7 +99,10 @@ class Producer:
                 for batch in queue:
                     self._history.batch_sent(batch)
                     request = self._request(batch)
-                    answers.append(await self._caller.send(ApiKey.PRODUCE, request, silent=self._acks == 0))
+                    if self._acks == 0:
+                        await self._caller.send_unanswered(ApiKey.PRODUCE, request)
+                    else:
+                        answers.append(await self._caller.send(ApiKey.PRODUCE, request))
                 if self._acks == 0:
                     return
                 refused = False

@@ -1,0 +1,354 @@
+"""One node, several producers and groups, and whatever the seed has in store: the first simulation.
+
+Clients work all the time. The node is struck again and again, restarted, and everything is read back and held
+against what the clients were told. The story ends with an orderly stop and one more restart.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+from uuid import UUID
+
+from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.sim import checkers
+from odradek.sim.audit import Auditor, Flushed, NotAvailable
+from odradek.sim.caller import Caller
+from odradek.sim.cluster import CrashKind, NodeCrashed, NodeFactory, NodeLike, SimHost
+from odradek.sim.consuming import Member
+from odradek.sim.disk import DiskFault
+from odradek.sim.history import History
+from odradek.sim.loop import SimulationSpinning, SimulationStuck
+from odradek.sim.plan import (
+    Blow,
+    Episode,
+    Settings,
+    draw_disk_faults,
+    draw_episode,
+    draw_net_faults,
+    draw_settings,
+)
+from odradek.sim.platter import flushed_commits, flushed_records
+from odradek.sim.producing import Producer
+from odradek.sim.world import World
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
+
+HOST, PORT = "node", 9092
+FLUSHED_TOPIC, PLAIN_TOPIC = "flushed", "plain"
+PARTITIONS_PER_TOPIC = 2
+PRODUCERS = (
+    ("idempotent0", True, -1),
+    ("idempotent1", True, -1),
+    ("plain-all", False, -1),
+    ("plain-one", False, 1),
+    ("plain-none", False, 0),
+)
+MEMBERS = (("readers0", "readers"), ("readers1", "readers"), ("others0", "others"), ("others1", "others"))
+GROUPS = ("readers", "others")
+TURNS_BETWEEN_CHECKS = 8
+SUFFERING_SECONDS = 2.0
+
+LogsOf = Callable[[NodeLike], Iterable[checkers.LogView]]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a seed."""
+
+    seed: int
+    violations: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    recent: list[str] = field(default_factory=list)
+    digest: str = ""
+    events: int = 0
+    virtual_seconds: float = 0.0
+    lives: int = 0
+    acknowledged_records: int = 0
+    acknowledged_commits: int = 0
+    read_records: int = 0
+
+
+class _ErrorLog(logging.Handler):
+    """Collects what the node logs as an error: in a simulation every one of them must be explained."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = f"{record.name} logged: {record.getMessage()}"
+        if record.exc_info and record.exc_info[1] is not None:
+            line += f": {record.exc_info[1]!r}"
+        self.lines.append(line)
+
+
+class Scenario:
+    """The story of one seed."""
+
+    def __init__(
+        self,
+        seed: int,
+        factory: "Callable[[Settings], NodeFactory]",
+        logs_of: LogsOf,
+        *,
+        seconds: float = 60.0,
+        sink: Callable[[str], None] | None = None,
+    ) -> None:
+        self._world = World(seed, keep=200, sink=sink)
+        self._seconds = seconds
+        self._rng = self._world.rng_for("plan")
+        self._logs_of = logs_of
+        self._settings = draw_settings(self._rng)
+        self._host = SimHost(self._world, HOST, factory(self._settings))
+        flushed = {FLUSHED_TOPIC}
+        if self._settings.flush_everything:
+            flushed |= {PLAIN_TOPIC, GROUP_METADATA_TOPIC}
+        self._history = History(frozenset(flushed))
+        self._partitions = [
+            TopicPartition(topic, index)
+            for topic in (FLUSHED_TOPIC, PLAIN_TOPIC)
+            for index in range(PARTITIONS_PER_TOPIC)
+        ]
+        self._topic_ids: dict[str, UUID] = {}
+        self._flushed: Flushed | None = None
+        self._invariants = checkers.LogInvariants()
+        self._errors = _ErrorLog()
+        self._outcome = Outcome(seed)
+
+    def play(self) -> Outcome:
+        outcome, world = self._outcome, self._world
+        logger = logging.getLogger("odradek")
+        propagate, logger.propagate = logger.propagate, False
+        logger.addHandler(self._errors)
+        world.loop.after_turn = self._after_turn
+        self._host.before_crash.append(self._before_crash)
+        try:
+            world.run(self._story())
+        except (SimulationStuck, SimulationSpinning, NotAvailable, AssertionError) as e:
+            self._violation(f"{type(e).__name__}: {e}")
+        except _Over:
+            pass
+        finally:
+            logger.removeHandler(self._errors)
+            logger.propagate = propagate
+        history = self._history
+        self._collect()
+        outcome.digest, outcome.events = world.trace.digest(), world.trace.count
+        outcome.virtual_seconds, outcome.lives = world.loop.time(), self._host.lives
+        outcome.acknowledged_records = history.acknowledged_records
+        outcome.acknowledged_commits = history.acknowledged_commits
+        outcome.read_records = history.read_records
+        if outcome.violations:
+            outcome.recent = world.trace.recent()
+        return outcome
+
+    # -- the story
+
+    async def _story(self) -> None:
+        world, host = self._world, self._host
+        await host.start()
+        admin = Caller(world.runtime("admin"), (HOST, PORT), "admin", world.rng_for("admin:versions"))
+        await self._create_topics(admin)
+        draw_net_faults(self._rng, world.network.faults)
+        draw_disk_faults(self._rng, host.faults)
+        tasks = [world.loop.create_task(work, name=name) for name, work in self._clients()]
+        while world.loop.time() < self._seconds:
+            episode = draw_episode(self._rng)
+            await asyncio.sleep(episode.wait_seconds)
+            await self._strike(episode)
+            self._stop_at_violations(tasks)
+        for task in tasks:
+            await task
+        await self._audit(born=self._history.next_place())
+        await host.stop()
+        await self._restart(None)
+        await host.stop()
+        self._outcome.violations += host.leaks
+
+    def _clients(self) -> Iterable[tuple[str, Coroutine[Any, Any, None]]]:
+        for name, idempotent, acks in PRODUCERS:
+            caller, rng = self._caller(name)
+            producer = Producer(
+                name,
+                caller,
+                self._history,
+                self._topic_ids,
+                self._partitions,
+                rng,
+                idempotent=idempotent,
+                acks=acks,
+                lives=lambda: self._host.lives,
+                now_ms=self._host.clock.now_ms,
+                pace_seconds=0.15,
+            )
+            yield name, producer.run(self._seconds)
+        for name, group in MEMBERS:
+            caller, rng = self._caller(name)
+            member = Member(name, group, caller, self._history, self._topic_ids, self._partitions, rng)
+            yield name, member.run(self._seconds)
+
+    def _caller(self, name: str) -> tuple[Caller, random.Random]:
+        runtime = self._world.runtime(name)
+        return Caller(runtime, (HOST, PORT), name, self._world.rng_for(f"{name}:versions")), runtime.rng
+
+    async def _create_topics(self, admin: Caller) -> None:
+        types = request_types(ApiKey.CREATE_TOPICS)
+        flush = types.CreatableTopicConfig(name="flush.messages", value="1")
+        topics = [
+            types.CreatableTopic(
+                name=topic,
+                num_partitions=PARTITIONS_PER_TOPIC,
+                replication_factor=1,
+                configs=[flush] if topic == FLUSHED_TOPIC else [],
+            )
+            for topic in (FLUSHED_TOPIC, PLAIN_TOPIC)
+        ]
+        response = await admin.call(
+            ApiKey.CREATE_TOPICS, types.CreateTopicsRequest(topics=topics, timeout=30_000), version=7
+        )
+        for topic in response.topics:
+            if topic.error_code:
+                self._end(f"cannot create {topic.name}: {topic.error_code} {topic.error_message}")
+            self._topic_ids[topic.name] = topic.topic_id
+        admin.close()
+
+    # -- blows
+
+    async def _strike(self, episode: Episode) -> None:
+        self._note(episode.describe())
+        host, network = self._host, self._world.network
+        match episode.blow:
+            case Blow.CRASH:
+                host.crash(episode.kind)
+            case Blow.CRASH_IN_A_CALL:
+                host.crash_after(episode.calls, episode.kind)
+                await self._until_dead(episode.kind)
+            case Blow.RESTART:
+                await host.stop()
+            case Blow.PARTITION:
+                for name in (*(p[0] for p in PRODUCERS), *(m[0] for m in MEMBERS)):
+                    network.partition(HOST, name)
+                await asyncio.sleep(episode.seconds)
+                network.heal()
+                return
+            case Blow.RESET:
+                network.reset_connections(HOST)
+                return
+            case Blow.CLOCK_JUMP:
+                host.clock.skew_ms += int((episode.seconds - 7) * 1000)
+                return
+            case Blow.DISK_ERROR:
+                host.faults.rules = [DiskFault(episode.errno, [episode.operation], "*", 0.5, times=3)]
+                await self._suffer(episode.kind)
+                host.faults.rules = []
+            case Blow.DISK_FULL:
+                host.volume.capacity_bytes = host.volume.used_bytes() + episode.calls
+                await self._suffer(episode.kind)
+                host.volume.capacity_bytes = None
+        await asyncio.sleep(episode.seconds / 10)
+        await self._restart(episode)
+
+    async def _until_dead(self, kind: CrashKind) -> None:
+        try:
+            await asyncio.wait_for(self._host.dead(), 5)
+        except TimeoutError:
+            self._host.crash(kind)
+
+    async def _suffer(self, kind: CrashKind) -> None:
+        """Live with a failing disk, which the node may complain about but must survive; then crash."""
+        self._collect()
+        await asyncio.sleep(SUFFERING_SECONDS)
+        if not self._host.alive:
+            self._end("a failing disk ended the process")
+        self._errors.lines.clear()
+        self._host.crash(kind)
+
+    async def _restart(self, episode: Episode | None) -> None:
+        """Start the node, crashing it in its recovery where the episode says so, and audit it."""
+        fuse: tuple[int, CrashKind] | None = None
+        if episode is not None and episode.crash_in_recovery is not None:
+            fuse = (episode.crash_in_recovery, episode.kind)
+        self._invariants.new_life()
+        while True:
+            born = self._history.next_place()
+            try:
+                await self._host.start(fuse)
+            except NodeCrashed:
+                fuse = None
+                continue
+            except Exception as e:
+                self._end(f"the node does not start: {e!r}")
+            self._host.call_off_crash()
+            break
+        await self._audit(born)
+
+    async def _audit(self, born: int) -> None:
+        world = self._world
+        name = f"auditor{self._history.next_place()}"
+        auditor = Auditor(
+            world.runtime(name),
+            (HOST, PORT),
+            self._history,
+            self._partitions,
+            GROUPS,
+            self._topic_ids,
+            world.rng_for(f"{name}:versions"),
+        )
+        self._outcome.violations += await auditor.audit(born, self._flushed)
+        self._flushed = None
+
+    # -- evidence
+
+    def _before_crash(self, kind: CrashKind) -> None:
+        if kind is not CrashKind.POWER:
+            return
+        records = flushed_records(self._host.volume, self._host.data_dir)
+        flushed = Flushed(records, flushed_commits(records))
+        if self._flushed is not None:
+            # Crashed before anyone could look: what was safe at the first crash still is.
+            for tp, found in self._flushed.records.items():
+                flushed.records.setdefault(tp, {}).update(found)
+            flushed.commits = {**self._flushed.commits, **flushed.commits}
+        self._flushed = flushed
+        self._history.power_lost(flushed.records)
+
+    def _after_turn(self) -> None:
+        if self._world.loop.turns % TURNS_BETWEEN_CHECKS == 0 and self._host.node is not None:
+            found = self._invariants.check(self._logs_of(self._host.node))
+            if found:
+                for violation in found:
+                    self._violation(violation)
+                raise _Over
+
+    def _stop_at_violations(self, tasks: "list[asyncio.Task[None]]") -> None:
+        for task in tasks:
+            if task.done() and not task.cancelled() and task.exception() is not None:
+                self._violation(f"{task.get_name()} failed: {task.exception()!r}")
+        self._collect()
+        if self._outcome.violations:
+            raise _Over
+
+    def _collect(self) -> None:
+        """Turn what was noted on the way into violations."""
+        for source in (self._history.oddities, self._world.loop.unhandled, self._errors.lines):
+            for line in source:
+                self._violation(line)
+            source.clear()
+
+    def _note(self, fault: str) -> None:
+        self._world.trace.event("plan", fault)
+        self._outcome.faults.append(f"{self._world.loop.time():8.3f} s  {fault}")
+
+    def _violation(self, text: str) -> None:
+        self._outcome.violations.append(text)
+
+    def _end(self, violation: str) -> NoReturn:
+        self._violation(violation)
+        raise _Over
+
+
+class _Over(Exception):
+    """A violation was noted: nothing after it proves anything."""
