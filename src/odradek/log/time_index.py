@@ -30,7 +30,7 @@ class TimeIndex(IndexFile):
 
     def _check_loaded(self) -> None:
         if self.entries > 1 and (
-            self._timestamps[-1] < self._timestamps[0] or self._offsets[-1] < self._offsets[0]
+            self._timestamps[-1] <= self._timestamps[0] or self._offsets[-1] < self._offsets[0]
         ):
             raise CorruptIndexError(
                 f"{self.file.path}: entry {self.entries - 1} is before entry {self._first}"

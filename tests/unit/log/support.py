@@ -1,0 +1,176 @@
+"""A log on a real or a faulty disk with a clock that stands still, and the batches to put into it."""
+
+import asyncio
+import dataclasses
+import functools
+import os
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from odradek.core.configs import NodeConfig, TopicConfig
+from odradek.core.errors import KafkaError
+from odradek.core.types import Buffer, TopicPartition
+from odradek.log.log import AppendInfo, Isolation, Log
+from odradek.records.batch import Record, build_batch, iter_batches, iter_records
+from odradek.records.check import CheckedRecords, Origin
+from odradek.records.control import EndTransactionMarker, marker_record
+from odradek.runtime.real import RealDisk, RealNet
+
+T = TypeVar("T")
+TP = TopicPartition("orders", 0)
+NOW_MS = 1_750_000_000_000
+
+
+class StillClock:
+    def __init__(self) -> None:
+        self.ms = NOW_MS
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+class FaultyDisk(RealDisk):
+    """A real disk whose next writes or syncs can be told to fail or to fall short."""
+
+    __slots__ = ("fail", "short")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fail: dict[str, int] = {}
+        self.short = 0
+
+    def _strike(self, name: str) -> None:
+        code = self.fail.get(name)
+        if code is not None:
+            raise OSError(code, os.strerror(code))
+
+    def pwrite(self, fd: int, data: Buffer, offset: int) -> int:
+        if self.short and len(data) > self.short:
+            return os.pwrite(fd, memoryview(data)[: self.short], offset)
+        self._strike("pwrite")
+        return os.pwrite(fd, data, offset)
+
+    def pwritev(self, fd: int, buffers: Sequence[Buffer], offset: int) -> int:
+        if self.short:
+            return os.pwrite(fd, memoryview(b"".join(buffers))[: self.short], offset)
+        self._strike("pwritev")
+        return os.pwritev(fd, buffers, offset)
+
+    def fdatasync(self, fd: int) -> None:
+        self._strike("fdatasync")
+        os.fdatasync(fd)
+
+    def ftruncate(self, fd: int, length: int) -> None:
+        self._strike("ftruncate")
+        os.ftruncate(fd, length)
+
+
+class LogRuntime:
+    def __init__(self) -> None:
+        self.clock = StillClock()
+        self.disk = FaultyDisk()
+        self.net = RealNet()
+        self.rng = random.Random(1)
+
+    def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        return asyncio.get_running_loop().run_in_executor(None, work)
+
+
+@functools.cache
+def _default_config() -> TopicConfig:
+    return TopicConfig.resolve(NodeConfig.from_sources({}, {})[0])
+
+
+def config(**changes: Any) -> TopicConfig:
+    return dataclasses.replace(_default_config(), **changes)
+
+
+def batch(
+    count: int = 1,
+    *,
+    value: bytes = b"value",
+    timestamp: int = NOW_MS,
+    step_ms: int = 0,
+    **fields: Any,
+) -> CheckedRecords:
+    records = [(timestamp + i * step_ms, None, value, ()) for i in range(count)]
+    data = build_batch(records, **fields)
+    return CheckedRecords(data, list(iter_batches(data)))
+
+
+def idempotent(
+    sequence: int, count: int = 1, producer_id: int = 7, epoch: int = 0, **fields: Any
+) -> CheckedRecords:
+    return batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, **fields)
+
+
+def transactional(sequence: int, count: int = 1, **fields: Any) -> CheckedRecords:
+    return idempotent(sequence, count, transactional=True, **fields)
+
+
+def marker(
+    *,
+    committed: bool,
+    producer_id: int = 7,
+    epoch: int = 0,
+    coordinator_epoch: int = 0,
+    timestamp: int = NOW_MS,
+) -> CheckedRecords:
+    key, value = marker_record(EndTransactionMarker(committed, coordinator_epoch))
+    data = build_batch(
+        [(timestamp, key, value, ())],
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        transactional=True,
+        control=True,
+    )
+    return CheckedRecords(data, list(iter_batches(data)))
+
+
+def merged(*sets: CheckedRecords) -> CheckedRecords:
+    """Several batches as one set."""
+    data = bytearray().join(bytes(s.buffer) for s in sets)
+    return CheckedRecords(data, list(iter_batches(data)))
+
+
+def open_log(
+    runtime: LogRuntime, path: Path, *, changes: dict[str, Any] | None = None, **options: Any
+) -> Log:
+    return Log.open(runtime, str(path / str(TP)), TP, None, config(**(changes or {})), **options)
+
+
+def append(
+    log: Log, *sets: CheckedRecords, epoch: int = 0, origin: Origin = Origin.CLIENT
+) -> list[AppendInfo]:
+    """Append sets that must be accepted, and let readers see them."""
+    results = log.append_as_leader(sets, epoch, origin)
+    infos = []
+    for result in results:
+        if isinstance(result, KafkaError):
+            raise result
+        infos.append(result)
+    log.advance_high_watermark(log.log_end_offset)
+    return infos
+
+
+def records(log: Log, offset: int = 0, isolation: Isolation = Isolation.HIGH_WATERMARK) -> list[Record]:
+    """Everything a reader sees from an offset on, fetched in small pieces."""
+    found = []
+    while True:
+        info = log.read(offset, 200, isolation)
+        if info.slice is None:
+            return found
+        data = info.slice.read()
+        for located in iter_batches(data):
+            found += [r for r in iter_records(data, located) if r.offset >= offset]
+            offset = located.last_offset + 1
+
+
+def offsets(log: Log, offset: int = 0) -> list[int]:
+    return [record.offset for record in records(log, offset)]
+
+
+def files(log: Log) -> list[str]:
+    return sorted(os.listdir(log.path))

@@ -1,0 +1,107 @@
+"""The text files of a log directory, as Apache Kafka writes and reads them."""
+
+import uuid
+
+import pytest
+
+from odradek.core.types import TopicPartition
+from odradek.log.checkpoints import (
+    CheckpointError,
+    MetaProperties,
+    format_clean_shutdown,
+    format_epochs,
+    format_meta_properties,
+    format_offsets,
+    format_partition_metadata,
+    parse_clean_shutdown,
+    parse_epochs,
+    parse_meta_properties,
+    parse_offsets,
+    parse_partition_metadata,
+)
+from tests.golden import loader
+
+
+def test_offset_checkpoints_of_apache_are_read_and_written_back_byte_for_byte() -> None:
+    for name, data in loader.files("clean", suffix="-offset-checkpoint").items():
+        assert format_offsets(parse_offsets(data)) == data, name
+
+
+def test_offsets_are_keyed_by_partition() -> None:
+    data = b"0\n2\na.b_c-1 0 5\nd 12 7\n"
+    assert parse_offsets(data) == {TopicPartition("a.b_c-1", 0): 5, TopicPartition("d", 12): 7}
+
+
+def test_epoch_checkpoints_of_apache_are_read_and_written_back_byte_for_byte() -> None:
+    found = loader.files("clean", suffix="leader-epoch-checkpoint")
+    assert found
+    for name, data in found.items():
+        assert format_epochs(parse_epochs(data)) == data, name
+
+
+def test_an_empty_checkpoint_has_no_entries() -> None:
+    assert parse_offsets(b"") == {}
+    assert parse_epochs(b"") == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"1\n0\n",
+        b"0\n",
+        b"0\n2\nt 0 1\n",
+        b"0\n1\nt 0\n",
+        b"0\n1\nt zero 1\n",
+        b"0\nx\n",
+        b"\xff\xfe",
+        b"\0\0\0",
+    ],
+)
+def test_a_malformed_offset_checkpoint_is_refused(data: bytes) -> None:
+    with pytest.raises(CheckpointError):
+        parse_offsets(data)
+
+
+@pytest.mark.parametrize("data", [b"0\n2\n1 5\n1 6\n", b"0\n2\n1 5\n2 4\n", b"0\n1\n1 5 6\n"])
+def test_epochs_that_do_not_rise_are_refused(data: bytes) -> None:
+    with pytest.raises(CheckpointError):
+        parse_epochs(data)
+
+
+def test_partition_metadata_of_apache_is_read_and_written_back_byte_for_byte() -> None:
+    for data in loader.files("clean", suffix="partition.metadata").values():
+        assert format_partition_metadata(parse_partition_metadata(data)) == data
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"version: 1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", b"version: 0\ntopic_id: !"]
+)
+def test_partition_metadata_that_names_no_topic_is_refused(data: bytes) -> None:
+    with pytest.raises(CheckpointError):
+        parse_partition_metadata(data)
+
+
+def test_meta_properties_of_apache_are_read_and_written_as_java_does() -> None:
+    (data,) = loader.files("clean", suffix="meta.properties").values()
+    meta = parse_meta_properties(data)
+    assert meta.node_id == 1
+    # The second line is the time of writing: Sun Nov 15 20:42:48 UTC 2026.
+    assert format_meta_properties(meta, 1794775368000) == data
+
+
+def test_meta_properties_survive_a_round_trip() -> None:
+    meta = MetaProperties("c1", 3, uuid.UUID(int=12345))
+    assert parse_meta_properties(format_meta_properties(meta, 0)) == meta
+
+
+@pytest.mark.parametrize("data", [b"", b"version=0\ncluster.id=c\nnode.id=1\n", b"version=1\ncluster.id=c\n"])
+def test_meta_properties_without_an_identity_are_refused(data: bytes) -> None:
+    with pytest.raises(CheckpointError):
+        parse_meta_properties(data)
+
+
+def test_the_clean_shutdown_file_tells_the_broker_epoch() -> None:
+    (data,) = loader.files("clean", suffix=".kafka_cleanshutdown").values()
+    assert format_clean_shutdown(parse_clean_shutdown(data)) == data
+    assert parse_clean_shutdown(b"") == -1
+    assert parse_clean_shutdown(b"{}") == -1
