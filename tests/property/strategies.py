@@ -71,7 +71,7 @@ def _change_count(batch: bytearray, rng: random.Random) -> None:
     batch[23:27] = ((int.from_bytes(batch[57:61], "big") - 1) & 0xFFFFFFFF).to_bytes(4, "big")
 
 
-_DAMAGES: tuple[Callable[[bytearray, random.Random], None], ...] = (
+DAMAGES: tuple[Callable[[bytearray, random.Random], None], ...] = (
     _flip,
     _overwrite,
     _cut,
@@ -88,7 +88,7 @@ def damaged_batches(draw: st.DrawFn, codecs: tuple[int, ...] = (0, 1, 2, 3, 4)) 
     rng = random.Random(draw(st.integers(0, 1 << 32)))
     for _ in range(draw(st.integers(1, 3))):
         if len(batch) > HEADER_BYTES:
-            rng.choice(_DAMAGES)(batch, rng)
+            rng.choice(DAMAGES)(batch, rng)
     if len(batch) >= HEADER_BYTES and draw(st.integers(0, 3)):
         return with_crc(batch)
     return bytes(batch)

@@ -1,0 +1,129 @@
+"""Puts random, sound and damaged bytes to a native kernel given by its path and to its Python twin.
+
+    python -m tests.property.kernel_fuzz PATH_OF_SHARED_OBJECT SECONDS [SEED]
+
+Meant to run under AddressSanitizer (kernel_asan.sh): every buffer is an allocation of exactly its size.
+"""
+
+import ctypes
+import importlib.util
+import random
+import sys
+import time
+from types import ModuleType
+from typing import Any
+
+from odradek.records import kernel_py
+from odradek.records.batch import BatchMeta, build_batch
+from odradek.records.header import HEADER_BYTES
+from tests.property.strategies import DAMAGES, with_crc
+
+INT64 = (-(1 << 63), -1, 0, 1, 1_700_000_000_000, (1 << 63) - 1)
+
+
+def load(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("odradek.records._kernel", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def exact(data: bytes) -> memoryview:
+    """The bytes in an allocation that ends where they end; a bytes object has one more."""
+    return memoryview((ctypes.c_ubyte * len(data)).from_buffer_copy(data)).cast("B")
+
+
+def outcome(function: Any, *args: Any) -> Any:
+    try:
+        return function(*args)
+    except (ValueError, OverflowError):
+        return "refused"
+
+
+def some_bytes(rng: random.Random) -> bytes | None:
+    return None if rng.random() < 0.2 else rng.randbytes(rng.choice((0, 1, 5, 63, 64, 65, 200)))
+
+
+def some_records(rng: random.Random) -> list[Any]:
+    return [
+        (
+            rng.choice(INT64) if rng.random() < 0.1 else 1_700_000_000_000 + rng.randrange(-5000, 5000),
+            some_bytes(rng),
+            some_bytes(rng),
+            [
+                (chr(rng.randrange(32, 0x2000)) * rng.randrange(3), some_bytes(rng))
+                for _ in range(rng.choice((0, 0, 1, 3)))
+            ],
+        )
+        for _ in range(rng.choice((1, 1, 2, 5, 20)))
+    ]
+
+
+def some_batch(rng: random.Random) -> bytes:
+    batch = build_batch(some_records(rng))
+    if rng.random() < 0.7:
+        for _ in range(rng.randrange(1, 4)):
+            if len(batch) > HEADER_BYTES:
+                rng.choice(DAMAGES)(batch, rng)
+        if len(batch) >= HEADER_BYTES and rng.random() < 0.8:
+            return with_crc(batch)
+    return bytes(batch)
+
+
+def one_round(native: ModuleType, rng: random.Random) -> None:
+    parts = [some_batch(rng) for _ in range(rng.randrange(1, 5))]
+    sets = [exact(b"".join(parts)), *map(exact, parts), exact(rng.randbytes(rng.randrange(100)))]
+    low, high = rng.choice(((INT64[0], INT64[-1]), (1_699_999_998_000, 1_700_000_002_000)))
+    need_keys = rng.random() < 0.5
+    assert native.validate(sets, BatchMeta, low, high, need_keys) == kernel_py.validate(
+        sets, BatchMeta, low, high, need_keys
+    )
+    start = rng.choice((0, 0, rng.randrange(len(sets[0]) + 1)))
+    assert native.scan_segment(sets[0], BatchMeta, start) == kernel_py.scan_segment(sets[0], BatchMeta, start)
+    assert native.crc32c(sets[0]) == kernel_py.crc32c(sets[0])
+
+    section = exact(parts[0][HEADER_BYTES:])
+    count = rng.choice((int.from_bytes(parts[0][57:61], "big", signed=True), 0, 1, 3, -1, 1 << 40))
+    if count < 1000:
+        args = (section, count, rng.choice(INT64), low, high, need_keys)
+        assert native.check_records(*args) == kernel_py.check_records(*args)
+    position = min(len(section), rng.choice((0, 0, 1)))
+    spans = outcome(native.walk, section, count, position)
+    assert count >= 1000 or spans == outcome(kernel_py.walk, section, count, position)
+
+    if isinstance(spans, bytes):
+        columns = bytearray(spans)
+        if columns and rng.random() < 0.7:
+            at = rng.randrange(len(columns) // 8) * 8
+            columns[at : at + 8] = rng.choice((*INT64, 5, 1 << 31)).to_bytes(8, "little", signed=True)
+        sources = [
+            exact(bytes(section)[: rng.choice((len(section), rng.randrange(len(section) + 1)))])
+            for _ in range(3)
+        ]
+        args = (exact(bytes(columns)), *sources, rng.choice((0, 61)))
+        assert outcome(native.build, *args) == outcome(kernel_py.build, *args)
+    records = some_records(rng)
+    assert native.encode(records, records[0][0], 61) == kernel_py.encode(records, records[0][0], 61)
+
+
+def main() -> None:
+    native = load(sys.argv[1])
+    seconds = float(sys.argv[2])
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    end = time.monotonic() + seconds
+    rounds = 0
+    while time.monotonic() < end:
+        rng = random.Random(seed + rounds)
+        try:
+            one_round(native, rng)
+        except BaseException:
+            print(f"failed with seed {seed + rounds}", file=sys.stderr)
+            raise
+        rounds += 1
+    print(f"{rounds} rounds, seeds {seed} to {seed + rounds - 1}")
+
+
+if __name__ == "__main__":
+    main()
