@@ -1,0 +1,60 @@
+"""Who votes in the quorum. Its size is data: one voter on a laptop, five in a data centre. Pure."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+from uuid import UUID
+
+from odradek.core.types import ZERO_UUID
+
+
+class VoterEndpoint(NamedTuple):
+    name: str
+    host: str
+    port: int
+
+
+class Voter(NamedTuple):
+    """A replica of the metadata log that votes: a node and the directory its log lies in.
+
+    Without a directory (kraft.version 0, voters from the configuration) the node alone counts.
+    """
+
+    id: int
+    directory_id: UUID
+    endpoints: tuple[VoterEndpoint, ...]
+    min_kraft_version: int = 0
+    max_kraft_version: int = 1
+
+
+class VoterSet:
+    """The voters by id, in the order they were listed."""
+
+    __slots__ = ("_voters",)
+
+    def __init__(self, voters: Iterable[Voter]) -> None:
+        self._voters = {voter.id: voter for voter in voters}
+        assert self._voters, "a quorum has at least one voter"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VoterSet) and self._voters == other._voters
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"VoterSet({list(self._voters.values())!r})"
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(self._voters)
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        return tuple(self._voters.values())
+
+    def get(self, node_id: int) -> Voter | None:
+        return self._voters.get(node_id)
+
+    def has(self, node_id: int, directory_id: UUID) -> bool:
+        """Whether this very replica votes, not just its node under another directory."""
+        voter = self._voters.get(node_id)
+        return voter is not None and voter.directory_id in (ZERO_UUID, directory_id)

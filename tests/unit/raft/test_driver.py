@@ -1,0 +1,289 @@
+"""The replica on a disk: what it appends, when it calls it committed, what a crash leaves of it."""
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+import pytest
+
+from odradek.core.configs import NodeConfig
+from odradek.core.errors import ErrorCode, KafkaError, StorageError
+from odradek.raft.control import LeaderChangeMessage, QuorumFacts, read_control_batch
+from odradek.raft.driver import QuorumError, RaftDriver
+from odradek.raft.settings import metadata_log_config
+from odradek.raft.snapshots import SnapshotBuilder, SnapshotId
+from odradek.raft.voters import Voter, VoterSet
+from odradek.records.batch import iter_batches, iter_records
+from odradek.sim.disk import DiskFault, DiskFaults
+from odradek.sim.runtime import SimRuntime
+from odradek.sim.volume import CrashModel, Volume
+from odradek.sim.world import World
+
+DIRECTORY = UUID(int=700)
+VOTERS = VoterSet([Voter(1, DIRECTORY, ())])
+CONFIG, _ = NodeConfig.from_sources({}, {})
+PATH = "/data/__cluster_metadata-0"
+
+
+class Host:
+    """One disk on which drivers live one after another."""
+
+    def __init__(self) -> None:
+        self.world = World(3)
+        self.volume = Volume()
+        self.faults = DiskFaults()
+        self.lives = 0
+
+    def runtime(self) -> SimRuntime:
+        self.lives += 1
+        return self.world.runtime("h", f"h.{self.lives}", volume=self.volume, faults=self.faults)
+
+    def run(self, main: Callable[[], Awaitable[None]]) -> None:
+        async def wrapped() -> None:
+            await main()
+
+        self.world.run(wrapped())
+
+    def format(self, runtime: SimRuntime) -> None:
+        """The snapshot that formatting leaves: quorum version and voters, nothing else."""
+        runtime.disk.makedirs(PATH)
+        data = SnapshotBuilder(0, 0, QuorumFacts(1, VOTERS), 0).finish()
+        fd = runtime.disk.open(f"{PATH}/{SnapshotId(0, 0).file_name}", 0o102)
+        runtime.disk.pwrite(fd, data, 0)
+        runtime.disk.fsync(fd)
+        for directory in (PATH, "/data", "/"):
+            runtime.disk.fsync_dir(directory)
+        runtime.disk.close(fd)
+
+    async def start(self, runtime: SimRuntime | None = None) -> tuple[RaftDriver, list[bytes]]:
+        """A started driver and the values it had."""
+        runtime = runtime or self.runtime()
+        if not runtime.disk.exists(PATH):
+            self.format(runtime)
+        driver = RaftDriver.open(
+            runtime, "/data", metadata_log_config(CONFIG), node_id=1, directory_id=DIRECTORY
+        )
+        values: list[bytes] = []
+        driver.load(
+            lambda snapshot_id: None,
+            lambda data, batch: values.extend(r.value or b"" for r in iter_records(data, batch)),
+        )
+        await driver.start()
+        return driver, values
+
+
+async def until_committed(driver: RaftDriver, offset: int) -> None:
+    while driver.high_watermark <= offset:
+        await asyncio.sleep(0.001)
+
+
+def test_a_new_log_begins_with_leader_version_and_voters_and_commits_them() -> None:
+    host = Host()
+
+    async def main() -> None:
+        driver, values = await host.start()
+        assert (driver.is_leader, driver.epoch, driver.log_end_offset, values) == (True, 1, 3, [])
+        await until_committed(driver, 2)
+        found = driver.log.read(0, 1000, 0).slice  # type: ignore[arg-type]
+        assert found is not None
+        data = found.read()
+        (batch,) = iter_batches(data)
+        assert len(read_control_batch(data, batch)) == 3
+        assert batch.partition_leader_epoch == 1
+
+    host.run(main)
+
+
+def test_a_restart_reads_everything_back_and_leads_the_next_epoch() -> None:
+    host = Host()
+
+    async def main() -> None:
+        first, _ = await host.start()
+        first.append([b"a", b"b"], 5)
+        last = first.append([b"c"], 6)
+        await until_committed(first, last)
+        await first.close()
+        second, values = await host.start()
+        assert values == [b"a", b"b", b"c"]
+        assert (second.epoch, second.log_end_offset) == (2, 7)
+        await until_committed(second, 6)
+        found = second.log.read(6, 1000, 0).slice  # type: ignore[arg-type]
+        assert found is not None
+        data = found.read()
+        (batch,) = iter_batches(data)
+        (record,) = read_control_batch(data, batch)
+        assert isinstance(record, LeaderChangeMessage)
+
+    host.run(main)
+
+
+def test_appends_of_one_turn_share_one_fsync() -> None:
+    host = Host()
+
+    async def main() -> None:
+        driver, _ = await host.start()
+        await until_committed(driver, 2)
+        offsets: list[int] = []
+        driver.on_committed = offsets.append
+        for n in range(20):
+            last = driver.append([b"%d" % n], 0)
+        await until_committed(driver, last)
+        assert offsets == [last + 1]
+
+    host.run(main)
+
+
+def test_appends_during_an_fsync_wait_for_the_next_one() -> None:
+    host = Host()
+
+    async def main() -> None:
+        driver, _ = await host.start()
+        await until_committed(driver, 2)
+        offsets: list[int] = []
+        driver.on_committed = offsets.append
+        first = driver.append([b"1"], 0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        last = driver.append([b"2"], 0)
+        await until_committed(driver, last)
+        assert offsets == [first + 1, last + 1]
+
+    host.run(main)
+
+
+def test_what_was_committed_survives_a_power_cut_and_what_was_not_may_go() -> None:
+    host = Host()
+    lose_all = CrashModel(keep_all=0, lose_all=1, zero_tail=0, garbage_tail=0)
+
+    async def main() -> None:
+        runtime = host.runtime()
+        driver, _ = await host.start(runtime)
+        last = driver.append([b"kept"], 0)
+        await until_committed(driver, last)
+        driver.append([b"lost"], 0)
+        host.world.loop.kill(runtime.process)
+        host.volume.crash(host.world.rng_for("crash"), lose_all)
+        _, values = await host.start()
+        assert values == [b"kept"]
+
+    host.run(main)
+
+
+def test_a_failing_disk_ends_leadership_and_commits_nothing() -> None:
+    host = Host()
+
+    async def main() -> None:
+        driver, _ = await host.start()
+        await until_committed(driver, 2)
+        failures: list[KafkaError] = []
+        driver.on_failed = failures.append
+        host.faults.rules.append(DiskFault(errno.EIO, ["fdatasync", "fsync"]))
+        driver.append([b"x"], 0)
+        while not failures:
+            await asyncio.sleep(0.001)
+        assert isinstance(failures[0], StorageError)
+        assert driver.high_watermark == 3
+        with pytest.raises(StorageError):
+            driver.append([b"y"], 0)
+        await driver.close()
+
+    host.run(main)
+
+
+def test_a_replica_that_does_not_lead_appends_nothing() -> None:
+    host = Host()
+
+    async def main() -> None:
+        driver, _ = await host.start()
+        await driver.close()
+        with pytest.raises(KafkaError) as refused:
+            driver.append([b"x"], 0)
+        assert refused.value.code == ErrorCode.NOT_CONTROLLER
+
+    host.run(main)
+
+
+def test_a_start_goes_on_from_the_newest_snapshot() -> None:
+    host = Host()
+
+    async def main() -> None:
+        driver, _ = await host.start()
+        last = driver.append([b"a", b"b"], 7)
+        await until_committed(driver, last)
+        snapshot_id = SnapshotId(last + 1, driver.epoch)
+        builder = driver.new_snapshot(snapshot_id, 7)
+        builder.add([b"both"])
+        await driver.save_snapshot(snapshot_id, builder.finish())
+        await until_committed(driver, driver.append([b"c"], 8))
+        await driver.close()
+        again, values = await host.start()
+        assert values == [b"both", b"c"]
+        assert again.facts == QuorumFacts(1, VOTERS)
+        again.clean_up(retention_bytes=1, retention_ms=1 << 60)
+        assert again.snapshots.ids == [snapshot_id]
+        assert again.log.log_start_offset == snapshot_id.end_offset
+
+    host.run(main)
+
+
+def test_a_log_that_lost_its_tail_goes_on_from_the_snapshot() -> None:
+    host = Host()
+
+    async def main() -> None:
+        driver, _ = await host.start()
+        last = driver.append([b"a"], 7)
+        await until_committed(driver, last)
+        snapshot_id = SnapshotId(last + 1, driver.epoch)
+        builder = driver.new_snapshot(snapshot_id, 7)
+        builder.add([b"a"])
+        await driver.save_snapshot(snapshot_id, builder.finish())
+        await driver.close()
+        runtime = host.runtime()
+        for name in runtime.disk.listdir(PATH):
+            if name.startswith("00000000000000000000."):
+                runtime.disk.unlink(f"{PATH}/{name}")
+        again, values = await host.start(runtime)
+        assert values == [b"a"]
+        assert again.log.log_start_offset == snapshot_id.end_offset
+        assert again.epoch == driver.epoch + 1
+
+    host.run(main)
+
+
+def test_another_directory_than_the_voters_is_refused() -> None:
+    host = Host()
+
+    async def main() -> None:
+        driver, _ = await host.start()
+        await driver.close()
+        other = RaftDriver.open(
+            host.runtime(), "/data", metadata_log_config(CONFIG), node_id=1, directory_id=UUID(int=9999)
+        )
+        other.load(lambda snapshot_id: None, lambda data, batch: None)
+        with pytest.raises(QuorumError, match="not among the voters"):
+            await other.start()
+
+    host.run(main)
+
+
+def test_a_quorum_of_several_voters_is_refused_with_a_reason() -> None:
+    host = Host()
+
+    async def main() -> None:
+        runtime = host.runtime()
+        runtime.disk.makedirs("/data")
+        voters = VoterSet(Voter(n, UUID(int=0), ()) for n in (1, 2, 3))
+        driver = RaftDriver.open(
+            runtime,
+            "/data",
+            metadata_log_config(CONFIG),
+            node_id=1,
+            directory_id=DIRECTORY,
+            static_voters=voters,
+        )
+        driver.load(lambda snapshot_id: None, lambda data, batch: None)
+        with pytest.raises(QuorumError, match="a quorum of 3 voters"):
+            await driver.start()
+
+    host.run(main)
