@@ -10,7 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_TIMESTAMP, Buffer, TopicPartition
+from odradek.core.types import NO_LEADER_EPOCH, NO_TIMESTAMP, Buffer, TopicPartition
 from odradek.log import lookup, retention
 from odradek.log.checkpoints import format_epochs, format_partition_metadata
 from odradek.log.epoch_cache import EpochCache
@@ -388,7 +388,7 @@ class Log(LocalLog):
             if batch.producer_id >= 0:
                 marker = read_marker(records, batch) if batch.is_control else None
                 staged.add(batch, batch.base_offset, None, marker)
-            if batch.partition_leader_epoch != self.epochs.latest:
+            if batch.partition_leader_epoch not in (self.epochs.latest, NO_LEADER_EPOCH):
                 self.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
         accepted = [(batch.base_offset, (batch,)) for batch in batches]
         self._commit(segment, [memoryview(records)[:size]], size, accepted, staged)
