@@ -28,7 +28,7 @@ from odradek.records.header import (
     iter_batches,
     pack_header,
 )
-from odradek.records.kernel import Headers, RecordTuple
+from odradek.records.kernel import Headers, RecordTuple, wrap64
 
 __all__ = [
     "CREATE_TIME",
@@ -86,7 +86,7 @@ def iter_records(
     ):
         yield Record(
             base_offset + offset,
-            base_timestamp + delta if stamped is None else stamped,
+            wrap64(base_timestamp + delta) if stamped is None else stamped,
             bytes(data[key : key + key_len]) if key_len >= 0 else None,
             bytes(data[value : value + value_len]) if value_len >= 0 else None,
             _headers(bytes(data[headers : headers + headers_len]), header_count) if header_count else (),

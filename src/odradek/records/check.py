@@ -269,7 +269,7 @@ def _record_errors(records: Buffer, batch: BatchMeta, rules: CheckRules, now_ms:
     errors: list[tuple[int, str]] = []
     untimely = False
     for i in range(count):
-        timestamp = batch.max_timestamp if stamped else batch.base_timestamp + deltas[i]
+        timestamp = batch.max_timestamp if stamped else kernel.wrap64(batch.base_timestamp + deltas[i])
         if rules.compacted and key_lengths[i] < 0:
             errors.append((i, "Compacted topic cannot accept message without key"))
         elif stamped and (rules.timestamp_type == LOG_APPEND_TIME or timestamp == NO_TIMESTAMP):
@@ -344,20 +344,27 @@ def _recompress(
     return buffer, read_header(buffer, 0)
 
 
-_HEAVY_GZIP_BYTES: Final = 1 << 10
-_HEAVY_BYTES: Final = 128 << 10
+# Decompressed bytes that take about as long as the way to another thread and back.
+_HEAVY_BYTES: Final = {
+    compression.NONE: 4 << 20,
+    compression.GZIP: 1 << 20,  # its bound is far above what it comes to
+    compression.SNAPPY: 512 << 10,
+    compression.LZ4: 512 << 10,
+    compression.ZSTD: 128 << 10,
+}
+_HEAVY_RECOMPRESSION_BYTES: Final = 1 << 10
 
 
 def is_heavy(buf: Buffer, target_codec: int | None = None) -> bool:
-    """Whether checking a set takes long enough to leave the event loop: a look at its first header only."""
+    """Whether checking a set takes so long that it should leave the event loop, as far as headers tell."""
     if len(buf) < HEADER_BYTES:
         return False
     codec = buf[22] & CODEC_MASK
-    if target_codec is not None and target_codec != codec and len(buf) > _HEAVY_GZIP_BYTES:
+    if target_codec is not None and target_codec != codec and len(buf) > _HEAVY_RECOMPRESSION_BYTES:
         return True
-    if codec in (compression.GZIP, compression.ZSTD):
-        return len(buf) > _HEAVY_GZIP_BYTES
-    return codec != compression.NONE and len(buf) > _HEAVY_BYTES
+    if codec == compression.NONE:
+        return len(buf) > _HEAVY_BYTES[codec]
+    return compression.bound(codec, memoryview(buf)[HEADER_BYTES:]) > _HEAVY_BYTES.get(codec, 0)
 
 
 def assign_offsets(checked: CheckedRecords, base_offset: int, leader_epoch: int) -> int:

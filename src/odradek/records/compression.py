@@ -26,6 +26,7 @@ DEFAULT_DECOMPRESS_LIMIT_BYTES: Final = 64 << 20
 class _Codec(Protocol):
     def compress(self, data: memoryview, level: int | None) -> bytes: ...
     def decompress(self, data: memoryview, limit_bytes: int) -> bytearray: ...
+    def bound(self, data: memoryview) -> int: ...
 
 
 _CODECS: dict[int, _Codec] = {GZIP: gzip, SNAPPY: snappy, LZ4: lz4, ZSTD: zstd}
@@ -53,6 +54,16 @@ def decompress(codec: int, data: Buffer, limit_bytes: int = DEFAULT_DECOMPRESS_L
         raise KafkaError(
             ErrorCode.CORRUPT_MESSAGE, f"Failed to decompress {CODEC_NAMES[codec]} records: {e}."
         ) from e
+
+
+def bound(codec: int, data: Buffer) -> int:
+    """How many bytes data decompresses to at most; 0 where it will be refused at once."""
+    if codec not in _CODECS:
+        return len(data) if codec == NONE else 0
+    try:
+        return _CODECS[codec].bound(memoryview(data))
+    except CodecError:
+        return 0
 
 
 def _codec(codec: int) -> _Codec:

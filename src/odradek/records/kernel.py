@@ -28,6 +28,7 @@ from odradek.records.kernel_py import (
     VALUE_POSITION,
     Headers,
     RecordTuple,
+    wrap64,
 )
 
 try:
@@ -91,4 +92,5 @@ __all__ = [
     "scan_segment",
     "validate",
     "walk",
+    "wrap64",
 ]

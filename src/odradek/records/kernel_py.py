@@ -117,7 +117,10 @@ def _record(data: Buffer, position: int, end: int) -> tuple[tuple[int, ...], int
     ), end
 
 
-def _wrap64(value: int) -> int:
+def wrap64(value: int) -> int:
+    """A sum of two 64-bit numbers as C and Java compute it."""
+    if -(1 << 63) <= value < 1 << 63:
+        return value
     value &= 0xFFFFFFFFFFFFFFFF
     return value - (1 << 64) if value >> 63 else value
 
@@ -145,7 +148,7 @@ def check_records(
             record, position = _record(data, position, end)
         except _MalformedError:
             return MALFORMED, index, largest
-        timestamp = _wrap64(base_timestamp + record[TIMESTAMP_DELTA])
+        timestamp = wrap64(base_timestamp + record[TIMESTAMP_DELTA])
         largest = max(largest, timestamp)
         if finding == OK:
             if record[OFFSET_DELTA] != index:
@@ -351,7 +354,7 @@ def encode(records: Sequence[RecordTuple], base_timestamp: int, room: int = 0) -
     out = bytearray(room)
     for index, (timestamp, key, value, headers) in enumerate(records):
         record = bytearray(1)
-        _put_varint(record, _wrap64(timestamp - base_timestamp))
+        _put_varint(record, wrap64(timestamp - base_timestamp))
         _put_varint(record, index)
         _put_bytes(record, key)
         _put_bytes(record, value)

@@ -1,4 +1,5 @@
-"""The codecs, one file each: `compress(data, level)` and `decompress(data, limit_bytes)` over byte strings.
+"""The codecs, one file each: `compress(data, level)`, `decompress(data, limit_bytes)` and `bound(data)`, the
+size at most that data decompresses to, as far as its headers tell.
 
 Each finds out what its input will take before it takes it: no more than the limit is ever held, and no more
 time is spent in Python than the size of the input warrants. Kafka's numbers and errors are compression.py's.

@@ -7,6 +7,7 @@ from odradek.records.codecs import CodecError, TooLargeError
 
 _WBITS: Final = 31  # a gzip header and trailer around deflate
 _MAGIC: Final = b"\x1f\x8b"
+_MOST_EXPANSION: Final = 1032  # of deflate: 258 bytes in two bits
 _MOST_MEMBERS: Final = 64
 _INPUT_PIECE_BYTES: Final = 64 << 10
 _OUTPUT_PIECE_BYTES: Final = 1 << 20
@@ -14,6 +15,10 @@ _OUTPUT_PIECE_BYTES: Final = 1 << 20
 
 def compress(data: memoryview, level: int | None) -> bytes:
     return zlib.compress(data, -1 if level is None else level, _WBITS)
+
+
+def bound(data: memoryview) -> int:
+    return len(data) * _MOST_EXPANSION
 
 
 def decompress(data: memoryview, limit_bytes: int) -> bytearray:

@@ -36,16 +36,20 @@ def compress(data: memoryview, level: int | None) -> bytes:
     return b"".join(parts)
 
 
+def bound(data: memoryview) -> int:
+    return _extent(data)[1]
+
+
 def decompress(data: memoryview, limit_bytes: int) -> bytearray:
     """One frame; what follows it is ignored, as Java does."""
-    end, bound = _extent(data)
-    out = allocate(min(bound, limit_bytes))
-    if not bound:
+    end, most_bytes = _extent(data)
+    out = allocate(min(most_bytes, limit_bytes))
+    if not most_bytes:
         return out
     try:
         del out[cramjam().lz4.decompress_into(data[:end], out) :]
     except cramjam().DecompressionError as e:
-        raise (TooLargeError() if bound > limit_bytes else CodecError(str(e))) from e
+        raise (TooLargeError() if most_bytes > limit_bytes else CodecError(str(e))) from e
     return out
 
 
@@ -78,18 +82,18 @@ def _extent(data: memoryview) -> tuple[int, int]:
     """Where the frame ends, and how many bytes it decodes to at most, from the headers of its blocks."""
     frame = _frame(data)
     position = frame.blocks_at
-    bound = 0
+    most_bytes = 0
     for _ in range(most_blocks(len(data))):
         if position + _LENGTH.size > len(data):
             raise CodecError("unexpected end of input")
         (size,) = _LENGTH.unpack_from(data, position)
         position += _LENGTH.size
         if size == 0:
-            return position + frame.content_checksum_bytes, bound
+            return position + frame.content_checksum_bytes, most_bytes
         stored, size = size & _STORED, size & (_STORED - 1)
         if size > frame.block_bytes:
             raise CodecError(f"block of {size} bytes at {position}")
-        bound += size if stored else frame.block_bytes
+        most_bytes += size if stored else frame.block_bytes
         position += size + frame.block_checksum_bytes
     raise CodecError("too many blocks")
 

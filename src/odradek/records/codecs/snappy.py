@@ -23,11 +23,15 @@ def compress(data: memoryview, level: int | None) -> bytes:
     return b"".join(parts)
 
 
+def bound(data: memoryview) -> int:
+    return sum(_sizes(_blocks(data)))
+
+
 def decompress(data: memoryview, limit_bytes: int) -> bytearray:
     snappy = cramjam().snappy
-    blocks = _blocks(data) if _has_magic(data, 0) else [data]
+    blocks = _blocks(data)
+    sizes = _sizes(blocks)
     try:
-        sizes = [snappy.decompress_raw_len(block) for block in blocks]
         if sum(sizes) > limit_bytes:
             raise TooLargeError
         out = allocate(sum(sizes))
@@ -44,7 +48,18 @@ def _has_magic(data: memoryview, position: int) -> bool:
     return data[position : position + len(_MAGIC)].tobytes() == _MAGIC
 
 
+def _sizes(blocks: list[memoryview]) -> list[int]:
+    """What the blocks say they decompress to."""
+    decompress_raw_len = cramjam().snappy.decompress_raw_len
+    try:
+        return [decompress_raw_len(block) for block in blocks]
+    except cramjam().DecompressionError as e:
+        raise CodecError(str(e)) from e
+
+
 def _blocks(data: memoryview) -> list[memoryview]:
+    if not _has_magic(data, 0):
+        return [data]
     blocks: list[memoryview] = []
     position = len(_HEADER)
     if position > len(data):

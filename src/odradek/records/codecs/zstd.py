@@ -23,17 +23,21 @@ def compress(data: memoryview, level: int | None) -> bytes:
     return bytes(cramjam().zstd.compress(data, _DEFAULT_LEVEL if level is None else level))
 
 
+def bound(data: memoryview) -> int:
+    return _extent(data, len(data) << 20)[0]
+
+
 def decompress(data: memoryview, limit_bytes: int) -> bytearray:
-    bound, window = _extent(data, limit_bytes)
+    most_bytes, window = _extent(data, limit_bytes)
     # The decoder keeps a window of what it wrote, which counts towards the limit: at most half of it.
     limit_bytes = max(limit_bytes - window, limit_bytes // 2)
-    out = allocate(min(bound, limit_bytes))
-    if not bound:
+    out = allocate(min(most_bytes, limit_bytes))
+    if not most_bytes:
         return out
     try:
         del out[cramjam().zstd.decompress_into(data, out) :]
     except cramjam().DecompressionError as e:
-        raise (TooLargeError() if bound > limit_bytes else CodecError(str(e))) from e
+        raise (TooLargeError() if most_bytes > limit_bytes else CodecError(str(e))) from e
     return out
 
 
@@ -42,7 +46,7 @@ def _extent(data: memoryview, limit_bytes: int) -> tuple[int, int]:
 
     A raw or a run-length block tells its size, a compressed one decodes to at most 128 KiB.
     """
-    position = bound = certain = largest_window = 0
+    position = most_bytes = certain = largest_window = 0
     blocks_left = most_blocks(len(data))
     try:
         while position < len(data):
@@ -60,7 +64,7 @@ def _extent(data: memoryview, limit_bytes: int) -> tuple[int, int]:
             while not last:
                 block = data[position] | data[position + 1] << 8 | data[position + 2] << 16
                 last, kind, size = block & 1, block >> 1 & 3, block >> 3
-                bound += _BLOCK_BYTES if kind == _COMPRESSED else size
+                most_bytes += _BLOCK_BYTES if kind == _COMPRESSED else size
                 certain += 0 if kind == _COMPRESSED else size
                 position += 3 + (1 if kind == _RUN else size)
                 blocks_left -= 1
@@ -72,7 +76,7 @@ def _extent(data: memoryview, limit_bytes: int) -> tuple[int, int]:
                 position += 4
     except (IndexError, StructError) as e:
         raise CodecError("unexpected end of input") from e
-    return bound, largest_window
+    return most_bytes, largest_window
 
 
 def _frame_header(data: memoryview, position: int, descriptor: int) -> tuple[int, int]:
