@@ -338,6 +338,8 @@ class Segment:
         fd = (self.file.handle or self.file.open()).fd
         end = self.size
         expected = indexed if position else MAX_INT64
+        if position >= end > 0:
+            raise CorruptIndexError
         while position < end:
             chunk = self._disk.pread(fd, min(_SEARCH_BYTES, end - position), position)
             if len(chunk) < _HEAD.size:

@@ -1,0 +1,352 @@
+"""Opening a log after a stop: clean ones as they are, torn ones up to their last good batch."""
+
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.log.log import Isolation, Log
+from odradek.records.check import Origin
+from tests.unit.log.support import (
+    LogRuntime,
+    append,
+    batch,
+    files,
+    idempotent,
+    marker,
+    offsets,
+    open_log,
+    transactional,
+)
+
+SIZE = len(batch().buffer)
+
+
+def segment(path: Path, base: int = 0, suffix: str = ".log") -> Path:
+    return path / "orders-0" / f"{base:020d}{suffix}"
+
+
+def reopened(runtime: LogRuntime, path: Path, **options: Any) -> Log:
+    log = open_log(runtime, path, **options)
+    log.advance_high_watermark(log.log_end_offset)
+    return log
+
+
+def crashed(log: Log) -> None:
+    """The process is gone; what it wrote is in the files, what it only held in memory is not."""
+    log.close(clean=False)
+
+
+def test_a_torn_tail_is_cut_at_every_byte_of_the_last_batch(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(2), batch(3))
+    crashed(log)
+    data = segment(tmp_path).read_bytes()
+    first = len(batch(2).buffer)
+    for size in range(first, len(data)):
+        segment(tmp_path).write_bytes(data[:size])
+        log = reopened(runtime, tmp_path)
+        assert (log.log_end_offset, log.size_bytes) == (2, first), size
+        assert offsets(log) == [0, 1]
+        assert segment(tmp_path).stat().st_size == first
+        crashed(log)
+
+
+def test_a_flipped_bit_ends_the_log_before_its_batch(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(), batch(), batch())
+    crashed(log)
+    data = segment(tmp_path).read_bytes()
+    # Base offset and leader epoch lie outside the CRC; of the offset at least the order is checked.
+    for position in [*range(8, 12), *range(16, SIZE)]:
+        broken = bytearray(data)
+        broken[SIZE + position] ^= 1
+        segment(tmp_path).write_bytes(broken)
+        log = reopened(runtime, tmp_path)
+        assert offsets(log) == [0], position
+        crashed(log)
+
+
+@pytest.mark.parametrize("tail", [bytes(10), bytes(10_000), b"\xff" * 10_000, b"nonsense", os.urandom(5000)])
+def test_what_is_not_a_batch_behind_the_last_one_is_cut_off(
+    runtime: LogRuntime, tmp_path: Path, tail: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(), batch())
+    crashed(log)
+    with segment(tmp_path).open("ab") as file:
+        file.write(tail)
+    with caplog.at_level(logging.WARNING):
+        log = reopened(runtime, tmp_path)
+    assert offsets(log) == [0, 1]
+    assert f"{segment(tmp_path)} at byte offset {2 * SIZE}" in caplog.text
+    append(log, batch())
+    assert offsets(log) == [0, 1, 2]
+
+
+def test_offsets_that_go_back_end_the_log(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(), batch())
+    crashed(log)
+    data = segment(tmp_path).read_bytes()
+    segment(tmp_path).write_bytes(data + data[:SIZE])
+    assert offsets(reopened(runtime, tmp_path)) == [0, 1]
+
+
+def test_segments_after_a_torn_one_are_dropped(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path, changes={"segment_bytes": 2 * SIZE})
+    append(log, *(batch() for _ in range(6)))
+    crashed(log)
+    with segment(tmp_path, 2).open("r+b") as file:
+        file.truncate(2 * SIZE - 1)
+    log = reopened(runtime, tmp_path)
+    assert offsets(log) == [0, 1, 2]
+    assert not segment(tmp_path, 4).exists()
+    append(log, batch())
+    assert offsets(log) == [0, 1, 2, 3]
+
+
+def test_segments_behind_a_gap_are_dropped(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path, changes={"segment_bytes": 2 * SIZE})
+    append(log, *(batch() for _ in range(6)))
+    crashed(log)
+    with segment(tmp_path, 2).open("r+b") as file:
+        file.truncate(SIZE)
+    assert offsets(reopened(runtime, tmp_path)) == [0, 1, 2]
+
+
+def test_below_the_recovery_point_nothing_is_looked_at(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path, changes={"segment_bytes": 2 * SIZE})
+    append(log, *(batch() for _ in range(6)))
+    crashed(log)
+    with segment(tmp_path).open("r+b") as file:
+        file.seek(SIZE - 1)
+        file.write(b"!")
+    log = reopened(runtime, tmp_path, recovery_point=2)
+    assert offsets(log, 2) == [2, 3, 4, 5]
+    assert log.recovery_point == 2
+
+
+def test_indexes_are_rebuilt_as_they_were(runtime: LogRuntime, tmp_path: Path) -> None:
+    changes = {"index_interval_bytes": 300}
+    log = open_log(runtime, tmp_path, changes=changes)
+    for i in range(50):
+        append(log, batch(timestamp=1000 + i % 7))
+    log.close()
+    before = [segment(tmp_path, 0, suffix).read_bytes() for suffix in (".index", ".timeindex")]
+    for damage in (b"", b"\0" * 8000, os.urandom(96)):
+        for suffix in (".index", ".timeindex"):
+            segment(tmp_path, 0, suffix).write_bytes(damage)
+        log = reopened(runtime, tmp_path, changes=changes)
+        assert offsets(log) == list(range(50))
+        log.close()
+        assert [segment(tmp_path, 0, suffix).read_bytes() for suffix in (".index", ".timeindex")] == before
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_a_missing_index_is_rebuilt_even_after_a_clean_stop(
+    runtime: LogRuntime, tmp_path: Path, suffix: str
+) -> None:
+    changes = {"index_interval_bytes": 300, "segment_bytes": 2000}
+    log = open_log(runtime, tmp_path, changes=changes)
+    for i in range(80):
+        append(log, batch(timestamp=1000 + i))
+    log.close()
+    before = segment(tmp_path, 0, suffix).read_bytes()
+    segment(tmp_path, 0, suffix).unlink()
+    log = reopened(runtime, tmp_path, changes=changes, clean_shutdown=True)
+    assert offsets(log) == list(range(80))
+    found = log.offset_for_timestamp(1009)
+    assert found is not None
+    assert found.offset == 9
+    assert segment(tmp_path, 0, suffix).read_bytes() == before
+
+
+def test_an_index_that_points_astray_is_noticed_and_rebuilt(runtime: LogRuntime, tmp_path: Path) -> None:
+    changes = {"index_interval_bytes": 300, "segment_bytes": 2000}
+    log = open_log(runtime, tmp_path, changes=changes)
+    append(log, *(batch() for _ in range(80)))
+    log.close()
+    good = segment(tmp_path, 0, ".index").read_bytes()
+    for position in range(len(good)):
+        broken = bytearray(good)
+        broken[position] ^= 1
+        segment(tmp_path, 0, ".index").write_bytes(broken)
+        log = reopened(runtime, tmp_path, changes=changes, clean_shutdown=True)
+        assert offsets(log) == list(range(80)), position
+        for offset in range(25):
+            assert log.read(offset, 1, Isolation.LOG_END).first_offset == offset, (position, offset)
+        log.close()
+
+
+def test_an_index_without_a_log_is_removed(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch())
+    log.close()
+    segment(tmp_path, 77, ".index").write_bytes(bytes(8))
+    log = reopened(runtime, tmp_path, clean_shutdown=True)
+    assert not segment(tmp_path, 77, ".index").exists()
+
+
+def test_producers_and_transactions_are_rebuilt(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, idempotent(0, 3, producer_id=1))
+    append(log, transactional(0, 2, producer_id=2))
+    append(log, marker(committed=False, producer_id=2), origin=Origin.COORDINATOR)
+    log.roll()
+    append(log, transactional(0, 2, producer_id=3))
+    append(log, idempotent(3, 2, producer_id=1))
+    entries, unstable = dict(log.producers.entries), log.last_stable_offset
+    aborted = log.segments.all()[0].txn_index.entries
+    crashed(log)
+    for path in (tmp_path / "orders-0").glob("*.snapshot"):
+        path.unlink()
+    segment(tmp_path, 0, ".txnindex").write_bytes(b"torn")
+    log = reopened(runtime, tmp_path)
+    assert log.producers.entries == entries
+    assert log.last_stable_offset == unstable == 6
+    assert log.segments.all()[0].txn_index.entries == aborted
+
+
+def test_a_broken_transaction_index_is_rebuilt_after_a_clean_stop_too(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, transactional(0, 2))
+    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    log.close()
+    good = segment(tmp_path, 0, ".txnindex").read_bytes()
+    segment(tmp_path, 0, ".txnindex").write_bytes(good[:-1])
+    log = reopened(runtime, tmp_path, clean_shutdown=True)
+    assert log.read(0, 1000, Isolation.TXN_COMMITTED).aborted == [(7, 0)]
+    assert segment(tmp_path, 0, ".txnindex").read_bytes() == good
+
+
+def test_snapshots_spare_the_replay_and_a_broken_one_costs_only_time(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    log = open_log(runtime, tmp_path)
+    for i in range(4):
+        append(log, idempotent(i))
+        log.roll()
+    log.close()
+    newest = segment(tmp_path, 4, ".snapshot")
+    newest.write_bytes(newest.read_bytes()[:-1] + b"?")
+    log = reopened(runtime, tmp_path, clean_shutdown=True)
+    assert log.producers.entries[7].last_sequence == 3
+    (again,) = append(log, idempotent(3))
+    assert again.duplicate
+
+
+def test_a_snapshot_of_records_that_were_lost_is_not_believed(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, idempotent(0))
+    append(log, idempotent(1))
+    log.close()
+    with segment(tmp_path).open("r+b") as file:
+        file.truncate(SIZE)
+    log = reopened(runtime, tmp_path)
+    assert log.producers.entries[7].last_sequence == 0
+    assert [name for name in files(log) if name.endswith(".snapshot")] == ["00000000000000000001.snapshot"]
+
+
+def test_epochs_are_rebuilt_from_the_batches(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(), epoch=1)
+    append(log, batch(), epoch=4)
+    crashed(log)
+    log = reopened(runtime, tmp_path)
+    assert log.epochs.entries == [(1, 0), (4, 1)]
+    log.close()
+    (tmp_path / "orders-0" / "leader-epoch-checkpoint").write_bytes(b"\0garbage")
+    log = reopened(runtime, tmp_path, clean_shutdown=True)
+    assert log.epochs.entries == [(1, 0), (4, 1)]
+
+
+def test_an_epoch_beyond_the_log_end_is_forgotten(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(), epoch=1)
+    log.assign_epoch_start_offset(2, 1)
+    log.close()
+    assert reopened(runtime, tmp_path, clean_shutdown=True).epochs.entries == [(1, 0)]
+
+
+def test_a_log_start_beyond_the_end_empties_the_log(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, idempotent(0, 5))
+    log.close()
+    log = reopened(runtime, tmp_path, log_start_offset=9, clean_shutdown=True)
+    assert (log.log_start_offset, log.log_end_offset, log.producers.entries) == (9, 9, {})
+    (info,) = append(log, batch())
+    assert info.first_offset == 9
+
+
+def test_a_clean_stop_with_a_torn_tail_is_recovered_after_all(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(), batch())
+    log.close()
+    with segment(tmp_path).open("r+b") as file:
+        file.truncate(2 * SIZE - 5)
+    assert offsets(reopened(runtime, tmp_path, clean_shutdown=True)) == [0]
+
+
+def test_a_clean_stop_changes_nothing_when_nothing_happens(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, idempotent(0, 5))
+    log.close()
+    before = {p.name: p.read_bytes() for p in (tmp_path / "orders-0").iterdir()}
+    log = reopened(runtime, tmp_path, clean_shutdown=True, recovery_point=5)
+    assert log.recovery_point == 5
+    log.close()
+    assert {p.name: p.read_bytes() for p in (tmp_path / "orders-0").iterdir()} == before
+
+
+def test_deleted_and_temporary_files_are_removed(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch())
+    log.close()
+    for name in ("00000000000000000000.log.deleted", "00000000000000000000.log.cleaned", "x.tmp"):
+        (tmp_path / "orders-0" / name).write_bytes(b"?")
+    log = reopened(runtime, tmp_path, clean_shutdown=True)
+    assert not [name for name in files(log) if name.endswith((".deleted", ".cleaned", ".tmp"))]
+    assert offsets(log) == [0]
+
+
+def _segments_of_two(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path, changes={"segment_bytes": 2 * SIZE})
+    append(log, *(batch() for _ in range(6)))
+    log.close()
+
+
+def test_a_swapped_segment_replaces_those_in_its_range(runtime: LogRuntime, tmp_path: Path) -> None:
+    _segments_of_two(runtime, tmp_path)
+    merged = segment(tmp_path, 0).read_bytes()[:SIZE] + segment(tmp_path, 2).read_bytes()
+    (tmp_path / "orders-0" / "00000000000000000000.log.swap").write_bytes(merged)
+    log = reopened(runtime, tmp_path, changes={"cleanup_policy": ("compact",)})
+    assert offsets(log) == [0, 2, 3, 4, 5]
+    assert not segment(tmp_path, 2).exists()
+
+
+def test_a_swap_of_an_unfinished_operation_is_removed(runtime: LogRuntime, tmp_path: Path) -> None:
+    _segments_of_two(runtime, tmp_path)
+    shutil.copy(segment(tmp_path, 2), tmp_path / "orders-0" / "00000000000000000002.log.swap")
+    (tmp_path / "orders-0" / "00000000000000000002.log.cleaned").write_bytes(b"")
+    assert offsets(reopened(runtime, tmp_path)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_torn_topic_id_is_written_again(runtime: LogRuntime, tmp_path: Path) -> None:
+    import uuid
+
+    log = open_log(runtime, tmp_path)
+    topic_id = uuid.UUID(int=99)
+    log.set_topic_id(topic_id)
+    crashed(log)
+    assert reopened(runtime, tmp_path).topic_id == topic_id
+    (tmp_path / "orders-0" / "partition.metadata").write_bytes(b"")
+    log = open_log(runtime, tmp_path)
+    assert log.topic_id is None
+    log.set_topic_id(topic_id)
+    assert reopened(runtime, tmp_path).topic_id == topic_id
