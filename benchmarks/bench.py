@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Odradek and Apache Kafka side by side: the same loads, A B A, ratios against the budget.
+
+    make bench                                     everything, about 40 minutes on two cores
+    make bench BENCH_ARGS="--quick --only latency"  while developing
+    make bench BENCH_ARGS="--only produce --no-apache"
+
+Writes benchmarks/RESULTS.md, results.svg and results.json (a --quick or partial run only with --out DIR).
+Timed parts run under a lock on --lock (or $BENCH_LOCK), so that several people can share a machine.
+"""
+
+import argparse
+import contextlib
+import datetime
+import fcntl
+import json
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+
+import chart
+import report
+from budget import SECTIONS
+from cluster import HERE, PEER, Cluster, build_kgen, run
+from loads import LOADS, QUICK, NewCluster, Plan
+
+
+def parse() -> argparse.Namespace:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--only", default=",".join(SECTIONS), help="comma separated: " + " ".join(SECTIONS))
+    p.add_argument(
+        "--quick", action="store_true", help="short loads, two runs: for development, not for results"
+    )
+    p.add_argument("--runs", type=int, help="runs of Apache, and of Odradek's two halves together")
+    p.add_argument("--no-apache", action="store_true", help="measure Odradek alone")
+    p.add_argument("--port", type=int, default=21092)
+    p.add_argument("--work", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()))
+    p.add_argument("--out", type=pathlib.Path, help="directory for RESULTS.md, results.svg and results.json")
+    p.add_argument("--lock", default=os.environ.get("BENCH_LOCK"), help="file to lock around timed parts")
+    return p.parse_args()
+
+
+@contextlib.contextmanager
+def alone(lock: str | None) -> Iterator[None]:
+    if lock is None:
+        yield
+        return
+    with open(lock, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class Bench:
+    """One invocation: sections in turn, each broker in turn."""
+
+    def __init__(self, args: argparse.Namespace, scratch: pathlib.Path) -> None:
+        self.args, self.scratch = args, scratch
+        self.plan = QUICK if args.quick else Plan()
+        self.runs = args.runs or (2 if args.quick else 6)
+        self.kgen = build_kgen(scratch)
+        self.results = report.Results()
+
+    def new(self, broker: str, profile: pathlib.Path | None = None) -> NewCluster:
+        return lambda: Cluster(broker, self.kgen, self.args.port, self.scratch, profile=profile)
+
+    def measure(self, section: str, broker: str, runs: int, into: report.Samples) -> None:
+        print(f"{datetime.datetime.now():%H:%M:%S} {section}, {broker}, {runs} runs", flush=True)
+        with alone(self.args.lock):
+            for key, value in LOADS[section](self.new(broker), self.plan, runs):
+                into.setdefault(key, []).append(value)
+                print(f"  {key} = {value:.4g}", flush=True)
+
+    def section(self, section: str) -> None:
+        results = self.results
+        try:
+            half = max(1, self.runs // 2)
+            self.measure(section, "odradek", half, results.first)
+            if not self.args.no_apache:
+                self.measure(section, "apache", self.runs, results.apache)
+                self.measure(section, "odradek", max(1, self.runs - half), results.second)
+        except Exception as e:  # one broken section must not cost the others; it is reported as failed
+            traceback.print_exc()
+            results.failures.append(f"{section}: {type(e).__name__}: {e}")
+            return
+        missed = [row.label for row in results.missed() if row.section == section]
+        if missed and section != "partitions":
+            self.profile(section)
+
+    def profile(self, section: str) -> None:
+        """Run a missed section once more, untimed, to see where the time goes."""
+        out = self.scratch / f"{section}.profile"
+        print(f"  missed: profiling {section}", flush=True)
+        for _ in LOADS[section](self.new("odradek", out), QUICK, 1):
+            pass
+        self.results.profiles[section] = out.read_text()
+
+
+def versions(with_apache: bool) -> dict[str, str]:
+    commit = run("git", "-C", HERE, "describe", "--always", "--dirty").strip()
+    found = {"Odradek": commit, "Python": platform.python_version()}
+    if with_apache:
+        found["Apache Kafka"] = run(PEER, "version").strip()
+        found["Java"] = run("java", "--version").splitlines()[0]
+    return found
+
+
+def main() -> None:
+    args = parse()
+    sections = args.only.split(",")
+    unknown = [s for s in sections if s not in LOADS]
+    if unknown:
+        sys.exit(f"unknown section: {', '.join(unknown)}; known: {', '.join(SECTIONS)}")
+    full = sections == list(SECTIONS) and not args.quick and not args.no_apache
+    out: pathlib.Path | None = args.out or (HERE if full else None)
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="bench-", dir=args.work))
+    try:
+        bench = Bench(args, scratch)
+        for section in sections:
+            bench.section(section)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    results = bench.results
+    print("\n" + report.table(results))
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
+        write(out, results, with_apache=not args.no_apache)
+    missed = [row.label for row in results.missed()]
+    if missed:
+        print(f"\nmissed: {'; '.join(missed)}")
+    if results.failures:
+        sys.exit(f"failed: {'; '.join(results.failures)}")
+
+
+def write(out: pathlib.Path, results: report.Results, *, with_apache: bool) -> None:
+    when = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"
+    known = versions(with_apache)
+    command = "make bench" if len(sys.argv) == 1 else f'make bench BENCH_ARGS="{" ".join(sys.argv[1:])}"'
+    (out / "RESULTS.md").write_text(report.markdown(results, known, command, when))
+    samples = {"odradek": results.first, "apache": results.apache, "odradek again": results.second}
+    (out / "results.json").write_text(json.dumps(samples, indent=1) + "\n")
+    rows = [
+        (row, statistics.median(results.odradek(row.key)), statistics.median(results.apache[row.key]))
+        for row in results.rows()
+        if row.key in results.apache
+    ]
+    if rows:
+        subtitle = f"{report.machine()}, {when}"
+        (out / "results.svg").write_text(chart.svg("Odradek beside Apache Kafka", subtitle, rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""What the benchmark measures and what it must reach: one row per number. No measuring here."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measured number, its budget, and what Apache Kafka 4.3.1 reached when the budget was set."""
+
+    key: str
+    label: str
+    unit: str
+    section: str
+    apache_then: float | None = None
+    budget: float | None = None
+    lower_is_better: bool = True
+
+    @property
+    def budget_ratio(self) -> float | None:
+        """The budget as a share of Apache's number: what holds on any machine."""
+        if self.budget is None or self.apache_then is None:
+            return None
+        return self.budget / self.apache_then
+
+    def reaches(self, value: float, target: float) -> bool:
+        return value <= target if self.lower_is_better else value >= target
+
+    def verdict(self, odradek: float, apache: float | None) -> str:
+        """Whether the budget is met, by the number itself or by the ratio to Apache in the same run."""
+        if self.budget is None:
+            return "no budget"
+        by_value = self.reaches(odradek, self.budget)
+        by_ratio = None
+        if apache and self.budget_ratio is not None:
+            by_ratio = self.reaches(odradek / apache, self.budget_ratio)
+        if by_value and by_ratio is not False:
+            return "met"
+        if by_value:
+            return "met by value"
+        return "met by ratio" if by_ratio else "missed"
+
+
+def _row(key: str, label: str, unit: str, then: float, budget: float, *, higher: bool = False) -> Row:
+    return Row(key, label, unit, key.split(".")[0], then, budget, not higher)
+
+
+def _seen(key: str, label: str, unit: str, *, higher: bool = False) -> Row:
+    """A number that is reported beside Apache's without a budget of its own."""
+    return Row(key, label, unit, key.split(".")[0], lower_is_better=not higher)
+
+
+# Apache's 1 MB throughput is bimodal (200-620 MB/s, 1.5-4.7 CPU s/GB): the middle of it stands here.
+ROWS = (
+    _row("produce.16K.cpu", "produce 16 KB batches, broker CPU", "s/GB", 10.7, 1.3),
+    _row("produce.16K.rate", "produce 16 KB batches", "MB/s", 87, 500, higher=True),
+    _row("produce.1M.cpu", "produce 1 MB batches, broker CPU", "s/GB", 3.1, 0.6),
+    _row("produce.1M.rate", "produce 1 MB batches", "MB/s", 410, 1000, higher=True),
+    _row("latency.p50", "produce latency, 1 in flight, p50", "us", 193, 40),
+    _row("latency.p99", "produce latency, 1 in flight, p99", "us", 540, 120),
+    _row("latency.tiny", "tiny requests, 5 in flight", "req/s", 6800, 45_000, higher=True),
+    _row("fetch.1M.cpu", "fetch 1 MB from page cache, broker CPU", "s/GB", 0.50, 0.30),
+    _row("fetch.8M.cpu", "fetch 8 MB from page cache, broker CPU", "s/GB", 0.36, 0.30),
+    _seen("fetch.1M.rate", "fetch 1 MB from page cache", "MB/s", higher=True),
+    _seen("fetch.8M.rate", "fetch 8 MB from page cache", "MB/s", higher=True),
+    _row("start.empty", "process start to first ack", "ms", 3480, 350),
+    _seen("start.again", "process start to first ack, after a clean stop", "ms"),
+    _row("start.rss", "memory, idle", "MB", 386, 45),
+    _row("partitions.rss", "memory with 1,000 partitions", "MB", 433, 90),
+    _row("e2e.p50", "end to end at 1,000 records/s, p50", "us", 353, 100),
+    _row("e2e.p99", "end to end at 1,000 records/s, p99", "us", 1743, 400),
+    _seen("clients.librdkafka", "librdkafka, 100 B records", "records/s", higher=True),
+    _seen("clients.librdkafka.cpu", "librdkafka, 100 B records, broker CPU", "s/GB"),
+    _seen("clients.java", "Java producer-perf-test, 100 B records", "records/s", higher=True),
+    _seen("clients.java.cpu", "Java producer-perf-test, 100 B records, broker CPU", "s/GB"),
+)
+SECTIONS = tuple(dict.fromkeys(row.section for row in ROWS))

@@ -1,0 +1,95 @@
+"""Loads made by a real client, confluent-kafka (librdkafka). One JSON line on stdout.
+
+client.py produce BOOTSTRAP TOPIC COUNT                  100-byte records, acks=all, idempotent
+client.py e2e     BOOTSTRAP TOPIC RATE SKIP_SECS SECS    producer -> consumer latency
+"""
+
+import json
+import struct
+import sys
+import threading
+import time
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+RECORD_BYTES = 100
+
+
+def quantiles_us(seconds: list[float]) -> dict[str, float]:
+    ordered = sorted(seconds)
+    rank = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+    found = {k: ordered[min(len(ordered) - 1, int(len(ordered) * q))] for k, q in rank.items()}
+    return {"n": len(ordered), **{k: round(v * 1e6, 1) for k, v in found.items()}}
+
+
+def produce(bootstrap: str, topic: str, count: str) -> None:
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "batch.size": 1_000_000,
+            "queue.buffering.max.messages": 1_000_000,
+            "queue.buffering.max.kbytes": 1_000_000,
+        }
+    )
+    value, records = b"x" * RECORD_BYTES, int(count)
+    began = time.perf_counter()
+    for _ in range(records):
+        while True:
+            try:
+                producer.produce(topic, value, partition=0)
+                break
+            except BufferError:
+                producer.poll(0.01)
+    if producer.flush(60):
+        raise SystemExit("not all delivered")
+    elapsed = time.perf_counter() - began
+    print(json.dumps({"recs": records / elapsed, "bytes": records * RECORD_BYTES, "secs": elapsed}))
+
+
+def e2e(bootstrap: str, topic: str, rate: str, skip_secs: str, secs: str) -> None:
+    per_second, skip = float(rate), float(skip_secs)
+    total = int((skip + float(secs)) * per_second)
+    seen: list[float] = []
+
+    def consume() -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "e2e",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while len(seen) < total:
+            message = consumer.poll(5)
+            if message is None:
+                break
+            value = message.value()
+            assert value is not None, message.error()
+            seen.append(time.monotonic() - struct.unpack("d", value[:8])[0])
+        consumer.close()
+
+    consuming = threading.Thread(target=consume)
+    consuming.start()
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+    began = time.monotonic()
+    for i in range(total):
+        ahead = began + i / per_second - time.monotonic()
+        if ahead > 0:
+            time.sleep(ahead)
+        producer.produce(topic, struct.pack("d", time.monotonic()) + b"x" * (RECORD_BYTES - 8), partition=0)
+        producer.poll(0)
+    producer.flush(30)
+    consuming.join()
+    print(json.dumps(quantiles_us(seen[int(skip * per_second) :])))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "produce":
+        produce(*sys.argv[2:])
+    else:
+        e2e(*sys.argv[2:])

@@ -1,0 +1,170 @@
+"""The loads, the same for every broker: each yields (row key, value), and is warmed up first."""
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from cluster import HERE, PEER, Cluster, run
+
+Sample = tuple[str, float]
+NewCluster = Callable[[], Cluster]
+Load = Callable[[NewCluster, "Plan", int], Iterator[Sample]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and how much: the full plan for results, the quick one while developing."""
+
+    warm_s: float = 10
+    produce_mb: int = 1000  # below where the kernel throttles dirty pages
+    fetch_mb: int = 2000
+    latency_count: int = 20_000
+    tiny_mb: int = 10
+    idle_s: float = 10
+    e2e_s: float = 20
+    librdkafka_records: int = 3_000_000
+    java_records: int = 5_000_000
+
+
+QUICK = Plan(
+    warm_s=2,
+    produce_mb=300,
+    fetch_mb=600,
+    latency_count=5000,
+    tiny_mb=2,
+    idle_s=2,
+    e2e_s=4,
+    librdkafka_records=500_000,
+    java_records=500_000,
+)
+
+
+def _warm(plan: Plan, work: Callable[[], object]) -> None:
+    end = time.monotonic() + plan.warm_s
+    while time.monotonic() < end:
+        work()
+
+
+def produce(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    with new() as cluster:
+        for label, batch in (("16K", 16384), ("1M", 1_000_000)):
+            warm = f"warm-{label}"
+            cluster.kgen("create", warm)
+            cluster.kgen("produce", warm, batch=batch, secs=int(plan.warm_s), mb=100_000, rate=150)
+            cluster.kgen("delete", warm)
+            for i in range(runs):
+                topic = f"p-{label}-{i}"
+                cluster.kgen("create", topic)
+                os.sync()
+                done = cluster.loaded("produce", topic, batch=batch, mb=plan.produce_mb)
+                yield f"produce.{label}.rate", done["MBs"]
+                yield f"produce.{label}.cpu", done["cpu_per_gb"]
+                cluster.kgen("delete", topic)
+
+
+def latency(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    with new() as cluster:
+        cluster.kgen("create", "lat")
+        _warm(plan, lambda: cluster.kgen("lat", "lat", count=2000))
+        for _ in range(runs):
+            done = cluster.kgen("lat", "lat", count=plan.latency_count)
+            yield "latency.p50", done["p50"]
+            yield "latency.p99", done["p99"]
+        cluster.kgen("produce", "lat", batch=1, inflight=5, secs=int(plan.warm_s), mb=1000)
+        for _ in range(runs):
+            yield "latency.tiny", cluster.kgen("produce", "lat", batch=1, inflight=5, mb=plan.tiny_mb)["reqs"]
+
+
+def fetch(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    with new() as cluster:
+        cluster.kgen("create", "f")
+        cluster.kgen("produce", "f", batch=16384, mb=plan.fetch_mb + 50)
+        os.sync()
+        for label, size in (("1M", 1 << 20), ("8M", 8 << 20)):
+
+            def one(size: int = size) -> dict[str, float]:
+                return cluster.loaded("fetch", "f", max=size, mb=plan.fetch_mb)
+
+            _warm(plan, one)
+            for _ in range(runs):
+                done = one()
+                yield f"fetch.{label}.rate", done["MBs"]
+                yield f"fetch.{label}.cpu", done["cpu_per_gb"]
+
+
+def start(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    for _ in range(runs):
+        cluster = new()
+        yield "start.empty", cluster.until_ack_ms(*cluster.start_args, create=1)
+        time.sleep(plan.idle_s)
+        yield "start.rss", cluster.rss_mb()
+        cluster.act("stop", "--dir", cluster.directory)
+        yield "start.again", cluster.until_ack_ms("restart", "1", "--dir", cluster.directory)
+        cluster.__exit__()
+
+
+def partitions(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    for _ in range(runs):
+        with new() as cluster:
+            cluster.kgen("create", "many", parts=1000)
+            cluster.kgen("fill", "many", parts=1000)
+            yield "partitions.rss", cluster.rss_mb()
+
+
+def e2e(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    with new() as cluster:
+        for i in range(runs):
+            topic = f"e-{i}"
+            cluster.kgen("create", topic)
+            done = cluster.kgen("e2e", topic, rate=1000, skip=int(plan.warm_s), secs=int(plan.e2e_s))
+            yield "e2e.p50", done["p50"]
+            yield "e2e.p99", done["p99"]
+
+
+def clients(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    """Real clients; the first run of each warms the broker up and is not counted."""
+    with new() as cluster:
+        for client, records, call in (
+            ("librdkafka", plan.librdkafka_records, _librdkafka),
+            ("java", plan.java_records, _java),
+        ):
+            for i in range(runs + 1):
+                topic = f"{client}-{i}"
+                cluster.kgen("create", topic)
+                os.sync()
+                before = cluster.cpu_s()
+                rate = call(cluster, topic, records)
+                cpu = cluster.cpu_s() - before
+                if i:
+                    yield f"clients.{client}", rate
+                    yield f"clients.{client}.cpu", cpu / (records * 100 / 1e9)
+                cluster.kgen("delete", topic)
+
+
+def _librdkafka(cluster: Cluster, topic: str, records: int) -> float:
+    out = run(sys.executable, HERE / "client.py", "produce", cluster.bootstrap, topic, records)
+    return float(json.loads(out)["recs"])
+
+
+def _java(cluster: Cluster, topic: str, records: int) -> float:
+    out = run(
+        *(PEER, "tool", "producer-perf-test", "--bootstrap-server", cluster.bootstrap, "--topic", topic),
+        *("--num-records", records, "--record-size", 100, "--throughput", -1),
+        *("--command-property", "acks=all"),
+    )
+    return float(re.findall(r"([\d.]+) records/sec \(", out)[-1])
+
+
+LOADS: dict[str, Load] = {
+    "produce": produce,
+    "latency": latency,
+    "fetch": fetch,
+    "start": start,
+    "partitions": partitions,
+    "e2e": e2e,
+    "clients": clients,
+}
