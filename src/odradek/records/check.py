@@ -111,11 +111,13 @@ def _plain(data: Buffer, found: _Found, max_message_bytes: int) -> CheckedRecord
 
 
 def _time_bounds(rules: CheckRules, now_ms: int) -> tuple[int, int]:
-    if rules.timestamp_type == LOG_APPEND_TIME:
+    _, timestamp_type, before_max_ms, after_max_ms, _, _, _, _, _ = rules
+    if timestamp_type == LOG_APPEND_TIME:
         return _MIN_INT64, _MAX_INT64
+    earliest, latest = now_ms - before_max_ms, now_ms + after_max_ms
     return (
-        max(_MIN_INT64, now_ms - rules.timestamp_before_max_ms),
-        min(_MAX_INT64, now_ms + rules.timestamp_after_max_ms),
+        earliest if earliest > _MIN_INT64 else _MIN_INT64,
+        latest if latest < _MAX_INT64 else _MAX_INT64,
     )
 
 
@@ -371,7 +373,6 @@ def assign_offsets(checked: CheckedRecords, base_offset: int, leader_epoch: int)
     """Give the batches their offsets and epoch, in the buffer and in the metas; returns the next offset."""
     batches = checked.batches
     for i, batch in enumerate(batches):
-        set_base_offset_and_epoch(checked.buffer, batch, base_offset, leader_epoch)
-        batches[i] = BatchMeta._make((batch[0], batch[1], base_offset, batch[3], leader_epoch, *batch[5:]))
+        batches[i] = set_base_offset_and_epoch(checked.buffer, batch, base_offset, leader_epoch)
         base_offset += batch.last_offset_delta + 1
     return base_offset
