@@ -138,11 +138,11 @@ class CoordinatorHost:
         """Partitions this node leads, loaded or not."""
         return list(self._slots)
 
-    def shards(self) -> Iterator[tuple[int, Shard]]:
-        """Every loaded shard by its partition, to be read only."""
-        for partition_index, slot in self._slots.items():
+    def shards(self) -> Iterator[Shard]:
+        """Every loaded shard, to be read only."""
+        for slot in self._slots.values():
             if slot.is_loaded:
-                yield partition_index, slot.shard
+                yield slot.shard
 
     async def _load(self, partition_index: int, slot: Slot) -> None:
         try:

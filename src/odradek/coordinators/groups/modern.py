@@ -4,6 +4,9 @@ Its members cannot be alive, so that the group counts as empty: its offsets are 
 expired and, if it is a consumer group, turned into a classic one when a classic member joins.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from odradek.coordinators.groups.log_format import GROUP_TYPES, ModernKey
 from odradek.coordinators.shard import Record
 
@@ -15,6 +18,11 @@ class ModernGroup:
         self.group_id = group_id
         self.group_type = GROUP_TYPES[record_type]
         self.records: dict[ModernKey, bytes] = {}
+
+    @property
+    def members(self) -> Mapping[str, Any]:
+        """Nobody: see above."""
+        return {}
 
     @property
     def converts_to_classic(self) -> bool:

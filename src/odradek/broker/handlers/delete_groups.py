@@ -1,0 +1,24 @@
+"""DeleteGroups v0-v2: remove empty groups and their offsets. No deviation from Apache."""
+
+from typing import Any
+
+from odradek.broker.answers import all_finished
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.errors import ErrorCode
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+
+@serves(ApiKey.DELETE_GROUPS, min_version=0, max_version=2)
+def delete_groups(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.DELETE_GROUPS)
+    group_ids = list(dict.fromkeys(request.groups_names))
+
+    def answer(codes: list[ErrorCode]) -> Any:
+        results = [
+            types.DeletableGroupResult(group_id=group_id, error_code=code)
+            for group_id, code in zip(group_ids, codes, strict=True)
+        ]
+        return types.DeleteGroupsResponse(results=results)
+
+    return all_finished([ctx.node.groups.delete_group(group_id) for group_id in group_ids], answer)

@@ -1,0 +1,33 @@
+"""DescribeGroups v0-v6: state and members of classic groups.
+
+Up to v5 an unknown group is described as Dead without an error, from v6 on it is GROUP_ID_NOT_FOUND with a
+message. Deviation: groups are answered in the order of the request, Apache's is that of its partitions.
+"""
+
+from typing import Any
+
+from odradek.broker.answers import all_finished
+from odradek.broker.authorized import GROUP_OPERATIONS
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.groups.replies import DescribedGroup
+from odradek.core.errors import ErrorCode
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+_FIRST_WITH_NOT_FOUND = 6
+
+
+@serves(ApiKey.DESCRIBE_GROUPS, min_version=0, max_version=6)
+def describe_groups(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.DESCRIBE_GROUPS)
+
+    def answer(groups: list[DescribedGroup]) -> Any:
+        for group in groups:
+            not_found = group.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+            if not_found and ctx.api_version < _FIRST_WITH_NOT_FOUND:
+                group.error_code = ErrorCode.NONE
+            if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
+                group.authorized_operations = GROUP_OPERATIONS
+        return types.DescribeGroupsResponse(groups=groups)
+
+    return all_finished([ctx.node.groups.describe_group(group_id) for group_id in request.groups], answer)

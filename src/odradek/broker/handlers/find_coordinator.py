@@ -1,0 +1,80 @@
+"""FindCoordinator v0-v6: the broker that coordinates a group, by the partition its name falls on.
+
+Deviations: where `__consumer_offsets` does not exist yet it is created and waited for, so that the first
+answer already names the coordinator; Apache answers COORDINATOR_NOT_AVAILABLE until the client asks again.
+Transactions are not coordinated yet: their ids get UNSUPPORTED_VERSION, which clients do not retry.
+"""
+
+from typing import Any, NamedTuple
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import GROUP_METADATA_TOPIC, NO_LEADER
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+GROUP, TRANSACTION, SHARE = range(3)
+_LAST_VERSION_WITH_ONE_KEY = 3
+_BAD_KEY_TYPE = (
+    "This most likely occurs because of a request being malformed by the client library or the message was "
+    "sent to an incompatible broker. See the broker logs for more details."
+)
+_NOT_AVAILABLE = "The coordinator is not available."
+
+
+class _Refusal(NamedTuple):
+    code: ErrorCode
+    message: str
+
+
+@serves(ApiKey.FIND_COORDINATOR, min_version=0, max_version=6)
+def find_coordinator(ctx: RequestContext, request: Any) -> Any:
+    if request.key_type != GROUP:
+        refusal = _refusal(request.key_type)
+        return _answer(ctx, [(key, refusal) for key in request.coordinator_keys])
+    if request.coordinator_keys and GROUP_METADATA_TOPIC not in ctx.node.metadata.image.topics_by_name:
+        return _create_then_find(ctx, request)
+    return _answer(ctx, [(key, _leader(ctx, key)) for key in request.coordinator_keys])
+
+
+async def _create_then_find(ctx: RequestContext, request: Any) -> Any:
+    try:
+        await ctx.node.internal_topics.ensure(GROUP_METADATA_TOPIC)
+    except KafkaError:
+        refusal = _Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_AVAILABLE)
+        return _answer(ctx, [(key, refusal) for key in request.coordinator_keys])
+    return _answer(ctx, [(key, _leader(ctx, key)) for key in request.coordinator_keys])
+
+
+def _refusal(key_type: int) -> _Refusal:
+    if key_type == TRANSACTION:
+        return _Refusal(ErrorCode.UNSUPPORTED_VERSION, "Transactions are not served by this broker.")
+    return _Refusal(ErrorCode.INVALID_REQUEST, "" if key_type == SHARE else _BAD_KEY_TYPE)
+
+
+def _leader(ctx: RequestContext, group_id: str) -> tuple[int, str, int] | _Refusal:
+    """Node id, host and port on the listener that was asked."""
+    image = ctx.node.metadata.image
+    partition = image.topics_by_name[GROUP_METADATA_TOPIC].partitions[ctx.node.groups.partition_for(group_id)]
+    broker = None if partition.leader == NO_LEADER else image.brokers.get(partition.leader)
+    if broker is None or broker.fenced or ctx.listener not in broker.endpoints:
+        return _Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_AVAILABLE)
+    host, port = broker.endpoints[ctx.listener][:2]
+    return broker.id, host, port
+
+
+def _answer(ctx: RequestContext, found: list[tuple[str, tuple[int, str, int] | _Refusal]]) -> Any:
+    types = response_types(ApiKey.FIND_COORDINATOR)
+    one_key = ctx.api_version <= _LAST_VERSION_WITH_ONE_KEY
+    coordinators = []
+    for key, where in found:
+        row = types.Coordinator(key=key, node_id=-1, host="", port=-1)
+        if isinstance(where, _Refusal):
+            row.error_code = where.code
+            keeps_message = one_key or where.code is not ErrorCode.COORDINATOR_NOT_AVAILABLE
+            row.error_message = where.message if keeps_message else ""
+        else:
+            row.node_id, row.host, row.port = where
+            row.error_message = "NONE" if one_key else ""
+        coordinators.append(row)
+    return types.FindCoordinatorResponse(coordinators=coordinators)

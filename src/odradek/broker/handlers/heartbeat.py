@@ -1,0 +1,14 @@
+"""Heartbeat v0-v4: a member shows that it lives and learns whether to rejoin. No deviation from Apache."""
+
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.groups.commands import Heartbeat
+from odradek.wire.api_keys import ApiKey
+
+
+@serves(ApiKey.HEARTBEAT, min_version=0, max_version=4)
+def heartbeat(ctx: RequestContext, request: Any) -> Any:
+    return ctx.node.groups.heartbeat(
+        Heartbeat(request.group_id, request.member_id, request.group_instance_id, request.generation_id)
+    )

@@ -1,0 +1,48 @@
+"""JoinGroup v0-v9: a member joins its group's next generation. Waits until that begins.
+
+From v4 on a member without an id is sent away with one first (KIP-394); a v9 client understands that it may
+skip the assignment. No deviation from Apache.
+"""
+
+from typing import Any
+
+from odradek.broker.answers import finished
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.groups.commands import JoinGroup, Protocol
+from odradek.coordinators.groups.replies import JoinGroupResponse
+from odradek.wire.api_keys import ApiKey
+
+_FIRST_WITH_REQUIRED_ID = 4
+_FIRST_WITH_NULL_PROTOCOL = 7
+_FIRST_WITH_SKIPPED_ASSIGNMENT = 9
+
+
+@serves(ApiKey.JOIN_GROUP, min_version=0, max_version=9)
+def join_group(ctx: RequestContext, request: Any) -> Any:
+    groups = ctx.node.groups
+    client_id = ctx.client_id or ""
+    protocols: dict[str, Protocol] = {}
+    for protocol in request.protocols:
+        protocols.setdefault(protocol.name, Protocol(protocol.name, protocol.metadata))
+    command = JoinGroup(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        client_id=client_id,
+        client_host=ctx.client_host,
+        session_timeout_ms=request.session_timeout,
+        rebalance_timeout_ms=request.rebalance_timeout,
+        protocol_type=request.protocol_type,
+        protocols=tuple(protocols.values()),
+        new_member_id=groups.new_member_id(client_id, request.group_instance_id),
+        known_member_required=ctx.api_version >= _FIRST_WITH_REQUIRED_ID,
+        can_skip_assignment=ctx.api_version >= _FIRST_WITH_SKIPPED_ASSIGNMENT,
+    )
+    reply = groups.join_group(command)
+    return reply if ctx.api_version >= _FIRST_WITH_NULL_PROTOCOL else finished(reply, _without_null)
+
+
+def _without_null(response: JoinGroupResponse) -> JoinGroupResponse:
+    if response.protocol_name is None:
+        response.protocol_name = ""
+    return response

@@ -1,0 +1,23 @@
+"""ListGroups v0-v5: the groups this node coordinates, by state from v4 on, by type from v5 on.
+
+No deviation from Apache: filters ignore case, and one that no group can match gives an empty list.
+"""
+
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.groups.commands import ListGroups
+from odradek.core.errors import ErrorCode
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+
+@serves(ApiKey.LIST_GROUPS, min_version=0, max_version=5)
+async def list_groups(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.LIST_GROUPS)
+    states = frozenset(state.lower() for state in request.states_filter)
+    kinds = frozenset(kind.lower() for kind in request.types_filter)
+    found = await ctx.node.groups.list_groups(ListGroups(states, kinds))
+    if isinstance(found, ErrorCode):
+        return types.ListGroupsResponse(error_code=found)
+    return types.ListGroupsResponse(groups=found)

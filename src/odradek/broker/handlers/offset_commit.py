@@ -1,0 +1,70 @@
+"""OffsetCommit v2-v10: topics by name up to v9, by id in v10; an own retention time up to v4.
+
+Deviation: partitions are answered in the order of the request, Apache puts refused ones first.
+"""
+
+from typing import Any
+
+from odradek.broker.answers import finished
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.groups.commands import CommitOffsets, OffsetToCommit
+from odradek.core.errors import ErrorCode
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+_FIRST_WITH_TOPIC_IDS = 10
+_FIRST_WITH_UNKNOWN_GROUPS = 9
+
+
+@serves(ApiKey.OFFSET_COMMIT, min_version=2, max_version=10)
+def offset_commit(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.OFFSET_COMMIT)
+    image = ctx.node.metadata.image
+    by_id = ctx.api_version >= _FIRST_WITH_TOPIC_IDS
+    topics = []
+    accepted = []
+    offsets = []
+    for topic in request.topics:
+        found = image.topics_by_id.get(topic.topic_id) if by_id else image.topics_by_name.get(topic.name)
+        rows = []
+        for entry in topic.partitions:
+            row = types.OffsetCommitResponsePartition(partition_index=entry.partition_index)
+            rows.append(row)
+            if found is None:
+                row.error_code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif entry.partition_index not in found.partitions:
+                row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                accepted.append(row)
+                offsets.append(
+                    OffsetToCommit(
+                        found.name,
+                        found.id,
+                        entry.partition_index,
+                        entry.committed_offset,
+                        entry.committed_leader_epoch,
+                        entry.committed_metadata or "",
+                    )
+                )
+        topics.append(
+            types.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=rows)
+        )
+    response = types.OffsetCommitResponse(topics=topics)
+    if not offsets:
+        return response
+    command = CommitOffsets(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        offsets,
+        retention_time_ms=request.retention_time,
+        unknown_group_is_illegal_generation=ctx.api_version < _FIRST_WITH_UNKNOWN_GROUPS,
+    )
+
+    def answer(codes: list[int]) -> Any:
+        for row, code in zip(accepted, codes, strict=True):
+            row.error_code = code
+        return response
+
+    return finished(ctx.node.groups.commit_offsets(command), answer)

@@ -1,0 +1,30 @@
+"""SyncGroup v0-v5: the leader brings the assignment, everybody takes theirs. Waits for the leader's.
+
+From v5 on protocol type and name must be given (KIP-559). No deviation from Apache.
+"""
+
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.groups.commands import SyncGroup
+from odradek.coordinators.groups.replies import SyncGroupResponse
+from odradek.core.errors import ErrorCode
+from odradek.wire.api_keys import ApiKey
+
+_FIRST_WITH_PROTOCOL = 5
+
+
+@serves(ApiKey.SYNC_GROUP, min_version=0, max_version=5)
+def sync_group(ctx: RequestContext, request: Any) -> Any:
+    if ctx.api_version >= _FIRST_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    command = SyncGroup(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        generation_id=request.generation_id,
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignments=[(a.member_id, a.assignment) for a in request.assignments],
+    )
+    return ctx.node.groups.sync_group(command)

@@ -1,0 +1,238 @@
+"""The group coordinator of a node: finds a group's shard, and answers with Kafka's errors whatever happens.
+
+What all versions of the protocol share is here; which version a client speaks is known to the handlers in
+`broker/handlers`, which make the commands. Every method gives its answer at once or, where it has to wait, a
+coroutine to await for it. None raises.
+"""
+
+import asyncio
+import logging
+import random
+import uuid
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+from odradek.coordinators.errors import TOO_LARGE, coordinator_error
+from odradek.coordinators.groups import commands as c
+from odradek.coordinators.groups.config import GroupConfig
+from odradek.coordinators.groups.log_format import decode, encode
+from odradek.coordinators.groups.replies import (
+    DescribedGroup,
+    FetchedTopic,
+    HeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupResponse,
+    LeaveGroupResponseMember,
+    ListedGroup,
+    SyncGroupResponse,
+)
+from odradek.coordinators.groups.shard import GroupShard
+from odradek.coordinators.groups.states import GroupState
+from odradek.coordinators.host import CoordinatorHost, PartitionLog
+from odradek.coordinators.shard import Format
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import GROUP_METADATA_TOPIC, coordinator_partition
+from odradek.runtime.api import Clock
+from odradek.runtime.scope import Scope
+
+log = logging.getLogger("odradek.coordinators.groups")
+
+T = TypeVar("T")
+Reply: TypeAlias = T | Coroutine[Any, Any, T]
+
+NONE = ErrorCode.NONE
+
+
+class GroupCoordinator:
+    def __init__(
+        self, config: GroupConfig, clock: Clock, rng: random.Random, partition_count: Callable[[], int]
+    ) -> None:
+        """`partition_count` tells how many partitions `__consumer_offsets` has, or will have."""
+        self.config = config
+        self.host = CoordinatorHost(
+            GROUP_METADATA_TOPIC,
+            lambda: GroupShard(config),
+            Format(encode, decode),
+            clock,
+            commit_timeout_ms=config.offsets_commit_timeout_ms,
+            load_buffer_bytes=config.offsets_load_buffer_bytes,
+        )
+        self._rng = rng
+        self._partition_count = partition_count
+        self._scope = Scope(lambda error: log.error("The group coordinator's chores failed", exc_info=error))
+
+    # --- life -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to sweep expired offsets."""
+        self._scope.spawn(self._sweep(), name="expire offsets")
+
+    async def close(self) -> None:
+        await self._scope.close()
+        await self.host.close()
+
+    def on_elected(self, partition_index: int, partition_log: PartitionLog) -> None:
+        self.host.on_elected(partition_index, partition_log)
+
+    def on_resigned(self, partition_index: int) -> None:
+        self.host.on_resigned(partition_index)
+
+    def on_topics_deleted(self, topics: Mapping[str, uuid.UUID]) -> None:
+        """Their offsets go with them."""
+        self._scope.spawn(self._everywhere(c.ForgetTopics(topics)), name="forget offsets of deleted topics")
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.offsets_retention_check_interval_ms / 1000)
+            await self._everywhere(c.ExpireOffsets())
+
+    async def _everywhere(self, command: Any) -> None:
+        for partition_index in self.host.partitions:
+            try:
+                reply = self.host.submit(partition_index, command)
+                removed = await reply if asyncio.iscoroutine(reply) else reply
+            except KafkaError as e:
+                log.warning(
+                    "%s on %s-%d: %s",
+                    type(command).__name__,
+                    GROUP_METADATA_TOPIC,
+                    partition_index,
+                    e.code.name,
+                )
+                continue
+            if removed:
+                log.info("Wrote %d tombstones to %s-%d", removed, GROUP_METADATA_TOPIC, partition_index)
+
+    # --- lookups --------------------------------------------------------------------------------------
+
+    def partition_for(self, group_id: str) -> int:
+        return coordinator_partition(group_id, self._partition_count())
+
+    def new_member_id(self, client_id: str, group_instance_id: str | None) -> str:
+        name = client_id if group_instance_id is None else group_instance_id
+        return f"{name}-{uuid.UUID(bytes=self._rng.randbytes(16), version=4)}"
+
+    def shards(self) -> Iterator[GroupShard]:
+        """Every loaded shard, to be read only."""
+        for shard in self.host.shards():
+            assert isinstance(shard, GroupShard)
+            yield shard
+
+    # --- members --------------------------------------------------------------------------------------
+
+    def join_group(self, command: c.JoinGroup) -> Reply[JoinGroupResponse]:
+        member_id = command.member_id
+        if not command.group_id:
+            return JoinGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID, member_id=member_id)
+        allowed = range(self.config.min_session_timeout_ms, self.config.max_session_timeout_ms + 1)
+        if command.session_timeout_ms not in allowed:
+            return JoinGroupResponse(error_code=ErrorCode.INVALID_SESSION_TIMEOUT, member_id=member_id)
+        return self._ask(
+            command.group_id,
+            command,
+            lambda e: JoinGroupResponse(error_code=coordinator_error(e.code)),
+        )
+
+    def sync_group(self, command: c.SyncGroup) -> Reply[SyncGroupResponse]:
+        if not command.group_id:
+            return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+        return self._ask(
+            command.group_id, command, lambda e: SyncGroupResponse(error_code=coordinator_error(e.code))
+        )
+
+    def heartbeat(self, command: c.Heartbeat) -> Reply[HeartbeatResponse]:
+        if not command.group_id:
+            return HeartbeatResponse(ErrorCode.INVALID_GROUP_ID)
+        return self._ask(command.group_id, command, _failed_heartbeat)
+
+    def leave_group(self, command: c.LeaveGroup) -> Reply[LeaveGroupResponse]:
+        if not command.group_id:
+            return LeaveGroupResponse(ErrorCode.INVALID_GROUP_ID)
+
+        def failed(error: KafkaError) -> LeaveGroupResponse:
+            if error.code != ErrorCode.UNKNOWN_MEMBER_ID:
+                return LeaveGroupResponse(coordinator_error(error.code))
+            members = [
+                LeaveGroupResponseMember(m.member_id, m.group_instance_id, error.code)
+                for m in command.members
+            ]
+            return LeaveGroupResponse(members=members)
+
+        return self._ask(command.group_id, command, failed)
+
+    # --- offsets --------------------------------------------------------------------------------------
+
+    def commit_offsets(self, command: c.CommitOffsets) -> Reply[list[int]]:
+        """One error code per offset, in order."""
+
+        def failed(error: KafkaError) -> list[int]:
+            code = coordinator_error(error.code)
+            if error.code in TOO_LARGE:
+                code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+            return [code] * len(command.offsets)
+
+        return self._ask(command.group_id, command, failed)
+
+    def fetch_offsets(self, command: c.FetchOffsets) -> Reply[list[FetchedTopic] | ErrorCode]:
+        """What was asked for, or the error of the whole group."""
+        return self._ask(command.group_id, command, lambda e: coordinator_error(e.code))
+
+    def delete_offsets(self, command: c.DeleteOffsets) -> Reply[list[list[int]] | ErrorCode]:
+        """A list of error codes per topic, or the error of the whole."""
+        if not command.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        return self._ask(command.group_id, command, lambda e: coordinator_error(e.code))
+
+    # --- administration -------------------------------------------------------------------------------
+
+    async def list_groups(self, command: c.ListGroups) -> list[ListedGroup] | ErrorCode:
+        """The groups of every shard here; while one is loading the list would be wrong and is an error."""
+        found: list[ListedGroup] = []
+        for partition_index in self.host.partitions:
+            try:
+                reply = self.host.submit(partition_index, command)
+                found += await reply if asyncio.iscoroutine(reply) else reply
+            except KafkaError as e:
+                code = coordinator_error(e.code)
+                if code is not ErrorCode.NOT_COORDINATOR:
+                    return code
+        return found
+
+    def describe_group(self, group_id: str) -> Reply[DescribedGroup]:
+        """An unknown group is Dead and not found, with a message."""
+
+        def failed(error: KafkaError) -> DescribedGroup:
+            not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
+            return DescribedGroup(
+                group_id=group_id,
+                error_code=coordinator_error(error.code),
+                error_message=error.message if not_found else None,
+                group_state=GroupState.DEAD.value if not_found else "",
+            )
+
+        return self._ask(group_id, c.DescribeGroup(group_id), failed)
+
+    def delete_group(self, group_id: str) -> Reply[ErrorCode]:
+        return self._ask(group_id, c.DeleteGroup(group_id), lambda e: coordinator_error(e.code))
+
+    # --- asking ---------------------------------------------------------------------------------------
+
+    def _ask(self, group_id: str, command: Any, failed: Callable[[KafkaError], T]) -> Reply[T]:
+        try:
+            reply = self.host.submit(self.partition_for(group_id), command)
+        except KafkaError as e:
+            return failed(e)
+        return _answered_later(reply, failed) if asyncio.iscoroutine(reply) else reply
+
+
+async def _answered_later(reply: Coroutine[Any, Any, T], failed: Callable[[KafkaError], T]) -> T:
+    try:
+        return await reply
+    except KafkaError as e:
+        return failed(e)
+
+
+def _failed_heartbeat(error: KafkaError) -> HeartbeatResponse:
+    """While the group is loading nobody can tell whether the member lives: it does."""
+    code = coordinator_error(error.code)
+    return HeartbeatResponse(NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)

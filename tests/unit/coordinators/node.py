@@ -1,0 +1,114 @@
+"""As much of a node as the group handlers need: two topics, a coordinator over logs in memory."""
+
+import asyncio
+import random
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from odradek.broker.dispatch import RequestContext
+from odradek.coordinators.groups.config import GroupConfig
+from odradek.coordinators.groups.coordinator import GroupCoordinator
+from odradek.core.errors import KafkaError
+from odradek.core.types import GROUP_METADATA_TOPIC
+from odradek.metadata.image import PartitionRegistration, TopicImage
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import (
+    request_decoder,
+    request_encoder,
+    request_types,
+    response_decoder,
+    response_encoder,
+)
+
+from .fake_log import FakeLog
+
+PARTITIONS = 3
+T_ID, U_ID, OFFSETS_ID = UUID(int=101), UUID(int=102), UUID(int=103)
+
+
+def topic_image(name: str, topic_id: UUID, partitions: int, leader: int = 1) -> TopicImage:
+    registration = PartitionRegistration((1,), (1,), leader, 0, 0)
+    return TopicImage(name, topic_id, dict.fromkeys(range(partitions), registration))
+
+
+class InternalTopics:
+    """Creates `__consumer_offsets` when asked for, or fails."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self.error: KafkaError | None = None
+
+    async def ensure(self, name: str) -> None:
+        await asyncio.sleep(0)
+        if self.error is not None:
+            raise self.error
+        assert name == GROUP_METADATA_TOPIC
+        self._node.add_offsets_topic()
+
+
+class Clock:
+    def now_ms(self) -> int:
+        return 1_700_000_000_000
+
+
+class Node:
+    def __init__(self, *, elected: bool = True, held: bool = False, **config: Any) -> None:
+        config.setdefault("initial_rebalance_delay_ms", 0)
+        self.groups = GroupCoordinator(GroupConfig(**config), Clock(), random.Random(7), lambda: PARTITIONS)
+        broker = SimpleNamespace(id=1, fenced=False, endpoints={"PLAINTEXT": ("localhost", 9092, 0)})
+        topics = [topic_image("t", T_ID, 2), topic_image("u", U_ID, 1)]
+        image = SimpleNamespace(
+            topics_by_name={t.name: t for t in topics},
+            topics_by_id={t.id: t for t in topics},
+            brokers={1: broker},
+        )
+        self.metadata = SimpleNamespace(image=image)
+        self.internal_topics = InternalTopics(self)
+        self.logs = [FakeLog(held=held) for _ in range(PARTITIONS)]
+        if elected:
+            self.add_offsets_topic()
+            for index, log in enumerate(self.logs):
+                self.groups.on_elected(index, log)
+
+    def add_offsets_topic(self, leader: int = 1) -> None:
+        topic = topic_image(GROUP_METADATA_TOPIC, OFFSETS_ID, PARTITIONS, leader)
+        self.metadata.image.topics_by_name[topic.name] = topic
+
+    def send(self, api_key: ApiKey, version: int, client_id: str | None = "probe", **fields: Any) -> Any:
+        """A coroutine that gives the response as a client of this version would decode it."""
+        types = request_types(api_key)
+        request_class = next(t for name, t in vars(types).items() if name.endswith("Request"))
+        encoded = request_encoder(api_key, version)(request_class(**_nested(types, fields)))
+        request, position = request_decoder(api_key, version)(encoded, 0)
+        assert position == len(encoded)
+        connection: Any = SimpleNamespace(peer=("127.0.0.1", 50_000), listener="PLAINTEXT")
+        node: Any = self
+        context = RequestContext(node, connection, version, client_id)
+        return _decoded(api_key, version, _handler(api_key)(context, request))
+
+    async def call(self, api_key: ApiKey, version: int, **fields: Any) -> Any:
+        return await self.send(api_key, version, **fields)
+
+
+def _handler(api_key: ApiKey) -> Any:
+    name = api_key.name.lower()
+    return getattr(import_module(f"odradek.broker.handlers.{name}"), name)
+
+
+async def _decoded(api_key: ApiKey, version: int, result: Any) -> Any:
+    response = await result if asyncio.iscoroutine(result) else result
+    encoded = response_encoder(api_key, version)(response)
+    return response_decoder(api_key, version)(encoded, 0)[0]
+
+
+def _nested(types: Any, fields: dict[str, Any]) -> dict[str, Any]:
+    """Lists of (struct name, fields) become lists of structs."""
+
+    def build(value: Any) -> Any:
+        if isinstance(value, tuple) and value and isinstance(value[0], str) and isinstance(value[1], dict):
+            return getattr(types, value[0])(**_nested(types, value[1]))
+        return [build(item) for item in value] if isinstance(value, list) else value
+
+    return {name: build(value) for name, value in fields.items()}
