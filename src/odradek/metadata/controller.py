@@ -1,7 +1,7 @@
 """The active controller as a pure machine: requests and time in, records and answers out.
 
-State changes only when records are replayed (`apply`); the driver (quorum.py) appends them first. The image
-here runs ahead of the published one by what is not yet committed. Sessions are soft state beside it.
+State changes only when records are replayed (`stage`, and `take` once the driver has appended them). The
+image here runs ahead of the published one by what is not yet committed. Sessions are soft state beside it.
 """
 
 import random
@@ -37,7 +37,7 @@ from odradek.metadata.records import (
     MetadataRecord,
     RegisterControllerRecord,
 )
-from odradek.metadata.replay import Replayer
+from odradek.metadata.replay import Replayer, Staged
 from odradek.metadata.result import Result
 from odradek.metadata.sessions import Sessions
 from odradek.metadata.topic_names import collision_key
@@ -83,11 +83,15 @@ class Controller:
     def versions(self) -> RecordVersions:
         return RecordVersions.at(self.image.metadata_version)
 
-    def apply(
+    def stage(
         self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
-    ) -> MetadataDelta:
-        """Replay records that were appended."""
-        delta = self._replayer.apply(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
+    ) -> Staged:
+        """Find out what records do before they are appended. Raises ReplayError."""
+        return self._replayer.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
+
+    def take(self, staged: Staged) -> MetadataDelta:
+        """The staged records were appended."""
+        delta = self._replayer.take(staged)
         for topic in delta.deleted_topics:
             key = collision_key(topic.name)
             if key is not None and self.collisions.get(key) == topic.name:

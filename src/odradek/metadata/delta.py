@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from odradek.metadata.image import MetadataImage, PartitionRegistration, TopicImage
+from odradek.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionRegistration, TopicImage
 
 
 class MetadataDelta:
@@ -28,3 +28,18 @@ class MetadataDelta:
         self.changed_configs: list[tuple[int, str]] = []
         self.brokers_changed = False
         self.features_changed = False
+
+
+def full_delta(image: MetadataImage) -> MetadataDelta:
+    """Everything that is there, as if it had come at once."""
+    delta = MetadataDelta(EMPTY_IMAGE, image)
+    delta.changed_topics = list(image.topics_by_id)
+    delta.changed_partitions = [
+        (topic, index, partition)
+        for topic in image.topics_by_id.values()
+        for index, partition in topic.partitions.items()
+    ]
+    delta.changed_configs = list(image.configs)
+    delta.brokers_changed = bool(image.brokers)
+    delta.features_changed = bool(image.features)
+    return delta

@@ -5,6 +5,7 @@ transaction take effect together, at its end. What a single record does is draft
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.draft import Draft, ReplayError
@@ -15,6 +16,13 @@ from odradek.metadata.records import (
     EndTransactionRecord,
     MetadataRecord,
 )
+
+
+class Staged(NamedTuple):
+    """What a batch would do, before it is known to be in the log."""
+
+    delta: MetadataDelta
+    transaction: list[MetadataRecord] | None
 
 
 class Replayer:
@@ -34,8 +42,22 @@ class Replayer:
         self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
     ) -> MetadataDelta:
         """Replay one batch, of which `last_offset` is the end; the image moves only if all of it applies."""
+        staged = self.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
+        return self.take(staged)
+
+    def take(self, staged: Staged) -> MetadataDelta:
+        """Let happen what was staged, on the image it was staged on."""
+        assert staged.delta.previous is self.image, "something was replayed since this was staged"
+        self._transaction = staged.transaction
+        self.image = staged.delta.image
+        return staged.delta
+
+    def stage(
+        self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
+    ) -> Staged:
+        """Find out what a batch does, without doing it. Raises ReplayError."""
         draft = Draft(self.image)
-        pending = self._transaction
+        pending = None if self._transaction is None else list(self._transaction)
         for record in records:
             kind = type(record)
             if kind is BeginTransactionRecord:
@@ -56,7 +78,4 @@ class Replayer:
                 pending.append(record)
             else:
                 draft.replay(record)
-        delta = draft.finish(last_offset, epoch, timestamp_ms)
-        self._transaction = pending
-        self.image = delta.image
-        return delta
+        return Staged(draft.finish(last_offset, epoch, timestamp_ms), pending)

@@ -124,10 +124,10 @@ class RaftDriver:
 
     # --- what is there already ------------------------------------------------------------------------
 
-    def load(self, on_snapshot: Callable[[SnapshotId], None], on_batch: OnBatch) -> None:
+    def load(self, on_snapshot: Callable[[SnapshotId, int], None], on_batch: OnBatch) -> None:
         """Hand over every data batch: those of the newest snapshot, then those of the log after it.
 
-        Between them `on_snapshot` says which offset the first ones stand for.
+        Between them `on_snapshot` says which offset the first ones stand for, and when it was written.
         """
         offset = 0
         newest = self.snapshots.newest
@@ -135,7 +135,7 @@ class RaftDriver:
             snapshot = read_snapshot(self.snapshots.read(newest), on_batch)
             if snapshot.facts.voters is not None:
                 self.facts = snapshot.facts
-            on_snapshot(newest)
+            on_snapshot(newest, snapshot.last_timestamp_ms)
             offset = newest.end_offset
         while offset < self.log.log_end_offset:
             found = self.log.read(offset, _READ_BYTES, Isolation.LOG_END).slice

@@ -67,9 +67,10 @@ class Harness:
         self.records = again
         if again:
             self.next_offset += len(again)
-            self.delta = self.controller.apply(
+            staged = self.controller.stage(
                 again, last_offset=self.next_offset - 1, epoch=1, timestamp_ms=self.now_ms
             )
+            self.delta = self.controller.take(staged)
 
     def call(self, api_key: ApiKey, request: Any) -> Any:
         result = self.controller.handle(api_key, request, self.now_ms, self.next_offset)

@@ -66,7 +66,7 @@ class Host:
         )
         values: list[bytes] = []
         driver.load(
-            lambda snapshot_id: None,
+            lambda snapshot_id, timestamp_ms: None,
             lambda data, batch: values.extend(r.value or b"" for r in iter_records(data, batch)),
         )
         await driver.start()
@@ -260,7 +260,7 @@ def test_another_directory_than_the_voters_is_refused() -> None:
         other = RaftDriver.open(
             host.runtime(), "/data", metadata_log_config(CONFIG), node_id=1, directory_id=UUID(int=9999)
         )
-        other.load(lambda snapshot_id: None, lambda data, batch: None)
+        other.load(lambda snapshot_id, timestamp_ms: None, lambda data, batch: None)
         with pytest.raises(QuorumError, match="not among the voters"):
             await other.start()
 
@@ -282,7 +282,7 @@ def test_a_quorum_of_several_voters_is_refused_with_a_reason() -> None:
             directory_id=DIRECTORY,
             static_voters=voters,
         )
-        driver.load(lambda snapshot_id: None, lambda data, batch: None)
+        driver.load(lambda snapshot_id, timestamp_ms: None, lambda data, batch: None)
         with pytest.raises(QuorumError, match="a quorum of 3 voters"):
             await driver.start()
 

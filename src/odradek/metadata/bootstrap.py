@@ -1,0 +1,48 @@
+"""What a new cluster begins with: the features of its release and the configs they need. Pure.
+
+`formatting.py` leaves these records in bootstrap.checkpoint; the first controller writes them to its log.
+"""
+
+from collections.abc import Sequence
+
+from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER
+from odradek.metadata.records import (
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+)
+from odradek.metadata.versions import METADATA_VERSION, NEWEST_METADATA_VERSION
+
+_FEATURES = {
+    METADATA_VERSION: NEWEST_METADATA_VERSION,
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "share.version": 1,
+    "streams.version": 1,
+    "transaction.version": 2,
+}
+_ELR = "eligible.leader.replicas.version"
+_MIN_ISR = "min.insync.replicas"
+
+
+def bootstrap_features() -> list[MetadataRecord]:
+    """The newest levels of every feature, metadata.version first."""
+    return [FeatureLevelRecord(name=name, feature_level=level) for name, level in _FEATURES.items()]
+
+
+def bootstrap_batch(records: Sequence[MetadataRecord], min_insync_replicas: int) -> list[MetadataRecord]:
+    """The first data batch of a log: one transaction of everything."""
+    batch: list[MetadataRecord] = [BeginTransactionRecord(name="Bootstrap records"), *records]
+    if any(isinstance(r, FeatureLevelRecord) and r.name == _ELR and r.feature_level for r in records):
+        batch.append(
+            ConfigRecord(
+                resource_type=RESOURCE_BROKER,
+                resource_name=CLUSTER_DEFAULT,
+                name=_MIN_ISR,
+                value=str(min_insync_replicas),
+            )
+        )
+    batch.append(EndTransactionRecord())
+    return batch

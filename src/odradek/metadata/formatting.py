@@ -1,0 +1,159 @@
+"""Whose data directories these are: formatted when new, as Apache's storage tool would; else checked.
+
+A directory is formatted once its meta.properties stands in it, so that is written last: a crash before
+leaves a directory that is simply formatted again.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from odradek.core.types import METADATA_TOPIC, Buffer, uuid_to_text
+from odradek.log.checkpoints import MetaProperties, format_meta_properties
+from odradek.log.files import read_file, write_file
+from odradek.log.log_dir import LogDir
+from odradek.log.names import META_PROPERTIES
+from odradek.metadata.bootstrap import bootstrap_features
+from odradek.metadata.image import RESERVED_DIRS
+from odradek.metadata.records import MetadataRecord, decode_record, encode_record
+from odradek.raft.control import QuorumFacts
+from odradek.raft.driver import PARTITION_DIR
+from odradek.raft.snapshots import BOOTSTRAP_FILE, SnapshotBuilder, SnapshotId, read_snapshot
+from odradek.raft.voters import Voter, VoterEndpoint, VoterSet
+from odradek.records.batch import BatchMeta, iter_records
+from odradek.runtime.api import Disk, Runtime
+
+KRAFT_VERSION = 1
+
+
+class FormatError(Exception):
+    """Directories that are not this node's, or that nobody dares to format; says which and why."""
+
+
+class Identity(NamedTuple):
+    """Who this node is, by its directories."""
+
+    cluster_id: str
+    node_id: int
+    directory_ids: Mapping[str, UUID]
+    is_new: bool
+
+
+def prepare_directories(
+    runtime: Runtime,
+    directories: Sequence[LogDir],
+    *,
+    node_id: int,
+    metadata_log_dir: str,
+    controller_endpoints: Sequence[VoterEndpoint],
+    cluster_id: str | None = None,
+) -> Identity:
+    """Check the opened and locked directories of a node; format them where nobody has.
+
+    An unformatted metadata directory makes a new cluster: of the given id, or a random one. Other new
+    directories join the cluster of the formatted ones. Raises FormatError, OSError.
+    """
+    usable = [directory for directory in directories if directory.failure is None]
+    formatted = [directory for directory in usable if directory.meta is not None]
+    known = _check(formatted, node_id, cluster_id)
+    metadata_dir = next((d for d in usable if d.path == metadata_log_dir.rstrip("/")), None)
+    if metadata_dir is None:
+        raise FormatError(
+            f"Encountered I/O error in metadata log directory {metadata_log_dir}. Cannot continue."
+        )
+    is_new = metadata_dir.meta is None
+    if is_new and formatted:
+        raise FormatError(
+            f"No `{META_PROPERTIES}` found in {metadata_dir.path}, the metadata log directory, while "
+            f"{formatted[0].path} belongs to cluster {known}: the metadata of the cluster is not there."
+        )
+    cluster_id = known or cluster_id or uuid_to_text(_new_id(runtime))
+    for directory in usable:
+        if directory.meta is None:
+            _check_empty(directory)
+            directory.meta = MetaProperties(cluster_id, node_id, _new_id(runtime))
+            if directory is metadata_dir:
+                _format_metadata_log(runtime, directory, directory.meta, controller_endpoints)
+            _write_meta_properties(runtime, directory.path, directory.meta)
+    ids = {d.path: d.meta.directory_id for d in usable if d.meta is not None}
+    return Identity(cluster_id, node_id, ids, is_new)
+
+
+def _check(formatted: Sequence[LogDir], node_id: int, cluster_id: str | None) -> str | None:
+    """The cluster that all directories agree on."""
+    seen: dict[UUID, str] = {}
+    for directory in formatted:
+        meta, path = directory.meta, f"{directory.path}/{META_PROPERTIES}"
+        assert meta is not None
+        cluster_id = cluster_id or meta.cluster_id
+        if meta.cluster_id != cluster_id:
+            raise FormatError(
+                f"Invalid cluster.id in: {path}. Expected {cluster_id}, but read {meta.cluster_id}"
+            )
+        if meta.node_id != node_id:
+            raise FormatError(
+                f"Stored node id {meta.node_id} doesn't match previous node id {node_id} in {path}. If you "
+                "moved your data, make sure your configured node id matches. If you intend to create a new "
+                "node, you should remove all data in your data directories."
+            )
+        other = seen.setdefault(meta.directory_id, path)
+        if other != path:
+            raise FormatError(
+                f"Duplicate directory ID {uuid_to_text(meta.directory_id)} found. It was the ID of {other}, "
+                f"but also of {path}"
+            )
+    return cluster_id if formatted else None
+
+
+def _check_empty(directory: LogDir) -> None:
+    """Partitions without meta.properties are somebody's data: they are never taken over silently."""
+    held = [name for name, tp, _ in directory.partition_dirs() if tp.topic != METADATA_TOPIC]
+    if held:
+        raise FormatError(
+            f"No `{META_PROPERTIES}` found in {directory.path}, but it holds {held[0]}: refusing to format a "
+            "directory with data."
+        )
+
+
+def _new_id(runtime: Runtime) -> UUID:
+    """Random, not reserved, and with a text form that no tool takes for an option."""
+    while True:
+        value = UUID(bytes=runtime.rng.randbytes(16), version=4)
+        if value not in RESERVED_DIRS and not uuid_to_text(value).startswith("-"):
+            return value
+
+
+def _format_metadata_log(
+    runtime: Runtime, directory: LogDir, meta: MetaProperties, endpoints: Sequence[VoterEndpoint]
+) -> None:
+    """bootstrap.checkpoint with the first records, and the snapshot at offset 0 with the first voters."""
+    disk, now_ms = runtime.disk, runtime.clock.now_ms()
+    bootstrap = SnapshotBuilder(0, 0, QuorumFacts(), now_ms)
+    bootstrap.add([encode_record(record) for record in bootstrap_features()])
+    write_file(disk, f"{directory.path}/{BOOTSTRAP_FILE}", bootstrap.finish())
+    path = f"{directory.path}/{PARTITION_DIR}"
+    disk.makedirs(path)
+    voter = Voter(meta.node_id, meta.directory_id, tuple(endpoints))
+    first = SnapshotBuilder(0, now_ms, QuorumFacts(KRAFT_VERSION, VoterSet([voter])), now_ms)
+    write_file(disk, f"{path}/{SnapshotId(0, 0).file_name}", first.finish())
+
+
+def _write_meta_properties(runtime: Runtime, path: str, meta: MetaProperties) -> None:
+    disk = runtime.disk
+    write_file(disk, f"{path}/{META_PROPERTIES}", format_meta_properties(meta, runtime.clock.now_ms()))
+    disk.fsync_dir(path.rpartition("/")[0] or "/")
+
+
+def read_bootstrap(disk: Disk, metadata_log_dir: str) -> list[MetadataRecord] | None:
+    """The records of bootstrap.checkpoint; None where there is none."""
+    try:
+        data = read_file(disk, f"{metadata_log_dir.rstrip('/')}/{BOOTSTRAP_FILE}")
+    except FileNotFoundError:
+        return None
+    records: list[MetadataRecord] = []
+
+    def take(data: Buffer, batch: BatchMeta) -> None:
+        records.extend(decode_record(record.value or b"") for record in iter_records(data, batch))
+
+    read_snapshot(data, take)
+    return records

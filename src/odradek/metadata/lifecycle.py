@@ -1,0 +1,157 @@
+"""A broker's own part in its life in the cluster: register, be unfenced, heartbeat, leave in an orderly way.
+
+What the controller makes of it is brokers.py's; it may be on another node.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from odradek.core.configs import Listener, NodeConfig
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.metadata.channel import ControllerChannel
+from odradek.metadata.publisher import MetadataPublisher
+from odradek.metadata.versions import SUPPORTED_FEATURES
+from odradek.runtime.scope import Scope
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
+
+_log = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 0.1
+_SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+class RegistrationError(Exception):
+    """The controller does not take this broker; says why."""
+
+
+class BrokerLifecycle:
+    """`register`, then `unfence` when the node is ready to serve, `shut_down` before it stops."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        channel: ControllerChannel,
+        publisher: MetadataPublisher,
+        *,
+        cluster_id: str,
+        incarnation_id: UUID,
+        directory_ids: Sequence[UUID],
+        previous_broker_epoch: int = -1,
+    ) -> None:
+        self._config = config
+        self._channel = channel
+        self._publisher = publisher
+        self._cluster_id = cluster_id
+        self._incarnation_id = incarnation_id
+        self._directory_ids = tuple(directory_ids)
+        self._previous_broker_epoch = previous_broker_epoch
+        self._scope = Scope(self._task_failed)
+        self.broker_epoch = -1
+
+    async def register(self, listeners: Sequence[Listener]) -> int:
+        """Register under the advertised listeners and give the broker epoch. RegistrationError when refused.
+
+        An earlier incarnation that the controller still believes alive is waited for.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._config.int("initial.broker.registration.timeout.ms") / 1000
+        request = self._registration(listeners)
+        while True:
+            code, response = await self._ask(ApiKey.BROKER_REGISTRATION, request)
+            if code is ErrorCode.NONE:
+                self.broker_epoch = response.broker_epoch
+                return self.broker_epoch
+            retriable = code.retriable or code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+            if not retriable or loop.time() >= deadline:
+                raise RegistrationError(f"the controller refuses broker {request.broker_id}: {code.name}")
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    def _registration(self, listeners: Sequence[Listener]) -> Any:
+        types = request_types(ApiKey.BROKER_REGISTRATION)
+        return types.BrokerRegistrationRequest(
+            broker_id=self._config.node_id,
+            cluster_id=self._cluster_id,
+            incarnation_id=self._incarnation_id,
+            listeners=[
+                types.Listener(
+                    name=listener.name,
+                    host=listener.host,
+                    port=listener.port,
+                    security_protocol=_SECURITY_PROTOCOLS[listener.security_protocol],
+                )
+                for listener in listeners
+            ],
+            features=[
+                types.Feature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)
+                for name, levels in SUPPORTED_FEATURES.items()
+            ],
+            rack=self._config.value("broker.rack"),
+            log_dirs=self._directory_ids,
+            previous_broker_epoch=self._previous_broker_epoch,
+        )
+
+    async def unfence(self) -> None:
+        """Be unfenced, and from then on be heard from every broker.heartbeat.interval.ms."""
+        while True:
+            code, response = await self._heartbeat()
+            if code is ErrorCode.STALE_BROKER_EPOCH:
+                raise RegistrationError(f"broker epoch {self.broker_epoch} is not current any more")
+            if code is ErrorCode.NONE and not response.is_fenced:
+                break
+            await asyncio.sleep(_RETRY_SECONDS)
+        self._scope.spawn(self._stay_alive(), name="broker-heartbeat")
+
+    async def shut_down(self) -> None:
+        """Leave: leaders move elsewhere, then the controller lets this broker go. Failures do not stop it."""
+        await self._scope.close()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._config.int("broker.session.timeout.ms") / 1000
+        while loop.time() < deadline:
+            code, response = await self._heartbeat(want_shut_down=True)
+            if code is ErrorCode.NONE and response.should_shut_down:
+                return
+            if code is not ErrorCode.NONE and not code.retriable:
+                _log.warning("Controlled shutdown was not granted: %s", code.name)
+                return
+        _log.warning("Controlled shutdown was not granted in time: the controller will fence this broker")
+
+    async def close(self) -> None:
+        """End the heartbeats without a word."""
+        await self._scope.close()
+
+    async def _stay_alive(self) -> None:
+        interval = self._config.int("broker.heartbeat.interval.ms") / 1000
+        fenced = False
+        while True:
+            await asyncio.sleep(interval)
+            code, response = await self._heartbeat()
+            if code is not ErrorCode.NONE:
+                _log.warning("A heartbeat failed: %s", code.name)
+            elif response.is_fenced != fenced:
+                fenced = response.is_fenced
+                _log.warning("The broker has been %s", "fenced" if fenced else "unfenced")
+
+    async def _heartbeat(self, *, want_shut_down: bool = False) -> tuple[ErrorCode, Any]:
+        types = request_types(ApiKey.BROKER_HEARTBEAT)
+        request = types.BrokerHeartbeatRequest(
+            broker_id=self._config.node_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self._publisher.image.offset,
+            want_shut_down=want_shut_down,
+            cordoned_log_dirs=(),
+        )
+        return await self._ask(ApiKey.BROKER_HEARTBEAT, request)
+
+    async def _ask(self, api_key: ApiKey, request: Any) -> tuple[ErrorCode, Any]:
+        try:
+            response = await self._channel.call(api_key, request)
+        except KafkaError as e:
+            return e.code, None
+        return ErrorCode(response.error_code), response
+
+    def _task_failed(self, error: BaseException) -> None:
+        _log.error("Heartbeats have ended", exc_info=error)

@@ -1,0 +1,240 @@
+"""The controller on this node: its decisions go through the quorum's log and are answered when committed.
+
+What is decided is controller.py's, how records become durable raft's. Here is the order between them: stage,
+append, take, wait for the commit, publish, answer.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from odradek.core.configs import NodeConfig
+from odradek.core.errors import KafkaError
+from odradek.metadata.bootstrap import bootstrap_batch, bootstrap_features
+from odradek.metadata.controller import Controller
+from odradek.metadata.delta import MetadataDelta, full_delta
+from odradek.metadata.log_reader import LogReader
+from odradek.metadata.publisher import MetadataPublisher
+from odradek.metadata.quorum_description import describe_quorum
+from odradek.metadata.records import (
+    AbortTransactionRecord,
+    MetadataRecord,
+    NoOpRecord,
+    encode_record,
+)
+from odradek.metadata.replay import Replayer
+from odradek.metadata.snapshot_writer import SnapshotWriter
+from odradek.metadata.versions import SUPPORTED_FEATURES
+from odradek.raft.driver import RaftDriver
+from odradek.runtime.api import Runtime
+from odradek.runtime.scope import Scope
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
+
+_log = logging.getLogger(__name__)
+
+_TICK_SECONDS = 0.5
+_STALL_SECONDS = 1.0
+
+
+class _Pending(NamedTuple):
+    """A delta that waits for its last offset to be committed."""
+
+    last_offset: int
+    delta: MetadataDelta
+
+
+class QuorumController:
+    """A ControllerChannel to this node's own controller. `start` loads, leads and bootstraps."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: NodeConfig,
+        raft: RaftDriver,
+        publisher: MetadataPublisher,
+        *,
+        cluster_id: str,
+        incarnation_id: UUID,
+    ) -> None:
+        self._runtime = runtime
+        self._config = config
+        self.raft = raft
+        self._publisher = publisher
+        self._cluster_id = cluster_id
+        self._incarnation_id = incarnation_id
+        self._controller: Controller | None = None
+        self._pending: deque[_Pending] = deque()
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._last_append_time = 0.0
+        self._stopping = False
+        self._scope = Scope(self._task_failed)
+        self._snapshots = SnapshotWriter(runtime, config, raft, publisher)
+        raft.on_committed = self._committed
+        raft.on_failed = self._failed
+
+    # --- start and stop -------------------------------------------------------------------------------
+
+    async def start(self, bootstrap: Sequence[MetadataRecord] | None = None) -> None:
+        """Load the image, lead, and give a new log its first records. Nothing of it is committed yet.
+
+        `bootstrap` are the records of bootstrap.checkpoint, else those of a cluster of this release.
+        """
+        replayer = Replayer()
+        reader = LogReader(replayer)
+        self.raft.load(lambda i, timestamp_ms: reader.snapshot_end(*i, timestamp_ms), reader.add)
+        reader.flush()
+        self._snapshots.loaded(reader.bytes_read, reader.first_timestamp_ms)
+        await self.raft.start()
+        controller = self._controller = Controller(
+            config=self._config,
+            cluster_id=self._cluster_id,
+            kraft_version=self.raft.facts.kraft_version,
+            rng=self._runtime.rng,
+            replayer=replayer,
+        )
+        self._begin_epoch(controller)
+        if replayer.in_transaction:
+            self._append([AbortTransactionRecord(reason="The controller that began it is gone")])
+        if not controller.image.metadata_version:
+            records = bootstrap_features() if bootstrap is None else bootstrap
+            self._append(bootstrap_batch(records, self._config.int("min.insync.replicas")))
+        controller.start_sessions(self._incarnation_id, self._runtime.clock.now_ms())
+        self._register()
+        self._scope.spawn(self._tick(), name="controller-tick")
+
+    def _begin_epoch(self, controller: Controller) -> None:
+        """The first thing to publish is all that was loaded, once this epoch's first record is committed."""
+        last_offset = self.raft.log_end_offset - 1
+        staged = controller.stage(
+            [], last_offset=last_offset, epoch=self.raft.epoch, timestamp_ms=self._runtime.clock.now_ms()
+        )
+        image = controller.take(staged).image
+        self._pending.append(_Pending(last_offset, full_delta(image)))
+
+    def _register(self) -> None:
+        """Tell the cluster where this controller is and what it supports."""
+        types = request_types(ApiKey.CONTROLLER_REGISTRATION)
+        protocols = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+        request = types.ControllerRegistrationRequest(
+            controller_id=self._config.node_id,
+            incarnation_id=self._incarnation_id,
+            listeners=[
+                types.Listener(
+                    name=listener.name,
+                    host=listener.host,
+                    port=listener.port,
+                    security_protocol=protocols[listener.security_protocol],
+                )
+                for listener in self._config.controller_listeners
+            ],
+            features=[
+                types.Feature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)
+                for name, levels in SUPPORTED_FEATURES.items()
+            ],
+        )
+        self._decide(ApiKey.CONTROLLER_REGISTRATION, request)
+
+    async def stop(self) -> None:
+        """Make durable what was decided and give the log up."""
+        self._stopping = True
+        await self._scope.close()
+        await self.raft.close()
+
+    # --- commands -------------------------------------------------------------------------------------
+
+    @property
+    def controller(self) -> Controller:
+        assert self._controller is not None, "the controller has not been started"
+        return self._controller
+
+    async def call(self, api_key: ApiKey, request: Any) -> Any:
+        """Decide, and answer once everything the answer rests on is committed."""
+        if self.raft.failure is not None:
+            raise self.raft.failure
+        if api_key is ApiKey.DESCRIBE_QUORUM:
+            return describe_quorum(self.raft, request, self._runtime.clock.now_ms())
+        response = self._decide(api_key, request)
+        await self._until_committed(self.raft.log_end_offset - 1)
+        return response
+
+    def _decide(self, api_key: ApiKey, request: Any) -> Any:
+        now_ms = self._runtime.clock.now_ms()
+        result = self.controller.handle(api_key, request, now_ms, self.raft.log_end_offset)
+        if result.records:
+            self._append(result.records)
+        return result.response
+
+    def _append(self, records: Sequence[MetadataRecord]) -> None:
+        """All or nothing: what the log does not take does not happen."""
+        controller = self.controller
+        now_ms = self._runtime.clock.now_ms()
+        staged = controller.stage(
+            records,
+            last_offset=self.raft.log_end_offset + len(records) - 1,
+            epoch=self.raft.epoch,
+            timestamp_ms=now_ms,
+        )
+        versions = controller.versions
+        last_offset = self.raft.append([encode_record(r, versions.of(r)) for r in records], now_ms)
+        assert last_offset == staged.delta.image.offset
+        self._pending.append(_Pending(last_offset, controller.take(staged)))
+        self._last_append_time = asyncio.get_running_loop().time()
+
+    async def _until_committed(self, offset: int) -> None:
+        if offset < self.raft.high_watermark:
+            return
+        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((offset, committed))
+        await committed
+
+    def _committed(self, high_watermark: int) -> None:
+        """Publish first: whoever gets its answer finds what it asked for."""
+        while self._pending and self._pending[0].last_offset < high_watermark:
+            self._publisher.publish(self._pending.popleft().delta)
+        while self._waiters and self._waiters[0][0] < high_watermark:
+            _, waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+        if not self._stopping and self._snapshots.take_due(self._runtime.clock.now_ms()):
+            self._scope.spawn(self._snapshots.write(), name="metadata-snapshot")
+
+    def _failed(self, failure: KafkaError) -> None:
+        while self._waiters:
+            _, waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_exception(failure)
+
+    # --- over time ------------------------------------------------------------------------------------
+
+    async def _tick(self) -> None:
+        """Fence the silent, and keep an idle log moving. After a stall, silence proves nothing yet."""
+        loop = asyncio.get_running_loop()
+        idle_seconds = self._config.int("metadata.max.idle.interval.ms") / 1000
+        period = min(_TICK_SECONDS, idle_seconds) if idle_seconds else _TICK_SECONDS
+        while self.raft.failure is None:
+            due = loop.time() + period
+            await asyncio.sleep(period)
+            try:
+                if loop.time() - due < _STALL_SECONDS:
+                    self._fence_the_silent()
+                if idle_seconds and loop.time() - self._last_append_time >= idle_seconds:
+                    self._append([NoOpRecord()])
+            except KafkaError as e:
+                _log.error("The controller cannot go on: %s", e)
+
+    def _fence_the_silent(self) -> None:
+        while True:
+            broker, records = self.controller.expire_session(self._runtime.clock.now_ms())
+            if broker is None:
+                return
+            _log.info(
+                "Fencing broker %d at epoch %d because its session has timed out.", broker.id, broker.epoch
+            )
+            self._append(records)
+
+    def _task_failed(self, error: BaseException) -> None:
+        _log.error("A task of the controller failed", exc_info=error)

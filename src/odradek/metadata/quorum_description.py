@@ -1,0 +1,60 @@
+"""DescribeQuorum: who votes, who leads, how far each one is. Reads only."""
+
+from typing import Any
+
+from odradek.core.errors import ErrorCode
+from odradek.core.types import METADATA_TOPIC
+from odradek.raft.driver import RaftDriver
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+
+def describe_quorum(raft: RaftDriver, request: Any, now_ms: int) -> Any:
+    """Only partition 0 of the metadata topic has a quorum."""
+    types = response_types(ApiKey.DESCRIBE_QUORUM)
+    topics = []
+    described = False
+    for topic in request.topics:
+        partitions = []
+        for asked in topic.partitions:
+            if topic.topic_name == METADATA_TOPIC and asked.partition_index == 0:
+                described = True
+                partitions.append(_partition(raft, types, now_ms))
+            else:
+                partitions.append(
+                    types.PartitionData(
+                        partition_index=asked.partition_index,
+                        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        error_message="This server does not host this topic-partition.",
+                    )
+                )
+        topics.append(types.TopicData(topic_name=topic.topic_name, partitions=partitions))
+    nodes = [
+        types.Node(
+            node_id=voter.id,
+            listeners=[types.Listener(name=e.name, host=e.host, port=e.port) for e in voter.endpoints],
+        )
+        for voter in raft.node.voters.voters
+    ]
+    return types.DescribeQuorumResponse(topics=topics, nodes=nodes if described else [])
+
+
+def _partition(raft: RaftDriver, types: Any, now_ms: int) -> Any:
+    node = raft.node
+    voters = [
+        types.ReplicaState(
+            replica_id=voter.id,
+            replica_directory_id=voter.directory_id,
+            log_end_offset=raft.log_end_offset if voter.id == node.node_id else -1,
+            last_fetch_timestamp=now_ms if voter.id == node.node_id else -1,
+            last_caught_up_timestamp=now_ms if voter.id == node.node_id else -1,
+        )
+        for voter in node.voters.voters
+    ]
+    return types.PartitionData(
+        partition_index=0,
+        leader_id=node.leader_id,
+        leader_epoch=node.epoch,
+        high_watermark=raft.high_watermark,
+        current_voters=voters,
+    )

@@ -1,0 +1,76 @@
+"""When to write a snapshot of the committed image, and writing it without holding up the loop."""
+
+import asyncio
+import logging
+from itertools import islice
+from typing import Final
+
+from odradek.core.configs import NodeConfig
+from odradek.metadata.publisher import MetadataPublisher
+from odradek.metadata.records import encode_record
+from odradek.metadata.snapshot import image_records
+from odradek.metadata.versions import RecordVersions
+from odradek.raft.driver import RaftDriver
+from odradek.raft.snapshots import SnapshotId
+from odradek.runtime.api import Runtime
+
+_log = logging.getLogger(__name__)
+
+_RECORDS_PER_TURN: Final = 256
+
+
+class SnapshotWriter:
+    """Due when the log has grown enough since the last one, or holds records that are old enough."""
+
+    def __init__(
+        self, runtime: Runtime, config: NodeConfig, raft: RaftDriver, publisher: MetadataPublisher
+    ) -> None:
+        self._runtime = runtime
+        self._config = config
+        self._raft = raft
+        self._publisher = publisher
+        self._max_bytes = config.int("metadata.log.max.record.bytes.between.snapshots")
+        self._max_interval_ms = config.int("metadata.log.max.snapshot.interval.ms")
+        self._size_at_last = 0
+        self._oldest_ms: int | None = None
+        self._writing = False
+
+    def loaded(self, bytes_since_snapshot: int, first_timestamp_ms: int | None) -> None:
+        """What the log held beyond its newest snapshot when it was loaded."""
+        self._size_at_last = self._raft.log.size_bytes - bytes_since_snapshot
+        self._oldest_ms = first_timestamp_ms
+
+    def take_due(self, now_ms: int) -> bool:
+        """True, once, when a snapshot is due: whoever asks then writes it."""
+        if self._oldest_ms is None:
+            self._oldest_ms = now_ms
+        too_old = bool(self._max_interval_ms) and now_ms - self._oldest_ms >= self._max_interval_ms
+        too_much = self._raft.log.size_bytes - self._size_at_last >= self._max_bytes
+        if self._writing or not (too_old or too_much):
+            return False
+        self._writing = True
+        return True
+
+    async def write(self) -> None:
+        """Write the committed image as it is now, a part per turn of the loop, then drop what is too old."""
+        assert self._writing, "a snapshot is written when it is due"
+        image = self._publisher.image
+        snapshot_id = SnapshotId(image.offset + 1, image.epoch)
+        self._size_at_last = self._raft.log.size_bytes
+        self._oldest_ms = None
+        try:
+            builder = self._raft.new_snapshot(snapshot_id, image.timestamp_ms)
+            versions = RecordVersions.at(image.metadata_version)
+            records = image_records(image)
+            while chunk := [encode_record(r, versions.of(r)) for r in islice(records, _RECORDS_PER_TURN)]:
+                builder.add(chunk)
+                await asyncio.sleep(0)
+            await self._raft.save_snapshot(snapshot_id, builder.finish())
+            self._raft.clean_up(
+                self._config.int("metadata.max.retention.bytes"),
+                self._config.int("metadata.max.retention.ms"),
+            )
+        except OSError as e:
+            _log.error("Cannot write a snapshot of the metadata at offset %d: %s", snapshot_id.end_offset, e)
+        finally:
+            self._writing = False

@@ -1,0 +1,283 @@
+"""The controller through its log: what is answered is durable, published, and there after a restart."""
+
+import asyncio
+import errno
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from odradek.core.errors import StorageError
+from odradek.log.log import Isolation
+from odradek.metadata.delta import MetadataDelta
+from odradek.metadata.records import NoOpRecord, decode_record
+from odradek.records.batch import iter_batches, iter_records
+from odradek.sim.cluster import CrashKind, NodeCrashed, SimHost
+from odradek.sim.disk import DiskFault
+from odradek.sim.world import World
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
+from tests.unit.metadata.stack import MetadataStack, until
+
+
+def simulate(main: Callable[[SimHost], Coroutine[Any, Any, None]], seed: int = 5, **settings: str) -> SimHost:
+    world = World(seed)
+    given = {name.replace("_", "."): value for name, value in settings.items()}
+    host = SimHost(world, "h", lambda runtime, data_dir: MetadataStack(runtime, data_dir, given))
+    world.run(main(host))
+    return host
+
+
+def stack(host: SimHost) -> MetadataStack:
+    assert isinstance(host.node, MetadataStack)
+    return host.node
+
+
+def log_records(node: MetadataStack) -> list[str]:
+    """The types of all data records in the log but the idle ones, in order."""
+    log = node.controller.raft.log
+    found, offset = [], log.log_start_offset
+    while offset < log.log_end_offset:
+        piece = log.read(offset, 1 << 20, Isolation.LOG_END).slice
+        assert piece is not None
+        data = piece.read()
+        for batch in iter_batches(data):
+            offset = batch.last_offset + 1
+            if not batch.is_control:
+                found += [decode_record(r.value or b"") for r in iter_records(data, batch)]
+    return [type(r).__name__ for r in found if not isinstance(r, NoOpRecord)]
+
+
+def test_a_new_cluster_begins_with_apaches_records() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        assert log_records(node) == [
+            "BeginTransactionRecord",
+            *["FeatureLevelRecord"] * 6,
+            "ConfigRecord",
+            "EndTransactionRecord",
+            "RegisterControllerRecord",
+            "RegisterBrokerRecord",
+            "BrokerRegistrationChangeRecord",
+            "BrokerRegistrationChangeRecord",
+        ]
+        assert node.image.features == {
+            "metadata.version": 30,
+            "eligible.leader.replicas.version": 1,
+            "group.version": 1,
+            "share.version": 1,
+            "streams.version": 1,
+            "transaction.version": 2,
+        }
+        assert node.image.broker_config(1) == {"min.insync.replicas": "1"}
+        broker = node.image.brokers[1]
+        assert (broker.fenced, broker.cordoned_log_dirs) == (False, ())
+        assert broker.epoch == node.lifecycle.broker_epoch
+
+    simulate(main)
+
+
+def test_an_answer_comes_after_the_commit_and_the_publication() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        deltas: list[MetadataDelta] = []
+        node.publisher.subscribe(deltas.append)
+        assert deltas[0].image is node.image
+        assert await node.create_topic("t", 3) == 0
+        assert node.image.topics_by_name["t"].partitions.keys() == {0, 1, 2}
+        assert deltas[-1].changed_topics == [node.image.topics_by_name["t"].id]
+        assert node.controller.raft.high_watermark > node.image.offset
+
+    simulate(main)
+
+
+def test_decisions_see_what_is_not_committed_yet() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        first = asyncio.ensure_future(node.create_topic("t"))
+        second = asyncio.ensure_future(node.create_topic("t"))
+        assert [await first, await second] == [0, 36]
+
+    simulate(main)
+
+
+def test_a_clean_restart_replays_to_the_same_image() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        for n in range(5):
+            await node.create_topic(f"t{n}", 2)
+        before = node.image
+        producer_id = await node.producer_ids.take()
+        cluster_id = node.identity and node.identity.cluster_id
+        await host.stop()
+        await host.start()
+        again = stack(host)
+        assert again.identity is not None
+        assert (again.identity.cluster_id, again.identity.is_new) == (cluster_id, False)
+        assert again.image.topics_by_name.keys() == before.topics_by_name.keys()
+        for name, topic in again.image.topics_by_name.items():
+            assert topic.id == before.topics_by_name[name].id
+            for partition in topic.partitions.values():
+                assert (partition.leader, partition.isr, partition.leader_epoch) == (1, (1,), 2)
+                assert partition.leader_recovery_state == 0
+        assert again.image.features == before.features
+        assert await again.producer_ids.take() > producer_id
+        await host.stop()
+        assert host.leaks == []
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("kind", list(CrashKind))
+def test_what_was_answered_survives_a_crash(kind: CrashKind) -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        await stack(host).create_topic("t")
+        host.crash(kind)
+        await host.start()
+        again = stack(host)
+        partition = again.image.topics_by_name["t"].partitions[0]
+        assert (partition.leader, partition.isr) == (1, (1,))
+        assert partition.leader_recovery_state == 1
+        assert again.controller.raft.epoch == 2
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_crash_at_any_point_of_a_start_is_started_over(seed: int) -> None:
+    async def main(host: SimHost) -> None:
+        await host.start(crash_after=None)
+        await stack(host).create_topic("t")
+        await host.stop()
+        for calls in range(3, 40, 5):
+            try:
+                await host.start(crash_after=(calls + seed, CrashKind.POWER))
+                host.call_off_crash()
+                host.crash(CrashKind.POWER)
+            except NodeCrashed:
+                pass
+        await host.start()
+        assert "t" in stack(host).image.topics_by_name
+
+    simulate(main, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_crash_while_formatting_leaves_a_directory_that_can_be_formatted(seed: int) -> None:
+    async def main(host: SimHost) -> None:
+        try:
+            await host.start(crash_after=(1 + seed * 3, CrashKind.POWER))
+            host.call_off_crash()
+        except NodeCrashed:
+            await host.start()
+        assert await stack(host).create_topic("t") == 0
+
+    simulate(main, seed=seed)
+
+
+def test_an_idle_log_gets_a_record_every_interval() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        before = node.image.offset
+        await asyncio.sleep(10)
+        assert 18 <= node.image.offset - before <= 20
+
+    simulate(main)
+
+
+def test_idle_records_can_be_switched_off() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        before = node.image.offset
+        await asyncio.sleep(10)
+        assert node.image.offset == before
+
+    simulate(main, metadata_max_idle_interval_ms="0")
+
+
+def test_heartbeats_keep_the_broker_and_their_end_fences_it() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        await asyncio.sleep(60)
+        assert not node.image.brokers[1].fenced
+        await node.lifecycle.close()
+        await asyncio.sleep(12)
+        assert node.image.brokers[1].fenced
+
+    simulate(main)
+
+
+def test_a_snapshot_is_written_when_the_log_has_grown_and_read_at_the_next_start() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        for n in range(30):
+            await node.create_topic(f"t{n}", 4)
+        snapshots = node.controller.raft.snapshots
+        await until(lambda: snapshots.newest is not None and snapshots.newest.end_offset > 0)
+        image = node.image
+        host.crash(CrashKind.POWER)
+        await host.start()
+        again = stack(host)
+        assert again.image.topics_by_name.keys() == image.topics_by_name.keys()
+        assert again.image.configs == image.configs
+        assert again.image.features == image.features
+
+    simulate(main, metadata_log_max_record_bytes_between_snapshots="5000")
+
+
+def test_a_snapshot_is_written_when_the_log_is_old_enough() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        await asyncio.sleep(3700)
+        newest = node.controller.raft.snapshots.newest
+        assert newest is not None
+        assert newest.end_offset > 0
+
+    simulate(main)
+
+
+def test_a_full_disk_fails_the_decision_and_what_was_decided_before_stays() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        await node.create_topic("before")
+        host.faults.rules.append(DiskFault(errno.ENOSPC, ["pwritev", "pwrite"], "*__cluster_metadata-0*"))
+        with pytest.raises(StorageError):
+            await node.create_topic("never")
+        assert "never" not in node.controller.controller.image.topics_by_name
+        host.faults.rules.clear()
+        host.crash(CrashKind.KILL)
+        await host.start()
+        assert sorted(stack(host).image.topics_by_name) == ["before"]
+
+    simulate(main)
+
+
+def test_the_quorum_describes_itself() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        types = request_types(ApiKey.DESCRIBE_QUORUM)
+        asked = [
+            types.TopicData(topic_name=name, partitions=[types.PartitionData(partition_index=0)])
+            for name in ("__cluster_metadata", "other")
+        ]
+        answer = await node.controller.call(ApiKey.DESCRIBE_QUORUM, types.DescribeQuorumRequest(topics=asked))
+        (ours,), (other,) = (t.partitions for t in answer.topics)
+        assert (ours.error_code, ours.leader_id, ours.leader_epoch) == (0, 1, 1)
+        assert [v.replica_id for v in ours.current_voters] == [1]
+        assert ours.high_watermark == node.controller.raft.high_watermark
+        assert other.error_code == 3
+        assert [n.node_id for n in answer.nodes] == [1]
+
+    simulate(main)
