@@ -9,13 +9,13 @@ import typer
 # Name -> (module, help). A module's `register` adds a verb; its `app` is a noun with verbs of its own.
 _COMMANDS = {
     "start": ("start", "Start a node."),
-    "topic": ("topic", "Topics: list, create, describe, alter, delete, add-partitions, trim."),
+    "topic": ("topic", "Create, look at, change and delete topics."),
     "produce": ("produce", "Write records to a topic."),
     "consume": ("consume", "Read records from topics."),
-    "group": ("group", "Consumer groups: list, describe, lag, members, seek, delete."),
-    "cluster": ("cluster", "The cluster: info, features, config, logdirs."),
-    "log": ("log", "Files of a log directory, read without a broker: dump."),
-    "sim": ("sim", "Simulated clusters: run, replay."),
+    "group": ("group", "Look at consumer groups, move and delete them."),
+    "cluster": ("cluster", "Look at the cluster, configure its brokers."),
+    "log": ("log", "Read log files without a broker."),
+    "sim": ("sim", "Simulate a cluster under faults."),
 }
 
 

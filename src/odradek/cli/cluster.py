@@ -26,7 +26,10 @@ def info(
         bool, typer.Option("--unsupported", help="List the known configurations that do not act yet.")
     ] = False,
 ) -> None:
-    """Show the cluster: its id, its brokers, and where its defaults differ from Apache Kafka's."""
+    """Show the cluster and its brokers.
+
+    Defaults that differ from Apache Kafka's are listed.
+    """
     from odradek.cli.cluster_info import describe_cluster, unsupported_table
 
     if unsupported:
@@ -37,7 +40,10 @@ def info(
 
 @command(app, "features")
 def features(session: Session) -> None:
-    """Show the features of the cluster: the level in force and the levels it could take."""
+    """Show the features of the cluster.
+
+    For each the level in force, and the levels it could take.
+    """
     from odradek import __version__
     from odradek.wire.api_keys import ApiKey
     from odradek.wire.messages import request_types
@@ -71,7 +77,10 @@ def config(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Show or change the configuration of brokers. Asks where a change can delete records."""
+    """Show or change the configuration of brokers.
+
+    Asks where a change can delete records.
+    """
     with usage():
         wanted = parse_pairs("--set", settings or ())
     if wanted or unset:
@@ -98,9 +107,16 @@ def _change(
     yes: bool,
     dry_run: bool,
 ) -> None:
-    from odradek.cli.config_admin import BROKER, alter_configs, config_changes, deletes_records
+    from odradek.cli.config_admin import BROKER, alter_configs, config_changes, deletes_records, shows_changes
+    from odradek.core.configs import BROKER_KEYS, nearest
 
     name = "" if broker is None else str(broker)
+    for key in wanted:
+        if key not in BROKER_KEYS and not key.startswith("listener.name."):
+            close = nearest(key)
+            session.terminal.note(
+                f"{key} is not a configuration of Kafka" + (f"; did you mean {close}?" if close else "")
+            )
     changes = config_changes(session.cluster, BROKER, name, wanted, unset)
     table = Table(columns("CONFIG BEFORE AFTER"), [list(change) for change in changes])
     alter_configs(session.cluster, BROKER, name, wanted, unset, validate_only=True)
@@ -109,6 +125,7 @@ def _change(
     harmless = not deletes_records(changes)
     if session.confirm(table, question, yes=yes or harmless, dry_run=dry_run):
         alter_configs(session.cluster, BROKER, name, wanted, unset)
+        session.settle(lambda: shows_changes(session.cluster, BROKER, name, wanted, unset))
         session.table(table)
 
 

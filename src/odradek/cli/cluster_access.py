@@ -4,9 +4,10 @@ The wire is client/'s; here requests are put together that several commands need
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from odradek.cli.errors import Failure, connection_failure, kafka_failure
+from odradek.cli.errors import Failure, Usage, connection_failure, kafka_failure
 from odradek.cli.offsets import At, Bound
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID, TopicPartition, uuid_to_text
@@ -59,9 +60,15 @@ class ClusterAccess:
 
         self._servers = properties["bootstrap.servers"]
         self.timeout_ms = int(properties["request.timeout.ms"])
-        self.client = BlockingClient(
-            self._servers, client_id=properties["client.id"], request_timeout_ms=self.timeout_ms
-        )
+        try:
+            self.client = BlockingClient(
+                self._servers,
+                client_id=properties["client.id"],
+                request_timeout_ms=self.timeout_ms,
+                api_timeout_ms=self.timeout_ms,
+            )
+        except ValueError as e:
+            raise Usage(str(e)) from e
 
     def close(self) -> None:
         self.client.close()
@@ -70,12 +77,18 @@ class ClusterAccess:
         self, api_key: ApiKey, request: Any, *, node_id: int | None = None, max_version: int | None = None
     ) -> Any:
         """One request to a broker, to any where none is named, and its response."""
-        try:
+        with self.failing(self._servers):
             return self.client.send(api_key, request, node_id=node_id, max_version=max_version)
+
+    @contextmanager
+    def failing(self, thing: str, subject: str = "") -> Iterator[None]:
+        """What the client raises becomes a failure of the thing it was asked for."""
+        try:
+            yield
         except OSError as e:
             raise connection_failure(self._servers, e) from e
         except KafkaError as e:
-            raise kafka_failure(self._servers, "", e) from e
+            raise kafka_failure(thing, subject, e) from e
 
     # Topics
 
@@ -108,6 +121,11 @@ class ClusterAccess:
         if failures:
             raise failures[0]
         return topics[0]
+
+    def have_leaders(self, names: Sequence[str]) -> bool:
+        """Are these topics known, and can all their partitions be used?"""
+        topics, failures = self.find_topics(names)
+        return not failures and all(p.leader is not None for topic in topics for p in topic.partitions)
 
     def broker_ids(self) -> list[int]:
         return sorted(broker.node_id for broker in self.metadata([]).brokers)
@@ -213,13 +231,8 @@ class ClusterAccess:
 
     def coordinator(self, group: str) -> int:
         """The broker that coordinates a group; the cluster is given time to find one."""
-        types = request_types(ApiKey.FIND_COORDINATOR)
-        request = types.FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
-        (found,) = self.send(ApiKey.FIND_COORDINATOR, request).coordinators
-        if found.error_code:
-            error = KafkaError(ErrorCode(found.error_code), found.error_message)
-            raise kafka_failure(f"group {group}", group, error)
-        return int(found.node_id)
+        with self.failing(f"group {group}", group):
+            return self.client.coordinator(group)
 
     def group_names(self) -> list[str]:
         return [group.group_id for _, group in self.listed_groups()]

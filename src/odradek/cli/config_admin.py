@@ -79,7 +79,10 @@ def config_changes(
     cluster: ClusterAccess, resource_type: int, name: str, wanted: Mapping[str, str], unset: Sequence[str]
 ) -> list[ConfigChange]:
     """What setting and unsetting would change; what an unset one returns to is told by its synonyms."""
-    entries = {entry.name: entry for entry in describe_configs(cluster, resource_type, name, synonyms=True)}
+    described = name
+    if resource_type == BROKER and not name:
+        described = str(cluster.broker_ids()[0])  # what is set for all brokers, as one of them sees it
+    entries = {e.name: e for e in describe_configs(cluster, resource_type, described, synonyms=True)}
     changes = [
         ConfigChange(key, entries[key].value if key in entries else None, value)
         for key, value in wanted.items()
@@ -88,13 +91,28 @@ def config_changes(
     return changes
 
 
+def shows_changes(
+    cluster: ClusterAccess, resource_type: int, name: str, wanted: Mapping[str, str], unset: Sequence[str]
+) -> bool:
+    """Do the brokers tell what was set, and no more what was unset?"""
+    own = _own_source(resource_type, name)
+    entries = {e.name: e for e in describe_configs(cluster, resource_type, name, synonyms=True)}
+    owned = {key for key, e in entries.items() if any(s.source == own for s in e.synonyms)}
+    return all(key in owned for key in wanted) and not any(key in owned for key in unset)
+
+
+def _own_source(resource_type: int, name: str) -> ConfigSource:
+    """The source of what is set for this very topic or broker, or for all brokers."""
+    if resource_type == TOPIC:
+        return ConfigSource.DYNAMIC_TOPIC
+    return ConfigSource.DYNAMIC_BROKER if name else ConfigSource.DYNAMIC_DEFAULT_BROKER
+
+
 def _unset(entry: Any, resource_type: int, name: str) -> tuple[str | None, str | None]:
     """Before and after for a configuration that loses its own value; None where the cluster does not tell."""
     if entry is None:
         return None, None
-    own = ConfigSource.DYNAMIC_TOPIC if resource_type == TOPIC else ConfigSource.DYNAMIC_BROKER
-    if resource_type == BROKER and not name:
-        own = ConfigSource.DYNAMIC_DEFAULT_BROKER
+    own = _own_source(resource_type, name)
     if entry.config_source != own:
         return entry.value, entry.value
     return entry.value, next((s.value for s in entry.synonyms if s.source != own), None)

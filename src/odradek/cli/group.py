@@ -4,12 +4,18 @@ from typing import Annotated
 
 import typer
 
+from odradek.cli.complete import complete_groups
 from odradek.cli.errors import Failure, Usage, raise_all
-from odradek.cli.options import OFFSET_FORMS, DryRun, Group, Groups, Partitions, Watch, Yes, command
+from odradek.cli.options import DryRun, Group, Groups, Partitions, Watch, Yes, command
 from odradek.cli.output import Section, Table, columns
 from odradek.cli.session import Session
 
 app = typer.Typer()
+
+AllGroups = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="GROUP", help="Names of groups. [default: all]", autocompletion=complete_groups),
+]
 
 _LAG_COLUMNS = "TOPIC PARTITION# COMMITTED# END# LAG#"
 
@@ -70,19 +76,20 @@ def describe(session: Session, names: Groups) -> None:
                 Section("offsets", Table(columns(_LAG_COLUMNS), rows)),
             ]
         )
-    session.documents(documents)
+    if documents:
+        session.documents(documents)
     raise_all(failures)
 
 
 @command(app, "lag")
-def lag(session: Session, names: Groups, watch: Watch = None) -> None:
+def lag(session: Session, names: AllGroups = None, watch: Watch = None) -> None:
     """Show how far groups are behind, partition by partition."""
     from odradek.cli.group_admin import describe_group, group_offsets
 
     def show() -> None:
         rows = []
         failures: list[Failure] = []
-        for name in names:
+        for name in names or session.cluster.group_names():
             try:
                 group = describe_group(session.cluster, name)
                 offsets = group_offsets(session.cluster, name, group.members, session.isolation_level)
@@ -102,9 +109,7 @@ def lag(session: Session, names: Groups, watch: Watch = None) -> None:
                         owner.member_id if owner else None,
                     ]
                 )
-        if rows or not failures:
-            session.table(Table(columns(f"GROUP {_LAG_COLUMNS} MEMBER-ID+"), rows))
-        raise_all(failures)
+        session.done(Table(columns(f"GROUP {_LAG_COLUMNS} MEMBER-ID+"), rows), failures)
 
     session.watch(watch, show)
 
@@ -147,12 +152,15 @@ def seek(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Move the committed offsets of a group that has no members. A group that does not exist is created."""
+    """Move the committed offsets of a group.
+
+    It must have no members. A group that does not exist is created.
+    """
     from odradek.cli.group_admin import commit_offsets, committed_offsets
 
     wanted = session.offsets(offset)
     if not wanted.is_single:
-        raise Usage(f"-o {offset}: one offset, not a range, of {OFFSET_FORMS}")
+        raise Usage(f"-o {offset}: one offset, not a range")
     _refuse_members(session, name)
     before = committed_offsets(session.cluster, name)
     names = topics or list(dict.fromkeys(tp.topic for tp in before))
@@ -169,8 +177,7 @@ def seek(
     if session.confirm(table, f"Move the offsets of {name}?", yes=yes, dry_run=dry_run):
         refused = commit_offsets(session.cluster, name, {tp: place.offset for tp, place in places.items()})
         kept = [row for tp, row in zip(places, rows, strict=True) if tp not in refused]
-        session.table(table._replace(rows=kept))
-        raise_all(list(refused.values()))
+        session.done(table._replace(rows=kept), refused.values())
 
 
 def _refuse_members(session: Session, name: str) -> None:
@@ -200,5 +207,5 @@ def delete(session: Session, names: Groups, yes: Yes = False, dry_run: DryRun = 
     question = f"Delete {len(rows)} group{'s' * (len(rows) > 1)} with all offsets?"
     if session.confirm(table, question, yes=yes, dry_run=dry_run):
         failures = delete_groups(session.cluster, names)
-        session.table(table._replace(rows=[row for row in rows if row[0] not in failures]))
-        raise_all(list(failures.values()))
+        deleted = [row for row in rows if row[0] not in failures]
+        session.done(table._replace(rows=deleted), failures.values())

@@ -25,7 +25,10 @@ def dump(
         typer.Option("-o", "--offsets", metavar="OFFSETS", help="Only these: N, A:B.", show_default=False),
     ] = None,
 ) -> None:
-    """Show what segments, indexes, snapshots and checkpoints hold. Exits with 3 where a file is damaged."""
+    """Show what the files of a log directory hold.
+
+    Segments, indexes, snapshots and checkpoints. Exits with 3 where a file is damaged.
+    """
     first, stop = _bounds(session, offsets)
     files = [file for path in paths for file in _files(path)]
     damaged: list[str] = []

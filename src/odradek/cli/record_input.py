@@ -36,14 +36,15 @@ def record_reader(format_name: str) -> tuple[bytes, Callable[[bytes], InputRecor
     return end, lambda piece: _from_template(piece, found)
 
 
-def split_records(chunks: Iterable[bytes], end: bytes) -> Iterator[bytes]:
-    """Cut a stream at the record end; what follows the last one is a record unless it is empty."""
+def split_records(chunks: Iterable[bytes], end: bytes) -> Iterator[list[bytes]]:
+    """The records that each chunk completes; what follows the last end is a record unless it is empty."""
     rest = b""
     for chunk in chunks:
         *whole, rest = (rest + chunk).split(end)
-        yield from whole
+        if whole:
+            yield whole
     if rest:
-        yield rest
+        yield [rest]
 
 
 def _check(found: list[Token], template: str) -> None:

@@ -5,12 +5,12 @@ What is common to commands lives here: printing in the chosen format, asking bef
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from odradek.cli.errors import Failure, Usage
+from odradek.cli.errors import Failure, Usage, raise_all
 from odradek.cli.offsets import OffsetRange, parse_offsets, parse_partitions
 from odradek.cli.output import Section, Table, check_format, render_sections, render_table, sections_object
 from odradek.cli.progress import Progress
@@ -21,6 +21,10 @@ from odradek.core.types import TopicPartition
 
 if TYPE_CHECKING:
     from odradek.cli.cluster_access import ClusterAccess, TopicInfo
+
+
+_SETTLE_TRIES = 100
+_SETTLE_PAUSE_S = 0.05
 
 
 @contextmanager
@@ -104,6 +108,12 @@ class Session:
         with usage():
             self.terminal.data(render_table(table, self.format))
 
+    def done(self, table: Table, failures: Collection[Failure]) -> None:
+        """Show what was done, if anything was, then fail for the rest."""
+        if table.rows or not failures:
+            self.table(table)
+        raise_all(list(failures))
+
     def sections(self, sections: Sequence[Section]) -> None:
         with usage():
             self.terminal.data(render_sections(sections, self.format))
@@ -120,6 +130,15 @@ class Session:
 
     def progress(self, label: str, unit: str, total: int | None = None) -> Progress:
         return Progress(self.terminal, self.now_ms, label, unit, total)
+
+    def settle(self, has_arrived: Callable[[], bool]) -> None:
+        """Wait until a change that the controller has made is what brokers tell, so that the next command
+        of a script finds it. A cluster that takes longer is not waited for."""
+        for _ in range(_SETTLE_TRIES):
+            if has_arrived():
+                return
+            threading.Event().wait(_SETTLE_PAUSE_S)
+        self.terminal.note("the cluster has accepted the change, but its brokers do not show it yet")
 
     def watch(self, every: str | None, show: Callable[[], None]) -> None:
         """Show once, or again and again until interrupted."""

@@ -1,5 +1,38 @@
 """`odradek sim`: whole clusters under virtual time. The simulation itself is odradek.sim's."""
 
+from typing import Annotated
+
 import typer
 
 app = typer.Typer()
+
+
+@app.command("run")
+def run(
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, metavar="COUNT", help="How many seeds to play.")
+    ] = 100,
+    start: Annotated[int, typer.Option("--start", min=0, metavar="SEED", help="The first seed.")] = 0,
+    minutes: Annotated[
+        float | None,
+        typer.Option("--minutes", metavar="MINUTES", help="Stop after so long.", show_default=False),
+    ] = None,
+) -> None:
+    """Play seeds until one has a finding.
+
+    Exits with 3 then.
+    """
+    from odradek.sim.main import run as run_seeds
+
+    raise typer.Exit(run_seeds(seeds, start, minutes))
+
+
+@app.command("replay")
+def replay(
+    seed: Annotated[int, typer.Argument(metavar="SEED", help="The seed to play again.")],
+    trace: Annotated[bool, typer.Option("--trace", help="Show every event as it happens.")] = False,
+) -> None:
+    """Play one seed again and tell what befell the node."""
+    from odradek.sim.main import replay as replay_seed
+
+    raise typer.Exit(replay_seed(seed, trace=trace))

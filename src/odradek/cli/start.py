@@ -54,7 +54,10 @@ def register(app: typer.Typer, started_s: float) -> None:
             str, typer.Option("--log-format", metavar="text|json", help="Shape of the log lines on stderr.")
         ] = "text",
     ) -> None:
-        """Start a node: broker and controller in one process, until SIGTERM or SIGINT."""
+        """Start a node.
+
+        Broker and controller in one process, until SIGTERM or SIGINT. A line on stdout says when it is ready.
+        """
         from odradek.cli.logs import set_up_logging
 
         if log_format not in ("text", "json"):

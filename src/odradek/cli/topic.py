@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from odradek.cli.errors import Usage, raise_all
-from odradek.cli.options import OFFSET_FORMS, DryRun, Partitions, Topic, Topics, Watch, Yes, command
+from odradek.cli.options import DryRun, Partitions, Topic, Topics, Watch, Yes, command
 from odradek.cli.output import Table, columns
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session, usage
@@ -75,8 +75,14 @@ def create(
     created, failures = create_topics(
         session.cluster, names, partitions, replicas, settings, dry_run=dry_run, if_not_exists=if_not_exists
     )
-    if created:
-        session.table(Table(columns("TOPIC PARTITIONS# REPLICAS# ID"), created))
+    # A topic that is only checked has no id yet.
+    headers, shown = "TOPIC PARTITIONS# REPLICAS# ID", created
+    if dry_run:
+        headers, shown = "TOPIC PARTITIONS# REPLICAS#", [row[:3] for row in created]
+    elif created:
+        session.settle(lambda: session.cluster.have_leaders([row[0] for row in created]))
+    if shown:
+        session.table(Table(columns(headers), shown))
     raise_all(failures)
 
 
@@ -92,7 +98,8 @@ def describe(
     from odradek.cli.topic_describe import describe_topics
 
     described, failures = describe_topics(session.cluster, names, all_configs)
-    session.documents(described)
+    if described:
+        session.documents(described)
     raise_all(failures)
 
 
@@ -110,8 +117,11 @@ def alter(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Change configurations of a topic. Asks where the change can delete records."""
-    from odradek.cli.config_admin import TOPIC, alter_configs, config_changes, deletes_records
+    """Change configurations of a topic.
+
+    Asks where the change can delete records.
+    """
+    from odradek.cli.config_admin import TOPIC, alter_configs, config_changes, deletes_records, shows_changes
 
     with usage():
         wanted = parse_pairs("--set", settings or ())
@@ -125,6 +135,7 @@ def alter(
         table, f"Change {name}? Records may be deleted.", yes=yes or harmless, dry_run=dry_run
     ):
         alter_configs(session.cluster, TOPIC, name, wanted, unset or ())
+        session.settle(lambda: shows_changes(session.cluster, TOPIC, name, wanted, unset or ()))
         session.table(table)
 
 
@@ -144,8 +155,9 @@ def delete(session: Session, names: Topics, yes: Yes = False, dry_run: DryRun = 
     question = f"Delete {len(rows)} topic{'s' * (len(rows) > 1)} with all records?"
     if session.confirm(table, question, yes=yes, dry_run=dry_run):
         failures = delete_topics(session.cluster, names)
-        session.table(table._replace(rows=[row for row in rows if row[0] not in failures]))
-        raise_all(list(failures.values()))
+        deleted = [row for row in rows if row[0] not in failures]
+        session.settle(lambda: not session.cluster.find_topics([row[0] for row in deleted])[0])
+        session.done(table._replace(rows=deleted), failures.values())
 
 
 @command(app, "add-partitions")
@@ -155,11 +167,17 @@ def add_partitions(
     count: Annotated[int, typer.Argument(metavar="COUNT", min=1, help="How many to add.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Add partitions to a topic. Keys will map to other partitions than before; there is no way back."""
+    """Add partitions to a topic.
+
+    Keys will map to other partitions than before. There is no way back.
+    """
     from odradek.cli.topic_admin import create_partitions
 
     before = len(session.cluster.topic(name).partitions)
     create_partitions(session.cluster, name, before + count, validate_only=dry_run)
+    if not dry_run:
+        session.settle(lambda: len(session.cluster.topic(name).partitions) > before)
+        session.settle(lambda: session.cluster.have_leaders([name]))
     session.table(
         Table(columns("TOPIC PARTITIONS-BEFORE# PARTITIONS-AFTER#"), [[name, before, before + count]])
     )
@@ -184,7 +202,7 @@ def trim(
 
     wanted = session.offsets(offset)
     if not wanted.is_single:
-        raise Usage(f"-o {offset}: one offset, not a range, of {OFFSET_FORMS}")
+        raise Usage(f"-o {offset}: one offset, not a range")
     topic = session.cluster.topic(name)
     chosen = session.choose_partitions(topic, partitions)
     places = session.cluster.resolve([topic], chosen, wanted.first)
@@ -196,5 +214,5 @@ def trim(
     count = sum(max(0, place.offset - place.start) for place in places.values())
     if session.confirm(table, f"Delete {count} records of {name}?", yes=yes, dry_run=dry_run):
         failures = delete_records(session.cluster, topic, {tp: place.offset for tp, place in places.items()})
-        session.table(table._replace(rows=[row for row in rows if row[1] not in failures]))
-        raise_all(list(failures.values()))
+        trimmed = [row for row in rows if row[1] not in failures]
+        session.done(table._replace(rows=trimmed), failures.values())

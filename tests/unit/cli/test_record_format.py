@@ -78,7 +78,7 @@ def test_csv_quotes_values() -> None:
 
 def test_json_lines_come_back_as_they_went_out() -> None:
     end, read = record_reader("jsonl")
-    (piece,) = split_records([written("jsonl", [RECORD])], end)
+    ((piece,),) = split_records([written("jsonl", [RECORD])], end)
     assert read(piece) == InputRecord(
         key=RECORD.key, value=RECORD.value, headers=RECORD.headers, timestamp_ms=RECORD.timestamp_ms
     )
@@ -87,7 +87,8 @@ def test_json_lines_come_back_as_they_went_out() -> None:
 
 def test_lines_are_values() -> None:
     end, read = record_reader("text")
-    assert [read(p).value for p in split_records([b"a\nb", b"c\n", b"\nd"], end)] == [b"a", b"bc", b"", b"d"]
+    pieces = list(split_records([b"a\nb", b"", b"c\n", b"\nd"], end))
+    assert [[read(piece).value for piece in group] for group in pieces] == [[b"a"], [b"bc"], [b""], [b"d"]]
 
 
 def test_a_template_cuts_at_its_separators() -> None:

@@ -1,0 +1,227 @@
+"""`odradek consume`: records of topics to stdout. How they look there is record_format.py's."""
+
+import re
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from odradek.cli.errors import Usage
+from odradek.cli.offsets import At, OffsetRange
+from odradek.cli.options import OFFSET_FORMS, Partitions, Topics, command
+from odradek.cli.record_format import ConsumedRecord, record_writer
+from odradek.cli.session import Session, usage
+from odradek.core.types import TopicPartition
+
+_POLL_MS = 500
+_POLL_RECORDS = 1000
+_ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
+
+
+def register(app: typer.Typer, _started_s: float) -> None:
+    command(app, "consume")(consume)
+
+
+def consume(
+    session: Session,
+    names: Topics,
+    offsets: Annotated[
+        str, typer.Option("-o", "--offsets", metavar="OFFSETS", help=f"What to read: {OFFSET_FORMS}.")
+    ] = "start",
+    partitions: Partitions = None,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            "-n", "--count", min=1, metavar="COUNT", help="Stop after so many records.", show_default=False
+        ),
+    ] = None,
+    grep: Annotated[
+        str | None,
+        typer.Option(
+            "-G",
+            "--grep",
+            metavar="REGEX",
+            help="Only records whose key or value matches.",
+            show_default=False,
+        ),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow/--until-end", help="Wait for new records, or stop at what is the end now."),
+    ] = False,
+    isolation: Annotated[
+        str | None,
+        typer.Option(
+            "--isolation",
+            metavar="LEVEL",
+            help="read_committed or read_uncommitted. [default: isolation.level]",
+            show_default=False,
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "-g",
+            "--group",
+            metavar="GROUP",
+            help="Read as a member of this group and commit.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Read records from topics."""
+    wanted = session.offsets(offsets)
+    level = isolation or session.properties["isolation.level"]
+    if level not in _ISOLATION_LEVELS:
+        raise Usage(f"--isolation {level}: one of {', '.join(_ISOLATION_LEVELS)}")
+    printer = _Printer(session, grep, count)
+    try:
+        with session.cluster.failing(f"topic {', '.join(names)}", names[0]):
+            if group is None:
+                _read_partitions(
+                    session, names, wanted, partitions, follow, _ISOLATION_LEVELS[level], printer
+                )
+            else:
+                if partitions is not None:
+                    raise Usage("-p does not go with -g: the group says who reads what")
+                _read_as_member(session, names, group, wanted, follow, _ISOLATION_LEVELS[level], printer)
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+    finally:
+        printer.close()
+
+
+class _Printer:
+    """Writes what is asked for, and knows when it was enough."""
+
+    def __init__(self, session: Session, grep: str | None, count: int | None) -> None:
+        with usage():
+            self._writer = record_writer(session.format, session.zone)
+            try:
+                self._pattern = None if grep is None else re.compile(grep.encode())
+            except re.error as e:
+                raise ValueError(f"-G {grep}: {e}") from e
+        self._count = count
+        self._written = 0
+        self._out = session.terminal.bytes_out
+        self._out.write(self._writer.before)
+
+    @property
+    def has_enough(self) -> bool:
+        return self._count is not None and self._written >= self._count
+
+    @property
+    def room(self) -> int:
+        """How many records may be asked for, so that none is taken that will not be shown."""
+        if self._count is None or self._pattern is not None:
+            return _POLL_RECORDS
+        return min(_POLL_RECORDS, self._count - self._written)
+
+    def write(self, records: Iterable[ConsumedRecord]) -> None:
+        for record in records:
+            if self.has_enough:
+                break
+            if self._pattern is not None and not any(
+                self._pattern.search(data) for data in (record.key, record.value) if data is not None
+            ):
+                continue
+            if self._written and self._writer.between:
+                self._out.write(self._writer.between)
+            self._out.write(self._writer.write(record))
+            self._written += 1
+        self._out.flush()
+
+    def close(self) -> None:
+        self._out.write(self._writer.after)
+        self._out.flush()
+
+
+def _read_partitions(
+    session: Session,
+    names: list[str],
+    wanted: OffsetRange,
+    partitions: str | None,
+    follow: bool,
+    isolation_level: int,
+    printer: _Printer,
+) -> None:
+    """Read ranges of partitions, each until its stop; without a stop and with `follow`, for ever."""
+    cluster = session.cluster
+    topics, failures = cluster.find_topics(names)
+    if failures:
+        raise failures[0]
+    chosen = [tp for topic in topics for tp in session.choose_partitions(topic, partitions)]
+    bounds = cluster.bounds(topics, isolation_level)
+    first = {
+        tp: max(place.offset, bounds[tp][0])
+        for tp, place in cluster.resolve(topics, chosen, wanted.first).items()
+    }
+    stop: dict[TopicPartition, int | None] = dict.fromkeys(chosen)
+    if wanted.stop is not None:
+        stop = {tp: place.offset for tp, place in cluster.resolve(topics, chosen, wanted.stop).items()}
+    if not follow:
+        stop = {tp: min(bounds[tp][1] if end is None else end, bounds[tp][1]) for tp, end in stop.items()}
+    left = {tp: first[tp] for tp in chosen if _is_before(first[tp], stop[tp])}
+    total = None if follow else sum((stop[tp] or 0) - offset for tp, offset in left.items())
+    with (
+        cluster.client.consumer(isolation_level=isolation_level, auto_offset_reset="earliest") as consumer,
+        session.progress(f"reading {', '.join(names)}", "offsets", total) as progress,
+    ):
+        consumer.assign(left)
+        while left and not printer.has_enough:
+            records = consumer.poll(_POLL_MS, printer.room)
+            printer.write(
+                ConsumedRecord(
+                    r.topic, r.partition, r.offset, r.leader_epoch, r.timestamp_ms, r.key, r.value, r.headers
+                )
+                for r in records
+                if _is_before(r.offset, stop[TopicPartition(r.topic, r.partition)])
+            )
+            if not session.terminal.is_screen:
+                progress.advance(len(records))
+            positions = {tp: consumer.position(tp) or offset for tp, offset in left.items()}
+            still = {tp: position for tp, position in positions.items() if _is_before(position, stop[tp])}
+            if len(still) < len(left):
+                consumer.assign(still)
+            left = still
+
+
+def _is_before(offset: int, stop: int | None) -> bool:
+    return stop is None or offset < stop
+
+
+def _read_as_member(
+    session: Session,
+    names: list[str],
+    group: str,
+    wanted: OffsetRange,
+    follow: bool,
+    isolation_level: int,
+    printer: _Printer,
+) -> None:
+    """Read what the group gives this member; without `follow` until it has reached the end of it."""
+    if wanted.stop is not None or wanted.first not in ((At.START, 0), (At.END, 0)):
+        raise Usage("-o with -g is start or end: where a group without committed offsets begins")
+    reset = "earliest" if wanted.first.at is At.START else "latest"
+    topics, failures = session.cluster.find_topics(names)
+    if failures:
+        raise failures[0]
+    options = {"group_id": group, "auto_commit": True, "auto_offset_reset": reset}
+    with session.cluster.client.consumer(isolation_level=isolation_level, **options) as consumer:
+        consumer.subscribe(names)
+        ends = {tp: end for tp, (_, end) in session.cluster.bounds(topics, isolation_level).items()}
+        while not printer.has_enough:
+            records = consumer.poll(_POLL_MS, printer.room)
+            printer.write(
+                ConsumedRecord(
+                    r.topic, r.partition, r.offset, r.leader_epoch, r.timestamp_ms, r.key, r.value, r.headers
+                )
+                for r in records
+            )
+            assignment = consumer.assignment
+            if follow or records or not assignment:
+                continue
+            positions = [(consumer.position(tp), ends.get(tp, 0)) for tp in assignment]
+            if all(position is not None and position >= end for position, end in positions):
+                return

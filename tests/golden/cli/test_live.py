@@ -1,0 +1,88 @@
+"""Commands whose output depends on what else the cluster holds."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from tests.support.command import odradek
+from tests.support.node import ODRADEK
+
+
+def rows(bootstrap: str, *arguments: str) -> list[dict[str, Any]]:
+    outcome = odradek(*arguments, "-b", bootstrap, "-f", "jsonl")
+    assert (outcome.code, outcome.stderr) == (0, "")
+    return [json.loads(line) for line in outcome.text.splitlines()]
+
+
+def test_lists_show_what_is_there(bootstrap: str, unique: Callable[[str], str]) -> None:
+    topic, group = unique("cli"), unique("cli-group")
+    odradek("topic", "create", topic, "-p", "2", "-b", bootstrap)
+    assert odradek("produce", topic, "-b", bootstrap, stdin=b"x\n").code == 0
+    assert odradek("consume", topic, "-g", group, "-b", bootstrap).stdout == b"x\n"
+    (listed,) = [row for row in rows(bootstrap, "topic", "list") if row["topic"] == topic]
+    assert (listed["partitions"], listed["replicas"], listed["internal"]) == (2, 1, False)
+    names = [row["topic"] for row in rows(bootstrap, "topic", "list")]
+    assert "__consumer_offsets" not in names
+    assert "__consumer_offsets" in [row["topic"] for row in rows(bootstrap, "topic", "list", "--internal")]
+    (found,) = [row for row in rows(bootstrap, "group", "list") if row["group"] == group]
+    assert (found["state"], found["type"], found["protocol_type"]) == ("Empty", "classic", "consumer")
+    assert group in [row["group"] for row in rows(bootstrap, "group", "lag")]
+    held = [row for row in rows(bootstrap, "cluster", "logdirs", "--partitions") if row["topic"] == topic]
+    assert sorted(row["partition"] for row in held) == [0, 1]
+    assert sum(row["size"] for row in held) > 0
+    odradek("topic", "delete", topic, "-y", "-b", bootstrap)
+    odradek("group", "delete", group, "-y", "-b", bootstrap)
+
+
+def test_the_cluster_is_described(bootstrap: str) -> None:
+    info = json.loads(odradek("cluster", "info", "-b", bootstrap, "-f", "json").text)
+    assert len(info["cluster_id"]) == 22
+    assert info["broker_count"] == len(info["brokers"]) == 1
+    assert info["without_leader"] == 0
+    assert "metadata.version" in [row["feature"] for row in rows(bootstrap, "cluster", "features")]
+    (directory,) = rows(bootstrap, "cluster", "logdirs")
+    assert directory["error"] is None
+    configs = {row["config"]: row for row in rows(bootstrap, "cluster", "config", "--all")}
+    assert configs["num.partitions"]["value"] == "1"
+    assert configs["message.max.bytes"]["read_only"] is False
+    unsupported = [row["config"] for row in rows(bootstrap, "cluster", "info", "--unsupported")]
+    assert "ssl.protocol" in unsupported
+    assert "num.partitions" not in unsupported
+
+
+def test_following_ends_with_an_interrupt_and_exit_code_0(
+    bootstrap: str, unique: Callable[[str], str]
+) -> None:
+    topic = unique("cli")
+    odradek("topic", "create", topic, "-b", bootstrap)
+    follower = subprocess.Popen(
+        [ODRADEK, "consume", topic, "--follow", "-b", bootstrap],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert odradek("produce", topic, "-b", bootstrap, stdin=b"news\n").code == 0
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == b"news\n"
+        follower.send_signal(signal.SIGINT)
+        assert follower.wait(20) == 0
+        assert follower.communicate() == (b"", b"")
+    finally:
+        follower.kill()
+        follower.wait()
+        odradek("topic", "delete", topic, "-y", "-b", bootstrap)
+
+
+def test_completion_knows_live_names(bootstrap: str, unique: Callable[[str], str]) -> None:
+    topic = unique("cli-completed")
+    odradek("topic", "create", topic, "-b", bootstrap)
+    completed = odradek(
+        _ODRADEK_COMPLETE="complete_bash",
+        COMP_WORDS="odradek topic describe cli-comp",
+        COMP_CWORD="3",
+        ODRADEK_BOOTSTRAP_SERVERS=bootstrap,
+    )
+    assert completed.text.split() == [topic]
+    odradek("topic", "delete", topic, "-y", "-b", bootstrap)
