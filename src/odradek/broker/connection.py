@@ -126,6 +126,10 @@ class Connection:
             log.warning("Closing connection %s from %s:%d: %s", self.number, *self.peer[:2], e)
             self.close(None)
             return
+        except Exception:
+            log.exception("Closing connection %s from %s:%d", self.number, *self.peer[:2])
+            self.close(None)
+            return
         if not self.closed and self.output:
             self.output.flush()
         self._adjust_reading()

@@ -30,6 +30,7 @@ class Server:
         self._metrics = node.metrics
         self.connections: dict[int, Connection] = {}
         self._max_idle_s = max_idle_ms / 1000
+        self.addresses: dict[str, tuple[str, int]] = {}
         self._listeners: dict[str, Listener] = {}
         self._accepted = 0
         self._idle_sweep: asyncio.TimerHandle | None = None
@@ -38,6 +39,7 @@ class Server:
         """Bind a listener; connections wait in its backlog until `open`."""
         listener = self.runtime.net.listen(host, port)
         self._listeners[name] = listener
+        self.addresses[name] = listener.address
         return listener.address
 
     def open(self) -> None:

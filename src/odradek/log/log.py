@@ -455,6 +455,12 @@ class Log(LocalLog):
         except OSError as e:
             raise self.fail(e, "reading from") from e
 
+    def bound(self, isolation: Isolation) -> int:
+        """The first offset that a reader may not see."""
+        if isolation is Isolation.LOG_END:
+            return self.log_end_offset
+        return self.last_stable_offset if isolation is Isolation.TXN_COMMITTED else self.high_watermark
+
     def _bound_position(self, segment: Segment, bound: int) -> int:
         """Where in a segment the batches below an offset end."""
         if segment is self.segments.active:

@@ -17,8 +17,8 @@ from odradek.replication.partition import Partition
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
-    from odradek.metadata.image import PartitionRegistration, TopicImage
     from odradek.metadata.delta import MetadataDelta
+    from odradek.metadata.image import PartitionRegistration, TopicImage
 
 log = logging.getLogger("odradek.replication.manager")
 
@@ -44,7 +44,7 @@ class ReplicaManager:
         self.partitions: dict[TopicPartition, Partition] = {}
         self._by_topic: dict[tuple[str | UUID, int], Partition] = {}
         self._names: dict[UUID, str] = {}
-        self._offline: dict[TopicPartition, str] = {}
+        self.offline: dict[TopicPartition, str] = {}
         self._metrics = metrics
         self._topic_config = topic_config
 
@@ -55,8 +55,8 @@ class ReplicaManager:
         partition = self.partitions.get(tp)
         if partition is not None:
             return partition
-        if tp in self._offline:
-            raise StorageError(f"{tp} is offline: {self._offline[tp]}")
+        if tp in self.offline:
+            raise StorageError(f"{tp} is offline: {self.offline[tp]}")
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def find(self, topic: str | UUID, index: int) -> Partition | None:
@@ -81,7 +81,7 @@ class ReplicaManager:
         """A log directory failed: its partitions answer KAFKA_STORAGE_ERROR until the node is restarted."""
         for tp, partition in list(self.partitions.items()):
             if partition.log.directory == directory:
-                self._offline[tp] = reason
+                self.offline[tp] = reason
                 self._forget(partition)
                 partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
 
@@ -126,7 +126,7 @@ class ReplicaManager:
                 opened = self.logs.get_or_create(tp, topic.id, self._topic_config(topic.name))
             except StorageError as e:
                 log.error("Cannot open %s: %s", tp, e)
-                self._offline[tp] = str(e)
+                self.offline[tp] = str(e)
                 return
             partition = Partition(opened, self.broker_id, self._metrics.topic(topic.name))
             self._remember(partition, topic.id)
@@ -142,7 +142,7 @@ class ReplicaManager:
         self._names.pop(topic.id, None)
         for index in topic.partitions:
             tp = TopicPartition(topic.name, index)
-            self._offline.pop(tp, None)
+            self.offline.pop(tp, None)
             partition = self.partitions.get(tp)
             if partition is None:
                 continue

@@ -7,6 +7,7 @@ Transactional batches are refused with INVALID_TXN_STATE as long as no transacti
 """
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis import is_served
@@ -214,11 +215,7 @@ async def _handle_heavy(node: "Node", connection: "Connection", request: _Reques
         for (partition, version), entries in groups.items():
             sets = [entry.records for entry in entries if entry.records is not None]
             rules, now_ms = partition.rules, node.runtime.clock.now_ms()
-            checked = await node.runtime.offload(
-                lambda sets=sets, rules=rules, now_ms=now_ms, version=version: check_produce(
-                    sets, rules, now_ms, version
-                )
-            )
+            checked = await node.runtime.offload(partial(check_produce, sets, rules, now_ms, version))
             _append(partition, entries, checked)
         request.finish()
     except ProtocolError as e:

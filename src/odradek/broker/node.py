@@ -1,0 +1,224 @@
+"""One node: the only place that knows all the others. It is made of parts and decides nothing itself.
+
+Start: take the data directories, read the metadata log and lead or follow its quorum, open the logs the
+image gives this node, register, catch up, be unfenced, and only then accept clients. Stop is the same
+backwards. Whoever calls it has an event loop and a Runtime.
+"""
+
+import logging
+from uuid import UUID
+
+from odradek.broker.chores import start_chores
+from odradek.broker.faults import Faults
+from odradek.broker.server import Server
+from odradek.broker.topics import TopicCreation
+from odradek.coordinators.groups.config import GroupConfig
+from odradek.coordinators.groups.coordinator import GroupCoordinator
+from odradek.core.configs import Listener, NodeConfig, TopicConfig
+from odradek.core.errors import StorageError
+from odradek.core.metrics import Metrics
+from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.log.manager import LogManager
+from odradek.metadata.channel import ControllerChannel
+from odradek.metadata.delta import MetadataDelta
+from odradek.metadata.formatting import prepare_directories, read_bootstrap
+from odradek.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC
+from odradek.metadata.lifecycle import BrokerLifecycle
+from odradek.metadata.producer_id_block import ProducerIds
+from odradek.metadata.publisher import MetadataPublisher
+from odradek.metadata.quorum import QuorumController
+from odradek.raft.driver import RaftDriver
+from odradek.raft.settings import metadata_log_config
+from odradek.raft.voters import VoterEndpoint
+from odradek.replication.fetch_sessions import FetchSessions
+from odradek.replication.led_log import LedLog
+from odradek.replication.manager import ReplicaManager
+from odradek.runtime.api import Runtime
+from odradek.runtime.scope import Scope
+
+log = logging.getLogger("odradek.broker.node")
+
+
+class Node:
+    """A broker and controller in one process."""
+
+    def __init__(self, config: NodeConfig, runtime: Runtime) -> None:
+        self.config = config
+        self.runtime = runtime
+        self.metrics = Metrics()
+        self.faults: Faults | None = None
+        self.metadata = MetadataPublisher()
+        self.logs = LogManager(
+            runtime, config.log_dirs, producer_id_expiration_ms=config.int("producer.id.expiration.ms")
+        )
+        self.replicas = ReplicaManager(config.node_id, self.logs, self.metrics, self._topic_config)
+        self.groups = GroupCoordinator(
+            GroupConfig.from_node(config), runtime.clock, runtime.rng, self._group_partitions
+        )
+        self.fetch_sessions = FetchSessions(config.int("max.incremental.fetch.session.cache.slots"))
+        self.fetch_max_bytes = config.int("fetch.max.bytes")
+        self.internal_topics = TopicCreation(self)
+        self.cluster_id = ""
+        self.controller: ControllerChannel
+        self.lifecycle: BrokerLifecycle
+        self.producer_ids: ProducerIds
+        self.server: Server
+        self._quorum: QuorumController
+        self._scope = Scope(lambda error: log.error("A task of the node failed", exc_info=error))
+        self.logs.on_offline = self._directory_failed
+
+    # --- life -----------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Be ready to serve clients when this returns."""
+        config, runtime = self.config, self.runtime
+        self.server = Server(self, runtime, config.max_request_size, config.int("connections.max.idle.ms"))
+        bound = [self._bind(listener) for listener in config.broker_listeners]
+        incarnation = UUID(bytes=runtime.rng.randbytes(16), version=4)
+        self.logs.open()
+        identity = prepare_directories(
+            runtime,
+            self.logs.directories,
+            node_id=config.node_id,
+            metadata_log_dir=config.metadata_log_dir,
+            controller_endpoints=[VoterEndpoint(c.name, c.host, c.port) for c in config.controller_listeners],
+        )
+        self.cluster_id = identity.cluster_id
+        raft = RaftDriver.open(
+            runtime,
+            config.metadata_log_dir,
+            metadata_log_config(config),
+            node_id=config.node_id,
+            directory_id=identity.directory_ids[config.metadata_log_dir],
+        )
+        self._quorum = QuorumController(
+            runtime, config, raft, self.metadata, cluster_id=self.cluster_id, incarnation_id=incarnation
+        )
+        self.controller = self._quorum
+        self.lifecycle = BrokerLifecycle(
+            config,
+            self.controller,
+            self.metadata,
+            cluster_id=self.cluster_id,
+            incarnation_id=incarnation,
+            directory_ids=list(identity.directory_ids.values()),
+            previous_broker_epoch=self._previous_broker_epoch(),
+        )
+        self.producer_ids = ProducerIds(config.node_id, self.controller)
+        await self._quorum.start(read_bootstrap(runtime.disk, config.metadata_log_dir))
+        broker_epoch = await self.lifecycle.register(self._advertised(bound))
+        self.producer_ids.broker_epoch = broker_epoch
+        self._take_dynamic_configs()
+        self.logs.load(self._topic_config)
+        self.logs.set_aside_strays(self._is_stray)
+        self.metadata.subscribe(self._apply)
+        await self.lifecycle.unfence()
+        self.groups.start()
+        start_chores(self._scope, config, self.logs, self.metrics.stalls)
+        self.server.open()
+
+    async def stop(self) -> None:
+        """Leave in order; what was acknowledged is durable when this returns."""
+        await self.server.close()
+        await self.lifecycle.shut_down()
+        await self.groups.close()
+        await self._scope.close()
+        await self._quorum.stop()
+        await self.logs.close(broker_epoch=self.lifecycle.broker_epoch)
+
+    def _bind(self, listener: Listener) -> Listener:
+        _, port = self.server.listen(listener.name, listener.host, listener.port)
+        return listener._replace(port=port)
+
+    def _advertised(self, bound: list[Listener]) -> list[Listener]:
+        """What clients are told: as configured, with the port that the system chose where it was 0."""
+        ports = {listener.name: listener.port for listener in bound}
+        return [
+            listener if listener.port else listener._replace(port=ports[listener.name])
+            for listener in self.config.advertised_listeners
+        ]
+
+    def _previous_broker_epoch(self) -> int:
+        """The epoch at which this broker stopped cleanly, or -1 where any of its directories did not."""
+        epochs = {directory.previous_broker_epoch for directory in self.logs.directories}
+        return epochs.pop() if len(epochs) == 1 else -1
+
+    # --- metadata -------------------------------------------------------------------------------------
+
+    def _apply(self, delta: MetadataDelta) -> None:
+        """A commit of the metadata log: configs first, so that new logs open with them."""
+        self._take_configs(delta)
+        changes = self.replicas.apply_delta(delta)
+        for tp in changes.resigned:
+            if tp.topic == GROUP_METADATA_TOPIC:
+                self.groups.on_resigned(tp.partition)
+        for partition in changes.elected:
+            topic, index = partition.topic_partition
+            if topic == GROUP_METADATA_TOPIC:
+                self.groups.on_elected(index, LedLog(partition))
+        if delta.deleted_topics:
+            self.groups.on_topics_deleted({topic.name: topic.id for topic in delta.deleted_topics})
+
+    def _take_configs(self, delta: MetadataDelta) -> None:
+        changed = [name for kind, name in delta.changed_configs if kind == RESOURCE_TOPIC]
+        if any(kind == RESOURCE_BROKER for kind, _ in delta.changed_configs):
+            self._take_dynamic_configs()
+            changed = list(delta.image.topics_by_name)
+        if changed:
+            self.replicas.configs_changed(changed)
+
+    def _take_dynamic_configs(self) -> None:
+        image = self.metadata.image
+        self.config.set_dynamic(
+            image.config(RESOURCE_BROKER, str(self.config.node_id)), image.config(RESOURCE_BROKER, "")
+        )
+        self.logs.producer_id_expiration_ms = self.config.int("producer.id.expiration.ms")
+
+    def _topic_config(self, topic: str) -> TopicConfig:
+        return TopicConfig.resolve(self.config, self.metadata.image.topic_config(topic))
+
+    def _is_stray(self, tp: TopicPartition, topic_id: UUID | None) -> bool:
+        """Whether the image gives a log on this disk to somebody else, or knows nothing of it."""
+        topic = self.metadata.image.topics_by_name.get(tp.topic)
+        if topic is None or (topic_id is not None and topic_id != topic.id):
+            return True
+        partition = topic.partitions.get(tp.partition)
+        return partition is None or self.config.node_id not in partition.replicas
+
+    def _group_partitions(self) -> int:
+        topic = self.metadata.image.topics_by_name.get(GROUP_METADATA_TOPIC)
+        return self.config.int("offsets.topic.num.partitions") if topic is None else len(topic.partitions)
+
+    def _directory_failed(self, path: str, failure: StorageError) -> None:
+        self.replicas.take_offline(path, str(failure))
+
+    # --- questions ------------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where clients reach this node: its first broker listener."""
+        return self.server.addresses[self.config.broker_listeners[0].name]
+
+    @property
+    def is_active_controller(self) -> bool:
+        return self._quorum.raft.failure is None
+
+    def endpoint(self, node_id: int, listener: str) -> tuple[str, int, str | None] | None:
+        """Host, port and rack of a broker on a listener."""
+        broker = self.metadata.image.brokers.get(node_id)
+        if broker is None or listener not in broker.endpoints:
+            return None
+        endpoint = broker.endpoints[listener]
+        return endpoint.host, endpoint.port, broker.rack
+
+    def new_session_id(self) -> int:
+        return self.runtime.rng.randrange(1, 1 << 31)
+
+    def trouble(self) -> str | None:
+        """Why this node is not healthy, or None."""
+        for directory in self.logs.directories:
+            if directory.failure is not None:
+                return str(directory.failure)
+        if self._quorum.raft.failure is not None:
+            return str(self._quorum.raft.failure)
+        return None
