@@ -232,9 +232,10 @@ class Connection:
     def _on_frame(self, frame: memoryview) -> None:
         if not self._waiting:
             raise ProtocolError(f"{self.host}:{self.port} sent a response that nobody waits for")
-        request = self._waiting.popleft()
+        request = self._waiting[0]
         correlation_id, position = parse_response_header(frame, 0, request.api_key, request.version)
         if correlation_id != request.correlation_id:
             raise ProtocolError(f"{self.host}:{self.port} answered out of order")
+        self._waiting.popleft()
         if not request.answer.done():
             request.answer.set_result((frame, position))

@@ -188,13 +188,15 @@ class Consumer:
         """Ask every idle leader of partitions whose records have all been handed out."""
         wanted = [reader.tp for reader in self._readers.values() if reader.wants_data]
         for node_id, partitions in self._client.cluster.by_leader(wanted).items():
-            if node_id not in self._fetching:
-                self._fetching.add(node_id)
-                work = (
-                    self._find_leaders(partitions)
-                    if node_id == NO_LEADER
-                    else self._fetch(node_id, partitions)
-                )
+            if node_id in self._fetching:
+                continue
+            self._fetching.add(node_id)
+            if node_id == NO_LEADER:
+                self._spawn(self._find_leaders(partitions), "find leaders")
+            else:
+                # The request is made now: when the task begins, the assignment may be another one.
+                request, max_version = self._fetch_request(partitions)
+                work = self._fetch(node_id, partitions, request, max_version, self._generation)
                 self._spawn(work, f"fetch from {node_id}")
 
     async def _find_leaders(self, partitions: Sequence[TopicPartition]) -> None:
@@ -214,10 +216,15 @@ class Consumer:
             self._fetching.discard(NO_LEADER)
             self._news.set()
 
-    async def _fetch(self, node_id: int, partitions: Sequence[TopicPartition]) -> None:
-        generation = self._generation
+    async def _fetch(
+        self,
+        node_id: int,
+        partitions: Sequence[TopicPartition],
+        request: Any,
+        max_version: int | None,
+        generation: int,
+    ) -> None:
         try:
-            request, max_version = self._fetch_request(partitions)
             response = await self._client.send(
                 ApiKey.FETCH,
                 request,

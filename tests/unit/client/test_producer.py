@@ -1,0 +1,294 @@
+"""The producer: sequences without gaps, retries in order, failures told to whoever sent."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from odradek.client.batches import PartitionQueue, record_size
+from odradek.client.client import Client
+from odradek.client.producer import Producer
+from odradek.core.errors import ErrorCode, KafkaError, RecordError
+from odradek.core.types import TopicPartition
+from odradek.records.batch import BatchMeta, iter_batches, iter_records
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+from tests.unit.client.fake_broker import FakeBroker, HangUp, Silence, fake_broker, topic_id
+
+TYPES = response_types(ApiKey.PRODUCE)
+
+
+class Log:
+    """Takes produce requests as a leader would; `fail` may answer in its place (code, or an exception)."""
+
+    def __init__(self, broker: FakeBroker) -> None:
+        self.batches: dict[int, list[tuple[BatchMeta, list[bytes | None]]]] = {}
+        self.fail: Callable[[int, int], Any] = lambda _attempt, _partition: 0
+        self.attempts = 0
+        broker.handlers[ApiKey.PRODUCE] = self.produce
+        ids = response_types(ApiKey.INIT_PRODUCER_ID)
+        broker.handlers[ApiKey.INIT_PRODUCER_ID] = lambda _: ids.InitProducerIdResponse(
+            producer_id=77, producer_epoch=0
+        )
+
+    def produce(self, request: Any) -> Any:
+        self.attempts += 1
+        topics = []
+        for topic in request.topic_data:
+            answers = []
+            for part in topic.partition_data:
+                code = self.fail(self.attempts, part.index)
+                if isinstance(code, type):
+                    raise code
+                answers.append(self.append(part, code))
+            topics.append(
+                TYPES.TopicProduceResponse(
+                    name=topic.name, topic_id=topic.topic_id, partition_responses=answers
+                )
+            )
+        return None if request.acks == 0 else TYPES.ProduceResponse(responses=topics)
+
+    def append(self, part: Any, code: Any) -> Any:
+        if not isinstance(code, int):
+            return TYPES.PartitionProduceResponse(index=part.index, base_offset=-1, **code)
+        if code:
+            return TYPES.PartitionProduceResponse(index=part.index, error_code=code, base_offset=-1)
+        log = self.batches.setdefault(part.index, [])
+        base = sum(len(values) for _, values in log)
+        for batch in iter_batches(part.records):
+            log.append((batch, [record.value for record in iter_records(part.records, batch)]))
+        return TYPES.PartitionProduceResponse(index=part.index, base_offset=base)
+
+    def values(self, partition: int = 0) -> list[bytes | None]:
+        return [value for _, values in self.batches.get(partition, []) for value in values]
+
+
+def client_of(broker: FakeBroker, **options: Any) -> Client:
+    return Client(broker.address, **{"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, **options})
+
+
+def run(scenario: Callable[[FakeBroker, Log, Client], Any], **options: Any) -> None:
+    async def outer() -> None:
+        async with fake_broker() as broker, client_of(broker, **options) as client:
+            await scenario(broker, Log(broker), client)
+
+    asyncio.run(outer())
+
+
+def test_records_arrive_in_order_with_contiguous_sequences() -> None:
+    async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
+        async with Producer(client, batch_bytes=300) as producer:
+            futures = [await producer.send("t", b"%d" % i) for i in range(100)]
+        assert [future.result().offset for future in futures] == list(range(100))
+        assert log.values() == [b"%d" % i for i in range(100)]
+        assert len(log.batches[0]) > 5
+        expected = 0
+        for batch, values in log.batches[0]:
+            assert (batch.producer_id, batch.base_sequence) == (77, expected)
+            expected += len(values)
+
+    run(scenario)
+
+
+def test_a_retry_keeps_order_and_sequence() -> None:
+    async def scenario(broker: FakeBroker, log: Log, client: Client) -> None:
+        failures = {1: ErrorCode.NOT_LEADER_OR_FOLLOWER, 2: HangUp, 4: ErrorCode.NOT_ENOUGH_REPLICAS}
+        log.fail = lambda attempt, _: failures.get(attempt, 0)
+        async with Producer(client, batch_bytes=100) as producer:
+            for i in range(20):
+                await producer.send("t", b"%d" % i)
+        assert log.values() == [b"%d" % i for i in range(20)]
+        sequences = [batch.base_sequence for batch, _ in log.batches[0]]
+        assert sequences == sorted(sequences)
+        assert sequences[0] == 0
+        assert len(broker.requests(ApiKey.METADATA)) > 1
+
+    run(scenario)
+
+
+def test_a_duplicate_counts_as_delivered() -> None:
+    async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
+        log.fail = lambda _attempt, _partition: ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+        async with Producer(client) as producer:
+            assert (await (await producer.send("t", b"x"))).offset == -1
+
+    run(scenario)
+
+
+def test_a_refused_batch_fails_alone_and_leaves_no_gap() -> None:
+    async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
+        log.fail = lambda attempt, _: ErrorCode.MESSAGE_TOO_LARGE if attempt == 1 else 0
+        async with Producer(client) as producer:
+            refused = await producer.send("t", b"big")
+            await producer.flush()
+            with pytest.raises(KafkaError) as error:
+                await refused
+            assert error.value.code is ErrorCode.MESSAGE_TOO_LARGE
+            await (await producer.send("t", b"small"))
+        assert [batch.base_sequence for batch, _ in log.batches[0]] == [0]
+
+    run(scenario)
+
+
+def test_bad_records_are_named() -> None:
+    async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
+        reason = TYPES.BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")
+        log.fail = lambda _attempt, _partition: {
+            "error_code": 87,
+            "record_errors": [reason],
+            "error_message": "bad records",
+        }
+        async with Producer(client) as producer:
+            futures = [await producer.send("t", b"x") for _ in range(2)]
+            with pytest.raises(RecordError, match="bad records") as error:
+                await futures[0]
+            assert error.value.records == ((1, "no key"),)
+            with pytest.raises(RecordError):
+                await futures[1]
+
+    run(scenario)
+
+
+def test_an_idempotent_producer_stops_when_a_batch_is_lost_from_sight() -> None:
+    async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
+        log.fail = lambda _attempt, _partition: HangUp
+        producer = Producer(client, delivery_timeout_ms=50)
+        future = await producer.send("t", b"x")
+        with pytest.raises(OSError):  # noqa: PT011
+            await future
+        with pytest.raises(OSError):  # noqa: PT011
+            await producer.send("t", b"y")
+        await producer.close()
+
+    run(scenario)
+
+
+def test_without_idempotence_a_lost_batch_does_not_stop_the_producer() -> None:
+    async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
+        log.fail = lambda _attempt, _partition: HangUp
+        async with Producer(client, acks=1, delivery_timeout_ms=50) as producer:
+            future = await producer.send("t", b"x")
+            with pytest.raises(OSError):  # noqa: PT011
+                await future
+            log.fail = lambda _attempt, _partition: 0
+            assert (await (await producer.send("t", b"y"))).offset == 0
+        (batch, _values) = log.batches[0][0]
+        assert (batch.producer_id, batch.base_sequence) == (-1, -1)
+
+    run(scenario)
+
+
+def test_acks_0_waits_for_no_answer() -> None:
+    async def scenario(broker: FakeBroker, log: Log, client: Client) -> None:
+        async with Producer(client, acks=0) as producer:
+            delivery = await (await producer.send("t", b"x"))
+            assert delivery.offset == -1
+            await client.refresh()  # answered after the produce has been taken
+        assert log.values() == [b"x"]
+
+    run(scenario)
+
+
+def test_idempotence_needs_all_acks() -> None:
+    async def scenario(_broker: FakeBroker, _log: Log, client: Client) -> None:
+        with pytest.raises(ValueError, match="acks"):
+            Producer(client, acks=1, idempotent=True)
+
+    run(scenario)
+
+
+def test_keys_keep_their_partition_and_records_without_key_spread() -> None:
+    async def scenario(broker: FakeBroker, log: Log, client: Client) -> None:
+        broker.topics = {"t": 4}
+        async with Producer(client, batch_bytes=200) as producer:
+            keyed = [await producer.send("t", b"v", key=b"same") for _ in range(10)]
+            loose = [await producer.send("t", b"v") for _ in range(200)]
+            with pytest.raises(KafkaError):
+                await producer.send("t", b"v", partition=9)
+            fixed = await producer.send("t", b"v", partition=3)
+        assert len({future.result().partition for future in keyed}) == 1
+        assert {future.result().partition for future in loose} == {0, 1, 2, 3}
+        assert fixed.result().partition == 3
+
+    run(scenario)
+
+
+def test_linger_gathers_and_flush_does_not_wait_for_it() -> None:
+    async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
+        async with Producer(client, linger_ms=60_000) as producer:
+            for i in range(5):
+                await producer.send("t", b"%d" % i)
+                await asyncio.sleep(0)
+            assert not log.batches
+            await producer.flush()
+            assert [len(values) for _, values in log.batches[0]] == [5]
+
+    run(scenario)
+
+
+def test_a_full_buffer_holds_the_sender_back() -> None:
+    async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
+        log.fail = lambda _attempt, _partition: Silence
+        producer = Producer(client, buffer_bytes=2_000, batch_bytes=1_000, delivery_timeout_ms=30)
+        first = await producer.send("t", bytes(1_500))
+        blocked = asyncio.create_task(producer.send("t", bytes(1_500)))
+        with pytest.raises(OSError):  # noqa: PT011
+            await first
+        with pytest.raises(OSError):  # noqa: PT011
+            await blocked
+        await producer.close()
+
+    run(scenario, request_timeout_ms=60)
+
+
+def test_topics_are_sent_by_name_to_brokers_without_topic_ids() -> None:
+    async def scenario(broker: FakeBroker, log: Log, client: Client) -> None:
+        broker.api_limits = {ApiKey.METADATA: (0, 9)}
+        async with Producer(client) as producer:
+            await (await producer.send("t", b"x"))
+        versions = [version for key, version, _ in broker.seen if key == ApiKey.PRODUCE]
+        assert versions == [12]
+        assert broker.requests(ApiKey.PRODUCE)[0].topic_data[0].name == "t"
+
+    run(scenario)
+
+
+def test_topics_are_sent_by_id_where_it_is_known() -> None:
+    async def scenario(broker: FakeBroker, _log: Log, client: Client) -> None:
+        async with Producer(client) as producer:
+            await (await producer.send("t", b"x"))
+        assert broker.requests(ApiKey.PRODUCE)[0].topic_data[0].topic_id == topic_id("t")
+
+    run(scenario)
+
+
+def test_a_queue_waits_grows_and_keeps_its_order() -> None:
+    queue = PartitionQueue(TopicPartition("t", 0), 100)
+    assert queue.ready_at(1.0) is None
+    queue.add((0, None, b"a", ()), 40, "A", now=10.0)
+    assert queue.ready_at(1.0) == 11.0
+    queue.add((0, None, b"b", ()), 40, "B", now=10.5)
+    queue.add((0, None, b"c", ()), 40, "C", now=10.6)
+    assert queue.ready_at(1.0) == 10.0
+    first, second = queue.batches
+    assert (first.waiters, second.waiters) == (["A", "B"], ["C"])
+    queue.in_flight = True
+    assert queue.ready_at(1.0) is None
+    queue.in_flight = False
+    queue.delivered(first)
+    assert queue.next_sequence == 2
+    queue.next_sequence = 0x7FFFFFFF
+    queue.delivered(second)
+    assert queue.next_sequence == 0
+
+
+def test_a_record_is_never_larger_than_its_estimate() -> None:
+    from odradek.records.batch import HEADER_BYTES, build_batch
+
+    for key, value, headers in (
+        (None, None, ()),
+        (b"k" * 300, b"v" * 70_000, (("ü" * 100, b"x"), ("n", None))),
+    ):
+        batch = build_batch([(1 << 40, key, value, headers)])
+        assert len(batch) - HEADER_BYTES <= record_size(key, value, headers)
