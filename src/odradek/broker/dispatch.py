@@ -111,7 +111,7 @@ def dispatch(
             connection.reply(_unsupported_api_versions(header))
             return
         raise ProtocolError(f"api {api_key} v{version} of client {header.client_id!r} is not served")
-    injected = node.faults.take(api_key) if node.faults is not None else None
+    injected = node.faults.take(api_key) if node.faults.active else None
     if injected is not None:
         connection.reply(encode(header, failure(api_key, injected)))
         return

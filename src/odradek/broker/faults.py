@@ -6,16 +6,19 @@ from odradek.core.errors import ErrorCode
 class Faults:
     """Planted errors by API key, in the order they were planted."""
 
-    __slots__ = ("_planted",)
+    __slots__ = ("_planted", "active")
 
     def __init__(self) -> None:
+        self.active = False
         self._planted: dict[int, list[tuple[ErrorCode, int]]] = {}
 
     def plant(self, api_key: int, code: ErrorCode, times: int = 1) -> None:
         if times > 0:
+            self.active = True
             self._planted.setdefault(api_key, []).append((code, times))
 
     def clear(self) -> None:
+        self.active = False
         self._planted.clear()
 
     def take(self, api_key: int) -> ErrorCode | None:

@@ -46,7 +46,7 @@ class Node:
         self.config = config
         self.runtime = runtime
         self.metrics = Metrics()
-        self.faults: Faults | None = None
+        self.faults = Faults()
         self.metadata = MetadataPublisher()
         self.logs = LogManager(
             runtime, config.log_dirs, producer_id_expiration_ms=config.int("producer.id.expiration.ms")

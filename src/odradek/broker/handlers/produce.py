@@ -202,7 +202,7 @@ def _is_direct(node: "Node", partition: "Partition", acks: int) -> bool:
     """Whether an append is committed with the write itself, so that its reply need not wait."""
     if acks == ACKS_NONE or not partition.is_leader or partition.rules.target_codec:
         return False
-    if node.faults is not None or partition.under_min_isr():
+    if node.faults.active or partition.under_min_isr():
         return False
     return acks == ACKS_LEADER or (acks == ACKS_ALL and len(partition.isr.maximal) == 1)
 
@@ -246,7 +246,7 @@ def _is_heavy(node: "Node", request: _Request) -> bool:
 def _place(node: "Node", request: _Request, groups: "dict[tuple[Partition, int], list[_Entry]]") -> None:
     """Find the partition of every entry; those that cannot be written get their error here."""
     version = request.header.api_version
-    injected = node.faults.take(ApiKey.PRODUCE) if node.faults is not None else None
+    injected = node.faults.take(ApiKey.PRODUCE) if node.faults.active else None
     for topic, entries in request.topics:
         for entry in entries:
             try:
