@@ -4,10 +4,10 @@ import uuid
 from typing import TYPE_CHECKING
 
 from odradek.coordinators.groups.classic import ClassicGroup
-from odradek.coordinators.groups.commands import CommitOffsets, DeleteOffsets, FetchOffsets
+from odradek.coordinators.groups.commands import CommitOffsets, DeleteOffsets, FetchOffsets, WantedTopic
 from odradek.coordinators.groups.modern import ModernGroup
 from odradek.coordinators.groups.offsets import NO_EXPIRY, CommittedOffset
-from odradek.coordinators.groups.replies import FetchedPartition, FetchedTopic
+from odradek.coordinators.groups.replies import FetchedPartition, FetchedRow, FetchedTopic
 from odradek.coordinators.groups.states import GroupState
 from odradek.coordinators.records import OffsetCommitKey, OffsetCommitValue
 from odradek.coordinators.shard import Now, Record, Result, Ticket
@@ -91,46 +91,35 @@ def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) 
     if isinstance(group, ModernGroup) and command.member_id is not None and command.member_epoch >= 0:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     committed = shard.offsets.of_group(command.group_id)
-    unstable = command.require_stable and shard.offsets.has_open_transactions(command.group_id)
-    topics = []
     if command.topics is None:
-        for topic, offsets in committed.items():
-            rows = [
-                _fetched(shard, command.group_id, topic, partition, offset, unstable)
-                for partition, offset in offsets.items()
-            ]
-            topics.append(FetchedTopic(topic, rows))
-        return Result(topics)
-    for topic, topic_id, partitions in command.topics:
-        known = committed.get(topic, {})
-        rows = []
-        for partition in partitions:
-            found = known.get(partition)
-            if found is not None and _is_of_another_topic(found, topic_id):
-                found = None
-            rows.append(_fetched(shard, command.group_id, topic, partition, found, unstable))
-        topics.append(FetchedTopic(topic, rows, topic_id))
+        topics = [FetchedTopic(topic, list(offsets.values())) for topic, offsets in committed.items()]
+    else:
+        topics = [_wanted_topic(wanted, committed.get(wanted.name, {})) for wanted in command.topics]
+    if command.require_stable and shard.offsets.has_open_transactions(command.group_id):
+        for topic in topics:
+            topic.partitions = [_stable(shard, command.group_id, topic.name, row) for row in topic.partitions]
     return Result(topics)
 
 
-def _is_of_another_topic(offset: CommittedOffset, topic_id: uuid.UUID) -> bool:
+def _wanted_topic(wanted: WantedTopic, known: dict[int, CommittedOffset]) -> FetchedTopic:
+    topic_id = wanted.topic_id
+    rows: list[FetchedRow] = [known.get(p) or FetchedPartition(p) for p in wanted.partitions]
+    if topic_id != ZERO_UUID:
+        rows = [
+            FetchedPartition(row.partition_index) if _is_of_another(row, topic_id) else row for row in rows
+        ]
+    return FetchedTopic(wanted.name, rows, topic_id)
+
+
+def _is_of_another(row: FetchedRow, topic_id: uuid.UUID) -> bool:
     """Committed for a topic of the same name that has been deleted since."""
-    return ZERO_UUID not in (offset.topic_id, topic_id) and offset.topic_id != topic_id
+    return isinstance(row, CommittedOffset) and row.topic_id not in (topic_id, ZERO_UUID)
 
 
-def _fetched(
-    shard: "GroupShard",
-    group_id: str,
-    topic: str,
-    partition: int,
-    offset: CommittedOffset | None,
-    unstable: bool,
-) -> FetchedPartition:
-    if unstable and shard.offsets.is_pending(group_id, topic, partition):
-        return FetchedPartition(partition, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
-    if offset is None:
-        return FetchedPartition(partition)
-    return FetchedPartition(partition, offset.offset, offset.leader_epoch, offset.metadata)
+def _stable(shard: "GroupShard", group_id: str, topic: str, row: FetchedRow) -> FetchedRow:
+    if shard.offsets.is_pending(group_id, topic, row.partition_index):
+        return FetchedPartition(row.partition_index, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    return row
 
 
 def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now) -> Result:

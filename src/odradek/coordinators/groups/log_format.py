@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from odradek.coordinators.records import (
     CoordinatorKey,
-    CoordinatorValue,
+    OffsetCommitKey,
     OffsetCommitValue,
     decode_group_record,
     encode_key,
@@ -17,9 +17,22 @@ from odradek.coordinators.records import (
 )
 from odradek.coordinators.shard import Encoded, Record
 from odradek.core.errors import ProtocolError
+from odradek.core.types import ZERO_UUID
 
 # key of a newer group protocol: record type int16, length of the group id int16, group id, ...
 _KEY = struct.Struct(">hh")
+
+# key of an offset commit: record type int16, group, topic, partition int32; strings with an int16 length
+_COMMIT_KEY_HEAD = struct.Struct(">hh")
+_COMMIT_KEY_TOPIC = struct.Struct(">h")
+_COMMIT_KEY_TAIL = struct.Struct(">i")
+# value of an offset commit, version 4: version int16, offset int64, leader_epoch int32, metadata (its length
+# plus one as a varint before it), commit_timestamp int64, number of tagged fields, [tag 0, size 16, topic id]
+_COMMIT_VALUE_HEAD = struct.Struct(">hqiB")
+_COMMIT_VALUE_TAIL = struct.Struct(">qB")
+_COMMIT_VERSION = 4
+_TOPIC_ID_TAG = b"\0\x10"
+_LONGEST_SHORT_METADATA = 126
 
 _LAST_CLASSIC_TYPE = 2
 _VERSION_WITH_EXPIRY = 1
@@ -43,14 +56,41 @@ def encode(record: Record) -> Encoded:
     key, value = record
     if isinstance(key, ModernKey):
         return key.data, value
+    if isinstance(key, OffsetCommitKey):
+        return _encode_commit_key(key), None if value is None else _encode_commit_value(value)
     assert isinstance(key, CoordinatorKey)
-    if value is None:
-        return encode_key(key), None
-    assert isinstance(value, CoordinatorValue)
-    version = None
-    if isinstance(value, OffsetCommitValue) and value.expire_timestamp != -1:
-        version = _VERSION_WITH_EXPIRY  # the only one with room for it
-    return encode_key(key), encode_value(value, version)
+    return encode_key(key), None if value is None else encode_value(value)
+
+
+def _encode_commit_key(key: OffsetCommitKey) -> bytes:
+    """By hand, as are the values: these are by far the most frequent records."""
+    group, topic = key.group.encode(), key.topic.encode()
+    return b"".join(
+        (
+            _COMMIT_KEY_HEAD.pack(key.type, len(group)),
+            group,
+            _COMMIT_KEY_TOPIC.pack(len(topic)),
+            topic,
+            _COMMIT_KEY_TAIL.pack(key.partition),
+        )
+    )
+
+
+def _encode_commit_value(value: OffsetCommitValue) -> bytes:
+    if value.expire_timestamp != -1:
+        return encode_value(value, _VERSION_WITH_EXPIRY)  # the only one with room for it
+    metadata = value.metadata.encode()
+    if len(metadata) > _LONGEST_SHORT_METADATA:
+        return encode_value(value)
+    has_topic_id = value.topic_id != ZERO_UUID
+    encoded = b"".join(
+        (
+            _COMMIT_VALUE_HEAD.pack(_COMMIT_VERSION, value.offset, value.leader_epoch, len(metadata) + 1),
+            metadata,
+            _COMMIT_VALUE_TAIL.pack(value.commit_timestamp, has_topic_id),
+        )
+    )
+    return encoded + _TOPIC_ID_TAG + value.topic_id.bytes if has_topic_id else encoded
 
 
 def decode(key: bytes | None, value: bytes | None) -> Record | None:

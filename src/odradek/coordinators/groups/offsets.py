@@ -4,20 +4,32 @@ import uuid
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from odradek.core.errors import ErrorCode
 from odradek.core.types import NO_PRODUCER_ID, ZERO_UUID
 
 NO_EXPIRY = -1
 
 
 class CommittedOffset(NamedTuple):
-    offset: int
-    leader_epoch: int
+    """The first fields are those of OffsetFetch's answer, which takes the object as it is."""
+
+    partition_index: int
+    committed_offset: int
+    committed_leader_epoch: int
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int = NO_EXPIRY
     topic_id: uuid.UUID = ZERO_UUID
     record_offset: int = -1
     """Where it lies in the log: of a commit in a transaction and one beside it, the later one counts."""
+
+    @property
+    def offset(self) -> int:
+        return self.committed_offset
+
+    @property
+    def error_code(self) -> int:
+        return ErrorCode.NONE
 
 
 Topics = dict[str, dict[int, CommittedOffset]]

@@ -3,7 +3,9 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from odradek.coordinators.groups.offsets import CommittedOffset
 from odradek.core.errors import ErrorCode
 from odradek.core.types import NO_LEADER_EPOCH, NO_OFFSET, ZERO_UUID
 
@@ -61,6 +63,8 @@ class LeaveGroupResponse:
 
 @dataclass(slots=True)
 class FetchedPartition:
+    """A partition without an offset, or with an error in its place."""
+
     partition_index: int
     committed_offset: int = NO_OFFSET
     committed_leader_epoch: int = NO_LEADER_EPOCH
@@ -68,10 +72,13 @@ class FetchedPartition:
     error_code: int = ErrorCode.NONE
 
 
+FetchedRow: TypeAlias = FetchedPartition | CommittedOffset
+
+
 @dataclass(slots=True)
 class FetchedTopic:
     name: str
-    partitions: Sequence[FetchedPartition]
+    partitions: Sequence[FetchedRow]
     topic_id: uuid.UUID = ZERO_UUID
 
 

@@ -89,6 +89,7 @@ class GroupShard:
         if key.group not in self.groups:
             self.groups[key.group] = ClassicGroup(key.group)  # a simple group: offsets, no members
         committed = CommittedOffset(
+            key.partition,
             value.offset,
             value.leader_epoch,
             value.metadata,
