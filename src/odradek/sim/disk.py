@@ -126,7 +126,7 @@ class SimDisk:
             del self.volume.locks[path]
 
     def size(self, fd: int) -> int:
-        return len(self._file(fd).data)
+        return self._file(fd).data.size
 
     def pread(self, fd: int, count: int, offset: int, /) -> bytes:
         entry = self._entry(fd)
@@ -134,7 +134,7 @@ class SimDisk:
         data = self._file(fd).data
         if not entry.readable:
             raise _error(errno.EBADF, entry.path)
-        return bytes(data[offset : offset + count])
+        return data.read(offset, count)
 
     def preadv(self, fd: int, buffers: Sequence[Buffer], offset: int, /) -> int:
         done = 0
@@ -166,7 +166,7 @@ class SimDisk:
         if faults.short_write and len(chunk) > 1 and self._rng.random() < faults.short_write:
             chunk = chunk[: self._rng.randrange(1, len(chunk))]
         if self.volume.capacity_bytes is not None:
-            growth = offset + len(chunk) - len(file.data)
+            growth = offset + len(chunk) - file.data.used_bytes()
             lacking = growth - (self.volume.capacity_bytes - self.volume.used_bytes()) if growth > 0 else 0
             if lacking > 0:
                 if lacking >= len(chunk):
@@ -205,7 +205,7 @@ class SimDisk:
         entry = self._entry(fd)
         self._enter("fallocate", entry.path, offset, length, effect=True)
         _, usable = self._space()
-        if offset + length - len(self._file(fd).data) > usable:
+        if offset + length - self._file(fd).data.used_bytes() > usable:
             raise _error(errno.ENOSPC, entry.path)
 
     def stat(self, path: str) -> FileStat:
@@ -213,7 +213,7 @@ class SimDisk:
         node = self.volume.find(path)
         if isinstance(node, Directory):
             return FileStat(PAGE_BYTES, node.mtime_ms, is_dir=True)
-        return FileStat(len(node.data), node.mtime_ms, is_dir=False)
+        return FileStat(node.data.size, node.mtime_ms, is_dir=False)
 
     def exists(self, path: str) -> bool:
         self._process.check()

@@ -74,8 +74,9 @@ def play(seed: int, *, sink: Echo | None = None) -> Outcome:
 
 def report(outcome: Outcome) -> str:
     """What happened in a seed: what befell the node, what was violated, what came last."""
+    count = len(outcome.violations)
     lines = [
-        f"seed {outcome.seed}: {len(outcome.violations) or 'no'} violation{'s' * (len(outcome.violations) != 1)}",
+        f"seed {outcome.seed}: {count or 'no'} violation{'' if count == 1 else 's'}",
         f"  {outcome.virtual_seconds:.1f} virtual seconds, {outcome.lives} lives, {outcome.events} events, "
         f"{outcome.acknowledged_records} records and {outcome.acknowledged_commits} commits acknowledged, "
         f"{outcome.read_records} records read; trace {outcome.digest}",

@@ -19,12 +19,12 @@ def flushed_records(volume: Volume, data_dir: str) -> dict[TopicPartition, list[
     They are the unbroken chain of valid batches from the start of the first durable segment: what comes after
     a gap cannot be kept by any recovery.
     """
-    segments: dict[TopicPartition, list[bytearray]] = {}
+    segments: dict[TopicPartition, list[bytes]] = {}
     for path, file in volume.durable_files().items():
         match = _SEGMENT.match(path.removeprefix(data_dir).lstrip("/"))
         if match is not None:
             tp = TopicPartition(match["topic"], int(match["partition"]))
-            segments.setdefault(tp, []).append(file.durable)
+            segments.setdefault(tp, []).append(file.durable.to_bytes())
     return {tp: _chain(parts) for tp, parts in segments.items()}
 
 
@@ -50,7 +50,7 @@ def flushed_commits(
     return commits
 
 
-def _chain(segments: list[bytearray]) -> list[Record]:
+def _chain(segments: list[bytes]) -> list[Record]:
     records: list[Record] = []
     next_offset: int | None = None
     for data in segments:

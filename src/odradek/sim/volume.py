@@ -26,31 +26,75 @@ class CrashModel(NamedTuple):
     garbage_tail: float = 0.1
 
 
+class Content:
+    """The bytes of a file. What was never written, up to its size, is a hole that costs nothing."""
+
+    __slots__ = ("_written", "size")
+
+    def __init__(self, data: bytes = b"") -> None:
+        self._written = bytearray(data)
+        self.size = len(data)
+
+    def copy(self) -> "Content":
+        copy = Content(self._written)
+        copy.size = self.size
+        return copy
+
+    def to_bytes(self) -> bytes:
+        return self.read(0, self.size)
+
+    def used_bytes(self) -> int:
+        return len(self._written)
+
+    def read(self, offset: int, count: int) -> bytes:
+        data = bytes(self._written[offset : offset + count])
+        count = min(count, self.size - offset)
+        return data if len(data) >= count else data + bytes(count - len(data))
+
+    def write(self, offset: int, chunk: bytes) -> None:
+        written = self._written
+        if offset > len(written):
+            written.extend(bytes(offset - len(written)))
+        written[offset : offset + len(chunk)] = chunk
+        self.size = max(self.size, len(written))
+
+    def resize(self, length: int) -> None:
+        del self._written[length:]
+        self.size = length
+
+    def apply(self, offset: int, chunk: bytes | None) -> None:
+        """A write or, without a chunk, a truncation."""
+        if chunk is None:
+            self.resize(offset)
+        else:
+            self.write(offset, chunk)
+
+
 class File:
     """Content as readers see it (`data`), as the platter holds it (`durable`), and the way between."""
 
     __slots__ = ("data", "durable", "mtime_ms", "pending")
 
     def __init__(self) -> None:
-        self.data = bytearray()
-        self.durable = bytearray()
+        self.data = Content()
+        self.durable = Content()
         self.pending: list[tuple[int, bytes | None]] = []
         """Writes (offset, bytes) and truncations (length, None) since the last sync, in order."""
         self.mtime_ms = 0
 
     def write(self, offset: int, chunk: bytes) -> None:
         if chunk:
-            _put(self.data, offset, chunk)
+            self.data.write(offset, chunk)
             self.pending.append((offset, chunk))
 
     def truncate(self, length: int) -> None:
-        if length != len(self.data):
-            _resize(self.data, length)
+        if length != self.data.size:
+            self.data.resize(length)
             self.pending.append((length, None))
 
     def sync(self) -> None:
         for offset, chunk in self.pending:
-            _apply(self.durable, offset, chunk)
+            self.durable.apply(offset, chunk)
         self.pending.clear()
 
     def forget(self) -> None:
@@ -58,21 +102,24 @@ class File:
         self.pending.clear()
 
     def crash(self, rng: random.Random, model: CrashModel) -> None:
+        if not self.pending:
+            # After a failed fsync the two differ without anything pending.
+            self.data = self.durable.copy()
+            return
         image = self.durable
         fate = rng.random()
-        if self.pending and fate >= model.lose_all:
+        if fate >= model.lose_all:
             kept = len(self.pending)
             if fate >= model.lose_all + model.keep_all:
                 kept = rng.randrange(len(self.pending))
             for offset, chunk in self.pending[:kept]:
-                _apply(image, offset, chunk)
+                image.apply(offset, chunk)
             self._scatter(image, self.pending[kept:], rng)
-        if self.pending:
-            self._soil_tail(image, rng, model)
-        self.data = bytearray(image)
+        self._soil_tail(image, rng, model)
+        self.data = image.copy()
         self.pending.clear()
 
-    def _scatter(self, image: bytearray, ops: list[tuple[int, bytes | None]], rng: random.Random) -> None:
+    def _scatter(self, image: Content, ops: list[tuple[int, bytes | None]], rng: random.Random) -> None:
         """Write some sectors of each write, leaving holes; a truncation that did not happen ends it."""
         unit = rng.choice((SECTOR_BYTES, PAGE_BYTES))
         likelihood = rng.choice((0.0, 0.5, 0.9))
@@ -88,18 +135,18 @@ class File:
                     # Written in order up to a point: the tail is torn, without holes.
                     if rng.random() < 0.3:
                         return
-                    _put(image, offset + position, chunk[position:end])
+                    image.write(offset + position, chunk[position:end])
                 elif rng.random() < likelihood:
-                    _put(image, offset + position, chunk[position:end])
+                    image.write(offset + position, chunk[position:end])
                 position = end
 
-    def _soil_tail(self, image: bytearray, rng: random.Random, model: CrashModel) -> None:
+    def _soil_tail(self, image: Content, rng: random.Random, model: CrashModel) -> None:
         """The size may reach the platter before the data: zeros, or whatever the blocks held, at the end."""
         chance = rng.random()
         if chance < model.zero_tail:
-            image.extend(bytes(rng.randint(1, GARBAGE_TAIL_MAX_BYTES)))
+            image.resize(image.size + rng.randint(1, GARBAGE_TAIL_MAX_BYTES))
         elif chance < model.zero_tail + model.garbage_tail:
-            image.extend(rng.randbytes(rng.randint(1, GARBAGE_TAIL_MAX_BYTES)))
+            image.write(image.size, rng.randbytes(rng.randint(1, GARBAGE_TAIL_MAX_BYTES)))
 
 
 class Directory:
@@ -221,7 +268,7 @@ class Volume:
         return found
 
     def used_bytes(self) -> int:
-        return sum(len(file.data) for file in self.files().values())
+        return sum(file.data.used_bytes() for file in self.files().values())
 
     def _parent(self, path: str) -> tuple[Directory, str]:
         *parents, name = _split(path)
@@ -266,23 +313,3 @@ def _split(path: str) -> list[str]:
 
 def _error(code: int, path: str) -> OSError:
     return OSError(code, os.strerror(code), path)
-
-
-def _resize(image: bytearray, length: int) -> None:
-    if length < len(image):
-        del image[length:]
-    else:
-        image.extend(bytes(length - len(image)))
-
-
-def _put(image: bytearray, offset: int, chunk: bytes) -> None:
-    if offset > len(image):
-        image.extend(bytes(offset - len(image)))
-    image[offset : offset + len(chunk)] = chunk
-
-
-def _apply(image: bytearray, offset: int, chunk: bytes | None) -> None:
-    if chunk is None:
-        _resize(image, offset)
-    else:
-        _put(image, offset, chunk)

@@ -30,7 +30,7 @@ def _disk(volume: Volume | None = None, faults: DiskFaults | None = None) -> Sim
 
 
 def _content(volume: Volume, path: str) -> bytes:
-    return bytes(volume.find_file(path).data)
+    return volume.find_file(path).data.to_bytes()
 
 
 def _synced(disk: SimDisk, path: str, data: bytes) -> int:
@@ -55,6 +55,18 @@ def test_reads_see_what_was_written() -> None:
     disk.close(fd)
     with pytest.raises(OSError, match="Bad file"):
         disk.pread(fd, 1, 0)
+
+
+def test_a_hole_reads_as_zeros_and_takes_no_space() -> None:
+    disk = _disk(Volume(capacity_bytes=1000))
+    fd = disk.open("/f", RW)
+    disk.ftruncate(fd, 1 << 40)
+    assert disk.size(fd) == 1 << 40
+    assert disk.pwrite(fd, b"abc", 0) == 3
+    assert disk.pread(fd, 5, 1) == b"bc\0\0\0"
+    assert disk.pread(fd, 5, (1 << 40) - 2) == b"\0\0"
+    assert disk.pread(fd, 5, 1 << 41) == b""
+    assert disk.usage("/") == (1000, 997)
 
 
 def test_errors_are_those_of_the_system() -> None:
