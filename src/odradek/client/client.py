@@ -114,6 +114,12 @@ class Client:
         self._channels += 1
         return f"{name} {self._channels}"
 
+    def close_channel(self, channel: str) -> None:
+        """End the connections of a channel that is no longer used."""
+        for address in [address for address in self._connections if address[2] == channel]:
+            self._connections.pop(address).close()
+            self._opening.pop(address, None)
+
     async def _connect(self, host: str, port: int, channel: str = "") -> Connection:
         if self._closed:
             raise ConnectionAbortedError("the client is closed")

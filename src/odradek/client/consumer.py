@@ -107,12 +107,14 @@ class Consumer:
         return "" if self._member is None else self._member.member_id
 
     def position(self, tp: TopicPartition) -> int | None:
-        """The offset of the next record to be handed out; None while it is not known yet."""
-        return self._readers[tp].position
+        """The offset of the next record to be handed out; None where it is not known (yet, or any more)."""
+        reader = self._readers.get(tp)
+        return None if reader is None else reader.position
 
     def high_watermark(self, tp: TopicPartition) -> int:
         """As of the last fetch, -1 before it."""
-        return self._readers[tp].high_watermark
+        reader = self._readers.get(tp)
+        return -1 if reader is None else reader.high_watermark
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
         self._readers[tp].seek(offset)
@@ -364,6 +366,7 @@ class Consumer:
             if self._scope is not None:
                 scope, self._scope = self._scope, None
                 await scope.close()
+            self._client.close_channel(self._channel)
         if self._member is not None:
             await self._member.leave()
 

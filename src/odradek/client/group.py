@@ -84,6 +84,7 @@ class GroupMember:
 
     async def leave(self) -> None:
         """Tell the coordinator, unless the membership is static and meant to outlive this process."""
+        self._client.close_channel(self._channel)
         if not self.member_id or self.group_instance_id is not None:
             return
         types = request_types(ApiKey.LEAVE_GROUP)

@@ -146,9 +146,12 @@ def test_a_channel_has_a_connection_of_its_own() -> None:
             await client.refresh()
             first = await client.connection(1)
             assert await client.connection(1) is first
-            other = await client.connection(1, client.new_channel("x"))
+            channel = client.new_channel("x")
+            other = await client.connection(1, channel)
             assert other is not first
             assert await client.any_connection() is first
+            client.close_channel(channel)
+            assert (first.is_open, other.is_open) == (True, False)
 
     asyncio.run(scenario())
 
