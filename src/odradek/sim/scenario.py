@@ -6,7 +6,9 @@ against what the clients were told. The story ends with an orderly stop and one 
 
 import asyncio
 import logging
+import os
 import random
+import traceback
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -15,7 +17,7 @@ from uuid import UUID
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
 from odradek.sim import checkers
 from odradek.sim.audit import Auditor, Flushed, NotAvailable
-from odradek.sim.caller import Caller
+from odradek.sim.caller import Caller, NoAnswer
 from odradek.sim.cluster import CrashKind, NodeCrashed, NodeFactory, NodeLike, SimHost
 from odradek.sim.consuming import Member
 from odradek.sim.disk import DiskFault
@@ -32,6 +34,7 @@ from odradek.sim.plan import (
 )
 from odradek.sim.platter import flushed_commits, flushed_records
 from odradek.sim.producing import Producer
+from odradek.sim.trace import Trace
 from odradek.sim.world import World
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
@@ -71,18 +74,26 @@ class Outcome:
     read_records: int = 0
 
 
-class _ErrorLog(logging.Handler):
-    """Collects what the node logs as an error: in a simulation every one of them must be explained."""
+class _NodeLog(logging.Handler):
+    """Traces what the node logs, and collects the errors: in a simulation each of them must be explained."""
 
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.lines: list[str] = []
+    def __init__(self, trace: Trace) -> None:
+        super().__init__(logging.INFO)
+        self._trace = trace
+        self.errors: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        line = f"{record.name} logged: {record.getMessage()}"
-        if record.exc_info and record.exc_info[1] is not None:
-            line += f": {record.exc_info[1]!r}"
-        self.lines.append(line)
+        line = f"{record.name}: {record.getMessage()}"
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            line += f": {error!r}"
+        self._trace.event("log", record.levelname, line)
+        if record.levelno >= logging.ERROR:
+            where = ""
+            if error is not None:
+                frames = traceback.extract_tb(error.__traceback__)[-3:]
+                where = " at " + ", ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in frames)
+            self.errors.append(f"the node logged: {line}{where}")
 
 
 class Scenario:
@@ -115,25 +126,28 @@ class Scenario:
         self._topic_ids: dict[str, UUID] = {}
         self._flushed: Flushed | None = None
         self._invariants = checkers.LogInvariants()
-        self._errors = _ErrorLog()
+        self._log = _NodeLog(self._world.trace)
         self._outcome = Outcome(seed)
 
     def play(self) -> Outcome:
         outcome, world = self._outcome, self._world
         logger = logging.getLogger("odradek")
-        propagate, logger.propagate = logger.propagate, False
-        logger.addHandler(self._errors)
+        before = logger.propagate, logger.level
+        logger.propagate = False
+        logger.setLevel(logging.INFO)
+        logger.addHandler(self._log)
         world.loop.after_turn = self._after_turn
         self._host.before_crash.append(self._before_crash)
         try:
             world.run(self._story())
-        except (SimulationStuck, SimulationSpinning, NotAvailable, AssertionError) as e:
+        except (SimulationStuck, SimulationSpinning, NotAvailable, NoAnswer, AssertionError) as e:
             self._violation(f"{type(e).__name__}: {e}")
         except _Over:
             pass
         finally:
-            logger.removeHandler(self._errors)
-            logger.propagate = propagate
+            logger.removeHandler(self._log)
+            logger.propagate = before[0]
+            logger.setLevel(before[1])
         history = self._history
         self._collect()
         outcome.digest, outcome.events = world.trace.digest(), world.trace.count
@@ -263,7 +277,7 @@ class Scenario:
         await asyncio.sleep(SUFFERING_SECONDS)
         if not self._host.alive:
             self._end("a failing disk ended the process")
-        self._errors.lines.clear()
+        self._log.errors.clear()
         self._host.crash(kind)
 
     async def _restart(self, episode: Episode | None) -> None:
@@ -333,7 +347,7 @@ class Scenario:
 
     def _collect(self) -> None:
         """Turn what was noted on the way into violations."""
-        for source in (self._history.oddities, self._world.loop.unhandled, self._errors.lines):
+        for source in (self._history.oddities, self._world.loop.unhandled, self._log.errors):
             for line in source:
                 self._violation(line)
             source.clear()

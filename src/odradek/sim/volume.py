@@ -36,7 +36,7 @@ class Content:
         self.size = len(data)
 
     def copy(self) -> "Content":
-        copy = Content(self._written)
+        copy = Content(bytes(self._written))
         copy.size = self.size
         return copy
 
