@@ -78,7 +78,7 @@ class QuorumController:
 
     # --- start and stop -------------------------------------------------------------------------------
 
-    async def start(self, bootstrap: Sequence[MetadataRecord] | None = None) -> None:
+    def start(self, bootstrap: Sequence[MetadataRecord] | None = None) -> None:
         """Load the image, lead, and give a new log its first records. Nothing of it is committed yet.
 
         `bootstrap` are the records of bootstrap.checkpoint, else those of a cluster of this release.
@@ -88,7 +88,7 @@ class QuorumController:
         self.raft.load(lambda i, timestamp_ms: reader.snapshot_end(*i, timestamp_ms), reader.add)
         reader.flush()
         self._snapshots.loaded(reader.bytes_read, reader.first_timestamp_ms)
-        await self.raft.start()
+        self.raft.start()
         controller = self._controller = Controller(
             config=self._config,
             cluster_id=self._cluster_id,

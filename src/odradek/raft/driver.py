@@ -26,7 +26,6 @@ from odradek.raft.control import (
     voters_record,
 )
 from odradek.raft.node import (
-    AdvanceHighWatermark,
     BeginEpoch,
     Effect,
     Flushed,
@@ -82,6 +81,7 @@ class RaftDriver:
         self.on_failed: Callable[[KafkaError], None] = lambda failure: None
         self._node: RaftNode | None = None
         self._flushing = False
+        self._persisting: asyncio.Future[None] | None = None
         self._idle: asyncio.Future[None] | None = None
 
     @classmethod
@@ -148,7 +148,7 @@ class RaftDriver:
                     on_batch(data, batch)
                 offset = batch.last_offset + 1
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Stand for leader. Returns when this replica leads and has appended its first record."""
         voters = self.facts.voters
         if voters is None:
@@ -163,7 +163,7 @@ class RaftDriver:
         epoch = max(state.leader_epoch, self.log.latest_epoch, 0 if newest is None else newest.epoch)
         state = state._replace(leader_epoch=epoch)
         self._node = RaftNode(self.node_id, self.directory_id, voters, state, self.log.log_end_offset)
-        await self._carry_out(self._node.step(Start()))
+        self._carry_out(self._node.step(Start()))
         if not self.is_leader:
             raise QuorumError(
                 f"a quorum of {len(voters.ids)} voters needs elections between nodes, which this version "
@@ -226,16 +226,32 @@ class RaftDriver:
         self._want_flush()
         return last_offset
 
-    async def _carry_out(self, effects: Sequence[Effect]) -> None:
+    def _carry_out(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Persist):
-                content = format_quorum_state(effect.state, self.facts.kraft_version, self.node.voters.ids)
-                path = f"{self.log.path}/{QUORUM_STATE_FILE}"
-                await self._runtime.offload(partial(write_file, self._runtime.disk, path, content))
+                self._persist(effect.state)
             elif isinstance(effect, BeginEpoch):
                 self._begin_epoch(effect)
             else:
-                self._apply(effect)
+                self.log.advance_high_watermark(effect.offset)
+                self.on_committed(effect.offset)
+
+    def _persist(self, state: QuorumState) -> None:
+        """Begin to write the state down. What follows is appended meanwhile, and counts only afterwards."""
+        content = format_quorum_state(state, self.facts.kraft_version, self.node.voters.ids)
+        path = f"{self.log.path}/{QUORUM_STATE_FILE}"
+        self._persisting = self._runtime.offload(partial(write_file, self._runtime.disk, path, content))
+        self._persisting.add_done_callback(self._persisted)
+
+    def _persisted(self, done: "asyncio.Future[None]") -> None:
+        self._persisting = None
+        try:
+            done.result()
+        except OSError as e:
+            self._fail(self.log.fail(e, "writing the quorum state of"))
+            return
+        self._count_durable()
+        self._settled()
 
     def _begin_epoch(self, effect: BeginEpoch) -> None:
         """A new log also begins with the version of the quorum and its voters, where they are recorded."""
@@ -283,22 +299,21 @@ class RaftDriver:
         if self.failure is not None:
             return
         self.log.finish_flush(job)
-        for effect in self.node.step(Flushed(job.up_to)):
-            self._apply(effect)
+        self._count_durable()
         if self.log.log_end_offset > self.log.recovery_point:
             self._want_flush()
         else:
             self._settled()
 
     def _settled(self) -> None:
-        """Everything that was appended is durable, or never will be."""
-        if self._idle is not None and not self._idle.done():
+        """Everything that was begun is durable, or never will be."""
+        waiting = self._flushing or self._persisting is not None
+        if self._idle is not None and not self._idle.done() and (not waiting or self.failure is not None):
             self._idle.set_result(None)
 
-    def _apply(self, effect: Effect) -> None:
-        assert isinstance(effect, AdvanceHighWatermark), f"{effect} must be waited for"
-        self.log.advance_high_watermark(effect.offset)
-        self.on_committed(effect.offset)
+    def _count_durable(self) -> None:
+        if self._persisting is None and self.failure is None:
+            self._carry_out(self.node.step(Flushed(self.log.recovery_point)))
 
     def _fail(self, failure: KafkaError) -> None:
         if self.failure is None:
@@ -341,7 +356,7 @@ class RaftDriver:
 
     async def close(self) -> None:
         """Make durable what was appended and give the files up. Nothing more may be appended."""
-        while self.failure is None and self._flushing:
+        while self.failure is None and (self._flushing or self._persisting is not None):
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
         if self._node is not None:

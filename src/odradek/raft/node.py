@@ -1,6 +1,6 @@
 """One replica of the quorum as a pure machine: events in, effects out. No I/O, no clock, no randomness.
 
-The driver carries effects out in their order, and only then reports what happened as the next event. With
+The driver carries effects out in their order, and reports what became of them as the next event. With
 one voter the first event makes it leader; how several voters hear of each other is not written here yet,
 so that without a majority of its own a replica stays unattached.
 
@@ -80,7 +80,7 @@ Event = Start | Flushed | Stop
 
 
 class Persist(NamedTuple):
-    """Must be durable before anything that follows."""
+    """Must be durable before anything that follows is told to anybody or counted."""
 
     state: QuorumState
 

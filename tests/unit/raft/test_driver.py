@@ -69,7 +69,7 @@ class Host:
             lambda snapshot_id, timestamp_ms: None,
             lambda data, batch: values.extend(r.value or b"" for r in iter_records(data, batch)),
         )
-        await driver.start()
+        driver.start()
         return driver, values
 
 
@@ -262,7 +262,7 @@ def test_another_directory_than_the_voters_is_refused() -> None:
         )
         other.load(lambda snapshot_id, timestamp_ms: None, lambda data, batch: None)
         with pytest.raises(QuorumError, match="not among the voters"):
-            await other.start()
+            other.start()
 
     host.run(main)
 
@@ -284,6 +284,6 @@ def test_a_quorum_of_several_voters_is_refused_with_a_reason() -> None:
         )
         driver.load(lambda snapshot_id, timestamp_ms: None, lambda data, batch: None)
         with pytest.raises(QuorumError, match="a quorum of 3 voters"):
-            await driver.start()
+            driver.start()
 
     host.run(main)
