@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from odradek.cli.errors import kafka_failure
+from odradek.cli.errors import kafka_failure, usage
 from odradek.cli.options import DryRun, Watch, Yes, command
 from odradek.cli.output import Table, columns
 from odradek.cli.properties import parse_pairs
-from odradek.cli.session import Session, usage
+from odradek.cli.session import Session
 
 app = typer.Typer()
 

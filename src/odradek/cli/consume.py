@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from odradek.cli.errors import Usage
+from odradek.cli.errors import Usage, usage
 from odradek.cli.offsets import At, OffsetRange
 from odradek.cli.options import OFFSET_FORMS, Partitions, Topics, command
 from odradek.cli.record_format import ConsumedRecord, record_writer
-from odradek.cli.session import Session, usage
+from odradek.cli.session import Session
 from odradek.core.types import TopicPartition
 
 _POLL_MS = 500

@@ -5,7 +5,8 @@ foreseen is put into words by `explain`.
 """
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from odradek.core.errors import ErrorCode, KafkaError
 
@@ -40,6 +41,15 @@ class Finding(Failure):
     """A check did its work and found a problem."""
 
     exit_code = FOUND
+
+
+@contextmanager
+def usage() -> Iterator[None]:
+    """What is wrong with a value given by the user is a usage error."""
+    try:
+        yield
+    except ValueError as e:
+        raise Usage(str(e)) from e
 
 
 def raise_all(failures: Sequence[Failure]) -> None:
@@ -105,5 +115,7 @@ def connection_failure(servers: str, error: OSError) -> Failure:
         return Failure(f"nothing listens on {servers}", "is a node running? next: odradek start")
     if isinstance(error, TimeoutError):
         return Failure(f"no answer from {servers} in time", "is the address right? -b HOST:PORT")
+    if isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError):
+        return Failure(f"{servers}: {error}", "the log of the node tells why it hung up")
     reason = error.strerror or str(error)
     return Failure(f"cannot connect to {servers}: {reason}", "is the address right? -b HOST:PORT")

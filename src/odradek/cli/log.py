@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from odradek.cli.errors import Failure, Finding, Usage
+from odradek.cli.errors import Failure, Finding, Usage, usage
 from odradek.cli.options import OFFSET_FORMS, command
-from odradek.cli.session import Session, usage
+from odradek.cli.session import Session
 
 app = typer.Typer()
 

@@ -23,12 +23,11 @@ def run() -> int:
     """Run the command line and return the exit code: 0 done, 1 failed, 2 usage, 3 a check found a problem."""
     import os
 
-    from odradek.cli.app import make_app
     from odradek.cli.errors import FAILED, Failure, Failures
     from odradek.cli.terminal import Terminal
 
     try:
-        make_app(_STARTED_S)()
+        _dispatch()
     except SystemExit as e:
         return e.code if isinstance(e.code, int) else FAILED if e.code else 0
     except Failure as e:
@@ -42,3 +41,16 @@ def run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return 0
+
+
+def _dispatch() -> None:
+    if sys.argv[1:2] == ["start"]:
+        from odradek.cli.start import plain_options, start
+
+        values = plain_options(sys.argv[2:])
+        if values is not None:
+            start(_STARTED_S, values)
+            return
+    from odradek.cli.app import make_app
+
+    make_app(_STARTED_S)()

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from odradek.cli.errors import Usage
+from odradek.cli.errors import Usage, usage
 from odradek.cli.options import Topic, command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.record_input import InputRecord, record_reader, split_records
-from odradek.cli.session import Session, usage
+from odradek.cli.session import Session
 
 if TYPE_CHECKING:
     from asyncio import Future

@@ -5,12 +5,11 @@ What is common to commands lives here: printing in the chosen format, asking bef
 
 import json
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from odradek.cli.errors import Failure, Usage, raise_all
+from odradek.cli.errors import Failure, Usage, raise_all, usage
 from odradek.cli.offsets import OffsetRange, parse_offsets, parse_partitions
 from odradek.cli.output import Section, Table, check_format, render_sections, render_table, sections_object
 from odradek.cli.progress import Progress
@@ -25,15 +24,6 @@ if TYPE_CHECKING:
 
 _SETTLE_TRIES = 100
 _SETTLE_PAUSE_S = 0.05
-
-
-@contextmanager
-def usage() -> Iterator[None]:
-    """What is wrong with a value given by the user is a usage error."""
-    try:
-        yield
-    except ValueError as e:
-        raise Usage(str(e)) from e
 
 
 class Session:

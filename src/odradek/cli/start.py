@@ -1,81 +1,126 @@
-"""`odradek start`: one node in this process, from configuration to a clean stop. The node is broker/'s."""
+"""`odradek start`: its options, and the configuration they make. The node is run by serve.py.
+
+A node must answer within a third of a second of its start, and typer alone takes a fifth of that to import:
+a plain command line is read here, everything else (help, mistakes) goes the way of all commands.
+"""
 
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from odradek.cli.errors import Failure, Usage
+from odradek.cli.errors import Usage, usage
 from odradek.cli.properties import parse_pairs
-from odradek.cli.session import usage
 
 if TYPE_CHECKING:
+    import typer
+
     from odradek.core.configs import NodeConfig
 
-DEFAULT_DATA_DIR = "./odradek-data"
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
-DEFAULT_HTTP = "8080"
+DEFAULT_HTTP_PORT = 8080
 
 
-def register(app: typer.Typer, started_s: float) -> None:
-    @app.command("start")
-    def start(
-        data_dir: Annotated[
-            str | None,
-            typer.Option(
-                "--data-dir", metavar="DIR", help=f"Where records are kept. [default: {DEFAULT_DATA_DIR}]"
-            ),
-        ] = None,
-        host: Annotated[
-            str | None, typer.Option("--host", help=f"Address to listen on. [default: {DEFAULT_HOST}]")
-        ] = None,
-        port: Annotated[
-            int | None,
-            typer.Option(
-                "--port", min=0, max=65535, help=f"Port to listen on, 0 for any. [default: {DEFAULT_PORT}]"
-            ),
-        ] = None,
-        http: Annotated[
-            str, typer.Option("--http", metavar="PORT|off", help="Port of /metrics and /healthz, or off.")
-        ] = DEFAULT_HTTP,
-        config: Annotated[
-            str | None,
-            typer.Option("--config", metavar="FILE", help="A server.properties file.", show_default=False),
-        ] = None,
-        settings: Annotated[
-            list[str] | None,
-            typer.Option(
-                "--set", metavar="KEY=VALUE", help="One setting of server.properties; wins over the file."
-            ),
-        ] = None,
-        log_format: Annotated[
-            str, typer.Option("--log-format", metavar="text|json", help="Shape of the log lines on stderr.")
-        ] = "text",
-    ) -> None:
-        """Start a node.
+class _Option(NamedTuple):
+    """One option; all of them take a value, `is_list` ones more than once."""
 
-        Broker and controller in one process, until SIGTERM or SIGINT. A line on stdout says when it is ready.
-        """
-        from odradek.cli.logs import set_up_logging
+    flag: str
+    metavar: str
+    help: str
+    is_list: bool = False
 
-        if log_format not in ("text", "json"):
-            raise Usage(f"--log-format {log_format}: one of text, json")
-        http_port = _http_port(http)
-        with usage():
-            overrides = parse_pairs("--set", settings or ())
-        file = _read_properties(config) if config else {}
-        node_config, warnings = _configure(file, overrides, data_dir, host, port)
-        set_up_logging(log_format, sys.stderr)
-        _serve(node_config, warnings, http_port, started_s)
+    @property
+    def name(self) -> str:
+        return self.flag.lstrip("-").replace("-", "_")
 
 
-def _http_port(text: str) -> int | None:
-    if text == "off":
-        return None
-    if not text.isdigit() or int(text) > 65535:
-        raise Usage(f"--http {text}: a port, or off")
+OPTIONS = (
+    _Option("--data-dir", "DIR", "Where records are kept. [default: ./odradek-data]"),
+    _Option("--host", "HOST", f"Address to listen on. [default: {DEFAULT_HOST}]"),
+    _Option("--port", "PORT", f"Port to listen on, 0 for any. [default: {DEFAULT_PORT}]"),
+    _Option(
+        "--http", "PORT|off", f"Port of /metrics and /healthz. [default: {DEFAULT_HTTP_PORT} if it is free]"
+    ),
+    _Option("--config", "FILE", "A server.properties file."),
+    _Option("--set", "KEY=VALUE", "One setting of server.properties; wins over the file.", is_list=True),
+    _Option("--log-format", "text|json", "Shape of the log lines on stderr. [default: text]"),
+)
+
+
+def register(app: "typer.Typer", started_s: float) -> None:
+    """The command as typer sees it, made of the same options."""
+    import inspect
+    from typing import Annotated
+
+    import typer
+
+    def run(**values: Any) -> None:
+        start(started_s, values)
+
+    run.__doc__ = start.__doc__
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                option.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[
+                    list[str] | None if option.is_list else str | None,
+                    typer.Option(option.flag, metavar=option.metavar, help=option.help, show_default=False),
+                ],
+            )
+            for option in OPTIONS
+        ]
+    )
+    run.__annotations__ = {}
+    app.command("start")(run)
+
+
+def plain_options(arguments: Sequence[str]) -> dict[str, Any] | None:
+    """The options of a command line that holds nothing but `--option value`; None for any other."""
+    known = {option.flag: option for option in OPTIONS}
+    values: dict[str, Any] = {option.name: None for option in OPTIONS}
+    rest = list(arguments)
+    while rest:
+        flag, equals, value = rest.pop(0).partition("=")
+        option = known.get(flag)
+        if option is None or (not equals and not rest):
+            return None
+        if not equals:
+            value = rest.pop(0)
+        if option.is_list:
+            values[option.name] = [*(values[option.name] or ()), value]
+        else:
+            values[option.name] = value
+    return values
+
+
+def start(started_s: float, values: Mapping[str, Any]) -> None:
+    """Start a node.
+
+    Broker and controller in one process, until SIGTERM or SIGINT. A line on stdout says when it is ready.
+    """
+    log_format = values["log_format"] or "text"
+    if log_format not in ("text", "json"):
+        raise Usage(f"--log-format {log_format}: one of text, json")
+    http = values["http"] or str(DEFAULT_HTTP_PORT)
+    http_port = None if http == "off" else _port("--http", http)
+    with usage():
+        overrides = parse_pairs("--set", values["set"] or ())
+    file = _read_properties(values["config"]) if values["config"] else {}
+    port = None if values["port"] is None else _port("--port", values["port"])
+    config, warnings = _configure(file, overrides, values["data_dir"], values["host"], port)
+
+    from odradek.cli.logs import set_up_logging
+    from odradek.cli.serve import serve
+
+    set_up_logging(log_format, sys.stderr)
+    serve(config, warnings, http_port, started_s, http_is_optional=values["http"] is None)
+
+
+def _port(flag: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise Usage(f"{flag} {text}: not a port" + (", nor off" if flag == "--http" else ""))
     return int(text)
 
 
@@ -114,6 +159,9 @@ def _configure(
         raise Usage("--host and --port do not go with a configuration that sets listeners")
     try:
         config, warnings = NodeConfig.from_sources(file, given)
+        if not all(listener.host for listener in config.advertised_listeners):
+            given["advertised.listeners"] = _with_this_host(config)
+            config, warnings = NodeConfig.from_sources(file, given)
     except ConfigError as e:
         hint = None
         if e.key == "advertised.listeners":
@@ -122,69 +170,9 @@ def _configure(
     return config, list(warnings)
 
 
-def _serve(config: "NodeConfig", warnings: list[str], http_port: int | None, started_s: float) -> None:
-    """Run the node until a signal; what keeps it from starting is told in one line."""
-    import asyncio
-    import logging
+def _with_this_host(config: "NodeConfig") -> str:
+    """A listener without a host is bound to every address; clients are told this machine's name."""
+    from socket import getfqdn
 
-    log = logging.getLogger("odradek.cli.start")
-    for warning in warnings:
-        log.warning(warning)
-    _raise_descriptor_limit()
-    try:
-        asyncio.run(_run(config, http_port, started_s))
-    except OSError as e:
-        raise _start_failure(config, e) from e
-
-
-async def _run(config: "NodeConfig", http_port: int | None, started_s: float) -> None:
-    import asyncio
-    import gc
-    import signal
-    import time
-
-    from odradek import __version__
-    from odradek.broker.node import Node
-    from odradek.runtime.real import RealRuntime
-
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    node = Node(config, RealRuntime())
-    await node.start()
-    try:
-        # What start-up made lives as long as the node: the collector need never look at it again.
-        gc.collect()
-        gc.freeze()
-        host, port = node.address
-        elapsed_ms = (time.monotonic() - started_s) * 1000
-        print(
-            f"odradek {__version__} ready: {host}:{port}, cluster {node.cluster_id}, "
-            f"data {', '.join(config.log_dirs)}, {elapsed_ms:.0f} ms",
-            flush=True,
-        )
-        await stop.wait()
-    finally:
-        await node.stop()
-
-
-def _raise_descriptor_limit() -> None:
-    """As many files and connections as the system allows this process, not as many as a shell starts with."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _start_failure(config: "NodeConfig", error: OSError) -> Failure:
-    import errno
-
-    listeners = ", ".join(str(listener) for listener in config.broker_listeners)
-    if error.errno == errno.EADDRINUSE:
-        return Failure(f"{listeners}: the port is taken", "next: odradek start --port 0")
-    if error.errno in (errno.EADDRNOTAVAIL, errno.EACCES) and error.filename is None:
-        return Failure(f"{listeners}: {error.strerror}", "next: odradek start --host 127.0.0.1 --port 9092")
-    where = error.filename or ", ".join(config.log_dirs)
-    return Failure(f"{where}: {error.strerror or error}", "next: odradek start --data-dir DIR")
+    here = getfqdn()
+    return ",".join(str(found._replace(host=found.host or here)) for found in config.advertised_listeners)

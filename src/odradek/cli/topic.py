@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
-from odradek.cli.errors import Usage, raise_all
+from odradek.cli.errors import Usage, raise_all, usage
 from odradek.cli.options import DryRun, Partitions, Topic, Topics, Watch, Yes, command
 from odradek.cli.output import Table, columns
 from odradek.cli.properties import parse_pairs
-from odradek.cli.session import Session, usage
+from odradek.cli.session import Session
 
 app = typer.Typer()
 

@@ -1,0 +1,104 @@
+"""A node run in this process until a signal ends it. What it is made of, broker/ knows."""
+
+import asyncio
+import errno
+import gc
+import logging
+import os
+import resource
+import signal
+import time
+
+from odradek import __version__
+from odradek.broker.node import Node
+from odradek.cli.errors import Failure
+from odradek.core.configs import NodeConfig
+from odradek.core.errors import KafkaError
+from odradek.http.app import App
+from odradek.http.server import HttpServer
+from odradek.log.log_dir import DirectoryInUseError
+from odradek.metadata.formatting import FormatError
+from odradek.runtime.real import RealRuntime
+
+log = logging.getLogger("odradek.cli.serve")
+
+
+def serve(
+    config: NodeConfig,
+    warnings: list[str],
+    http_port: int | None,
+    started_s: float,
+    *,
+    http_is_optional: bool,
+) -> None:
+    """Run the node until a signal; what keeps it from starting is told in one line."""
+    for warning in warnings:
+        log.warning(warning)
+    _raise_descriptor_limit()
+    try:
+        asyncio.run(_run(config, http_port, started_s, http_is_optional))
+    except OSError as e:
+        raise _start_failure(config, e) from e
+    except (DirectoryInUseError, FormatError) as e:
+        raise Failure(str(e), "next: odradek start --data-dir DIR") from e
+    except KafkaError as e:
+        raise Failure(f"{e.code.name}: {e}") from e
+
+
+async def _run(config: NodeConfig, http_port: int | None, started_s: float, http_is_optional: bool) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    node = Node(config, RealRuntime())
+    await node.start()
+    http = HttpServer(node.runtime, App(node))
+    try:
+        facts = [_address(node.address), f"cluster {node.cluster_id}"]
+        facts.append("data " + ", ".join(os.path.abspath(path) for path in config.log_dirs))
+        if http_port is not None:
+            facts += _listen(http, node.address[0], http_port, http_is_optional)
+        # What start-up made lives as long as the node: the collector need never look at it again.
+        gc.collect()
+        gc.freeze()
+        elapsed_ms = (time.monotonic() - started_s) * 1000
+        print(f"odradek {__version__} ready: {', '.join(facts)}, {elapsed_ms:.0f} ms", flush=True)
+        await stop.wait()
+    finally:
+        await http.close()
+        await node.stop()
+
+
+def _listen(http: HttpServer, host: str, port: int, is_optional: bool) -> list[str]:
+    """Where HTTP is served. A port that nobody asked for may be taken."""
+    try:
+        return [f"http {_address(http.listen(host, port))}"]
+    except OSError as e:
+        if e.errno != errno.EADDRINUSE:
+            raise
+        if not is_optional:
+            raise Failure(f"--http {port}: the port is taken", "next: odradek start --http 0") from e
+        log.warning("No /metrics: port %d is taken (--http PORT chooses another)", port)
+        return []
+
+
+def _address(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _raise_descriptor_limit() -> None:
+    """As many files and connections as the system allows this process, not as many as a shell starts with."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _start_failure(config: NodeConfig, error: OSError) -> Failure:
+    listeners = ", ".join(str(listener) for listener in config.broker_listeners)
+    if error.errno == errno.EADDRINUSE:
+        return Failure(f"{listeners}: the port is taken", "next: odradek start --port 0")
+    if error.errno in (errno.EADDRNOTAVAIL, errno.EACCES) and error.filename is None:
+        return Failure(f"{listeners}: {error.strerror}", "next: odradek start --host 127.0.0.1 --port 9092")
+    where = error.filename or ", ".join(config.log_dirs)
+    return Failure(f"{where}: {error.strerror or error}", "next: odradek start --data-dir DIR")
