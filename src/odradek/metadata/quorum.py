@@ -78,7 +78,7 @@ class QuorumController:
 
     # --- start and stop -------------------------------------------------------------------------------
 
-    def start(self, bootstrap: Sequence[MetadataRecord] | None = None) -> None:
+    async def start(self, bootstrap: Sequence[MetadataRecord] | None = None) -> None:
         """Load the image, lead, and give a new log its first records. Nothing of it is committed yet.
 
         `bootstrap` are the records of bootstrap.checkpoint, else those of a cluster of this release.

@@ -62,7 +62,7 @@ class MetadataStack:
             cluster_id=self.identity.cluster_id,
             incarnation_id=incarnation_id,
         )
-        self.controller.start(read_bootstrap(runtime.disk, config.metadata_log_dir))
+        await self.controller.start(read_bootstrap(runtime.disk, config.metadata_log_dir))
         self.lifecycle = BrokerLifecycle(
             config,
             self.controller,
