@@ -1,0 +1,211 @@
+"""The node's numbers under the names that existing dashboards query, as prometheus-client's metric families.
+
+jmx_exporter's names as Strimzi configures it, kafka_exporter's and kafka-lag-exporter's for groups, and our
+own where none exists. Everything is read off counters and state that the node keeps anyway; a family is
+yielded only where something moves it.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+
+from odradek.core.metrics import STALL_BOUNDS_US, RequestMetrics
+from odradek.http.lags import Lags
+from odradek.wire.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from odradek.broker.node import Node
+
+QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+
+# Counter of core.metrics.TopicMetrics, name in Kafka's BrokerTopicMetrics, what it counts.
+_TOPIC_COUNTERS = (
+    ("bytes_in", "bytesin", "Bytes of records produced"),
+    ("bytes_out", "bytesout", "Bytes of records fetched"),
+    ("messages_in", "messagesin", "Records produced"),
+    ("produces", "totalproducerequests", "Produces to a partition"),
+    ("fetches", "totalfetchrequests", "Fetches from a partition"),
+    ("failed_produces", "failedproducerequests", "Produces to a partition that were refused"),
+    ("failed_fetches", "failedfetchrequests", "Fetches from a partition that failed"),
+)
+
+
+def families(node: "Node", lags: Lags, now_ms: int) -> Iterator[Metric]:
+    yield from _topics(node)
+    yield from _requests(node, now_ms)
+    yield from _server(node)
+    yield from _controller(node)
+    yield from _replicas(node)
+    yield from _logs(node)
+    yield from _groups(lags, now_ms)
+
+
+def _gauge(name: str, documentation: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, documentation, value)
+
+
+def _topics(node: "Node") -> Iterator[Metric]:
+    present = dict.fromkeys(tp.topic for tp in node.replicas.partitions)
+    counted = {name: node.metrics.topics[name] for name in present if name in node.metrics.topics}
+    for attribute, name, documentation in _TOPIC_COUNTERS:
+        family = CounterMetricFamily(
+            f"kafka_server_brokertopicmetrics_{name}", documentation, labels=["topic"]
+        )
+        for topic, counters in counted.items():
+            family.add_metric([topic], getattr(counters, attribute))
+        yield family
+
+
+def _requests(node: "Node", now_ms: int) -> Iterator[Metric]:
+    counts = CounterMetricFamily(
+        "kafka_network_requestmetrics_requests", "Requests answered", labels=["request", "version"]
+    )
+    times = SummaryMetricFamily(
+        "kafka_network_requestmetrics_totaltimems",
+        "Milliseconds from a request's receive to its reply; quantiles over the last one to two minutes",
+        labels=["request"],
+    )
+    for api_key, stats in node.metrics.requests.items():
+        stats.roll(now_ms)
+        for name in _request_names(api_key):
+            for version, count in stats.versions.items():
+                counts.add_metric([name, str(version)], count)
+            _add_times(times, name, stats)
+    yield counts
+    yield times
+
+
+def _request_names(api_key: int) -> tuple[str, ...]:
+    """Kafka's names; a consumer's fetch is counted under two of them."""
+    if api_key == ApiKey.FETCH:
+        return ("Fetch", "FetchConsumer")
+    return ("".join(word.capitalize() for word in ApiKey(api_key).name.split("_")),)
+
+
+def _add_times(times: SummaryMetricFamily, name: str, stats: RequestMetrics) -> None:
+    for q in QUANTILES:
+        value_us = stats.quantile_us(q)
+        if value_us is not None:
+            times.add_sample(times.name, {"request": name, "quantile": str(q)}, value_us / 1000)
+    times.add_metric([name], stats.count, stats.total_us / 1000)
+
+
+def _server(node: "Node") -> Iterator[Metric]:
+    prefix = "kafka_server_socketservermetrics_connection"
+    metrics = node.metrics
+    yield CounterMetricFamily(f"{prefix}_creation", "Connections accepted", metrics.connections_created)
+    yield CounterMetricFamily(f"{prefix}_close", "Connections closed", metrics.connections_closed)
+    open_now = metrics.connections_created - metrics.connections_closed
+    yield _gauge(f"{prefix}_count", "Connections open", open_now)
+    stalls = HistogramMetricFamily("odradek_loop_stall_seconds", "How late the event loop came to its timers")
+    seen, buckets = 0, []
+    for bound_us, count in zip(STALL_BOUNDS_US, metrics.stalls.counts, strict=False):
+        seen += count
+        buckets.append((str(bound_us / 1e6), seen))
+    buckets.append(("+Inf", metrics.stalls.count))
+    stalls.add_metric([], buckets, metrics.stalls.total_us / 1e6)
+    yield stalls
+
+
+def _controller(node: "Node") -> Iterator[Metric]:
+    prefix = "kafka_controller_kafkacontroller"
+    image = node.metadata.image
+    partitions = [p for topic in image.topics_by_name.values() for p in topic.partitions.values()]
+    brokers = image.brokers.values()
+    yield _gauge(f"{prefix}_activecontrollercount", "1 on the active controller", node.is_active_controller)
+    yield _gauge(f"{prefix}_globaltopiccount", "Topics", len(image.topics_by_name))
+    yield _gauge(f"{prefix}_globalpartitioncount", "Partitions", len(partitions))
+    yield _gauge(
+        f"{prefix}_offlinepartitionscount",
+        "Partitions without a leader",
+        sum(not p.has_leader for p in partitions),
+    )
+    yield _gauge(f"{prefix}_activebrokercount", "Brokers that serve", sum(not b.fenced for b in brokers))
+    yield _gauge(f"{prefix}_fencedbrokercount", "Brokers that are fenced", sum(b.fenced for b in brokers))
+    yield _gauge("kafka_brokers", "Brokers that serve", sum(not b.fenced for b in brokers))
+
+
+def _replicas(node: "Node") -> Iterator[Metric]:
+    prefix = "kafka_server_replicamanager"
+    partitions = node.replicas.partitions.values()
+    led = [p for p in partitions if p.is_leader]
+    yield _gauge(f"{prefix}_partitioncount", "Partitions on this node", len(partitions))
+    yield _gauge(f"{prefix}_leadercount", "Partitions this node leads", len(led))
+    yield _gauge(
+        f"{prefix}_underreplicatedpartitions",
+        "Partitions led here with replicas out of sync",
+        sum(len(p.isr.members) < len(p.replicas) for p in led),
+    )
+    yield _gauge(
+        f"{prefix}_underminisrpartitioncount",
+        "Partitions led here with fewer in-sync replicas than min.insync.replicas",
+        sum(p.under_min_isr() for p in led),
+    )
+    yield _gauge(
+        f"{prefix}_offlinereplicacount", "Replicas in failed log directories", len(node.replicas.offline)
+    )
+
+
+def _logs(node: "Node") -> Iterator[Metric]:
+    labels = ["topic", "partition"]
+    size = GaugeMetricFamily("kafka_log_log_size", "Bytes in the log", labels=labels)
+    start = GaugeMetricFamily("kafka_log_log_logstartoffset", "First offset in the log", labels=labels)
+    end = GaugeMetricFamily("kafka_log_log_logendoffset", "Next offset of the log", labels=labels)
+    segments = GaugeMetricFamily("kafka_log_log_numlogsegments", "Segments of the log", labels=labels)
+    oldest = GaugeMetricFamily("kafka_topic_partition_oldest_offset", "First offset to read", labels=labels)
+    current = GaugeMetricFamily(
+        "kafka_topic_partition_current_offset", "Next offset to be read (the high watermark)", labels=labels
+    )
+    counts: dict[str, int] = {}
+    for (topic, index), partition in node.replicas.partitions.items():
+        at, log = [topic, str(index)], partition.log
+        size.add_metric(at, log.size_bytes)
+        start.add_metric(at, log.log_start_offset)
+        end.add_metric(at, log.log_end_offset)
+        segments.add_metric(at, len(log.segments))
+        oldest.add_metric(at, log.log_start_offset)
+        current.add_metric(at, log.high_watermark)
+        counts[topic] = counts.get(topic, 0) + 1
+    yield from (size, start, end, segments, oldest, current)
+    family = GaugeMetricFamily("kafka_topic_partitions", "Partitions of the topic", labels=["topic"])
+    for topic, count in counts.items():
+        family.add_metric([topic], count)
+    yield family
+
+
+def _groups(lags: Lags, now_ms: int) -> Iterator[Metric]:
+    """A lag is never negative, and absent without a commit."""
+    by_partition = ["consumergroup", "topic", "partition"]
+    members = GaugeMetricFamily(
+        "kafka_consumergroup_members", "Members of the group", labels=["consumergroup"]
+    )
+    offset = GaugeMetricFamily("kafka_consumergroup_current_offset", "Committed offset", labels=by_partition)
+    lag = GaugeMetricFamily("kafka_consumergroup_lag", "Offsets behind the end", labels=by_partition)
+    lag_sum = GaugeMetricFamily(
+        "kafka_consumergroup_lag_sum", "Offsets behind the end", labels=["consumergroup", "topic"]
+    )
+    seconds = GaugeMetricFamily(
+        "kafka_consumergroup_group_lag_seconds",
+        "Age of the first record the group has not read",
+        labels=["group", "topic", "partition"],
+    )
+    sums: dict[tuple[str, str], int] = {}
+    for group in lags.groups(now_ms):
+        members.add_metric([group.name], group.members)
+        for row in group.rows:
+            at = [group.name, row.topic, str(row.partition)]
+            offset.add_metric(at, row.committed)
+            lag.add_metric(at, row.lag)
+            if row.lag_ms is not None:
+                seconds.add_metric(at, row.lag_ms / 1000)
+            sums[group.name, row.topic] = sums.get((group.name, row.topic), 0) + row.lag
+    for (name, topic), total in sums.items():
+        lag_sum.add_metric([name, topic], total)
+    yield from (members, offset, lag, lag_sum, seconds)

@@ -1,0 +1,165 @@
+"""A real node inside the process that uses it, on an event loop in a thread of its own.
+
+Starting it takes a fraction of a second and its faults and its clock are within reach. Files live in a
+temporary directory and are never synced: no test survives a power cut.
+"""
+
+import asyncio
+import logging
+import shutil
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from odradek.broker.node import Node
+from odradek.core.configs import NodeConfig, node_defaults
+from odradek.core.types import INTERNAL_TOPICS
+from odradek.runtime.real import RealDisk, RealRuntime
+from odradek.testing.clock import Shift, ShiftedClock, ShiftedLoop
+
+T = TypeVar("T")
+
+LOG_LINES = 200
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s (%(name)s)"
+
+
+def _skip(fd: object) -> None:
+    pass
+
+
+class _UnsyncedDisk(RealDisk):
+    """Files whose loss nobody would mourn."""
+
+    __slots__ = ()
+
+    fsync = fdatasync = staticmethod(_skip)
+
+    def fsync_dir(self, path: str) -> None:
+        pass
+
+
+class _LogTail(logging.Handler):
+    """The last lines that one thread logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.lines: deque[str] = deque(maxlen=LOG_LINES)
+        self.thread: int | None = None
+        self.setFormatter(logging.Formatter(_LOG_FORMAT))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.thread == self.thread:
+            self.lines.append(self.format(record))
+
+
+class Broker:
+    """`with Broker() as broker:` a Kafka broker at `broker.bootstrap_servers`, gone in the end.
+
+    `config` holds Kafka's broker settings; `data_dir` keeps the data when it is given. `stop` and `start`
+    may be called in turn: address and data stay the same.
+    """
+
+    def __init__(self, config: Mapping[str, str] | None = None, *, data_dir: str | None = None) -> None:
+        self.config = dict(config or {})
+        self.shift = Shift()
+        self.node: Node | None = None
+        self._own_dir = data_dir is None
+        self.data_dir = data_dir or tempfile.mkdtemp(prefix="odradek-")
+        self._port = 0
+        self._loop: ShiftedLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._log = _LogTail()
+
+    def __enter__(self) -> "Broker":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        assert self._port, "the broker was never started"
+        return f"127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start the node; ready when this returns."""
+        assert self.node is None, "the broker runs already"
+        overrides = {**self.config, "log.dirs": self.data_dir}
+        overrides.setdefault("listeners", node_defaults(port=self._port)["listeners"])
+        config, _ = NodeConfig.from_sources({}, overrides)
+        self._loop = ShiftedLoop(self.shift)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="odradek-broker", daemon=True)
+        self._thread.start()
+        self._log.thread = self._thread.ident
+        logger = logging.getLogger("odradek")
+        logger.addHandler(self._log)
+        if logger.getEffectiveLevel() > logging.INFO:
+            logger.setLevel(logging.INFO)
+        logger.propagate = False
+        runtime = RealRuntime()
+        runtime.disk = _UnsyncedDisk()
+        runtime.clock = ShiftedClock(runtime.clock, self.shift)
+        node = Node(config, runtime)
+        try:
+            self.run(node.start())
+        except BaseException:
+            self._end_loop()
+            raise
+        self.node = node
+        self._port = node.address[1]
+
+    def stop(self) -> None:
+        """Stop the node cleanly; its data stays."""
+        if self.node is not None:
+            node, self.node = self.node, None
+            self.run(node.stop())
+            self._end_loop()
+
+    def close(self) -> None:
+        """Stop the node and remove what it wrote to its temporary directory."""
+        self.stop()
+        if self._own_dir:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await something on the node's event loop."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def look(self, function: Callable[[Node], T]) -> T:
+        """Read the node's state on its own thread."""
+
+        async def looked() -> T:
+            assert self.node is not None, "the broker is down"
+            return function(self.node)
+
+        return self.run(looked())
+
+    def reset(self) -> tuple[list[str], list[str]]:
+        """Take back planted errors; the topics, without Kafka's own, and the groups that there are."""
+
+        def found(node: Node) -> tuple[list[str], list[str]]:
+            node.faults.clear()
+            topics = [name for name in node.metadata.image.topics_by_name if name not in INTERNAL_TOPICS]
+            return topics, [name for shard in node.groups.shards() for name in shard.groups]
+
+        return self.look(found)
+
+    def advance(self, seconds: float) -> None:
+        """Let the broker's time pass without waiting for it."""
+        assert self._loop is not None
+        self.run(self._loop.advance(seconds))
+
+    def log_tail(self) -> list[str]:
+        """The last lines of the node's log."""
+        return list(self._log.lines)
+
+    def _end_loop(self) -> None:
+        assert self._loop is not None and self._thread is not None
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        logging.getLogger("odradek").removeHandler(self._log)

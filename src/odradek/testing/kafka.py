@@ -1,0 +1,142 @@
+"""What the `kafka` fixture hands to a test: names of its own, what is in topics, faults, the clock."""
+
+import time
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.client.admin import LATEST
+from odradek.client.consumer import READ_COMMITTED
+from odradek.client.partition_reader import ConsumerRecord
+from odradek.core.types import TopicPartition
+from odradek.testing.exactly_once import findings
+from odradek.testing.faults import Faults, TestClock
+
+if TYPE_CHECKING:
+    from odradek.testing.broker import Broker
+    from odradek.testing.server import KafkaServer
+
+POLL_MS = 50
+
+
+class Kafka:
+    """One test's view of a broker."""
+
+    def __init__(self, server: "KafkaServer") -> None:
+        self.server = server
+        self._suffix = uuid.uuid4().hex[:4]
+        self._topics: list[str] = []
+        self._groups: list[str] = []
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.server.bootstrap_servers
+
+    def topic(self, name: str = "topic", partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        """Create a topic of this test's own; its name, such as `orders-3f2a`."""
+        full = f"{name}-{self._suffix}"
+        client = self.server.client
+        client.call(client.admin.create_topics, {full: partitions}, configs=config)
+        self._topics.append(full)
+        return full
+
+    def group(self, name: str = "group") -> str:
+        """A group name of this test's own."""
+        full = f"{name}-{self._suffix}"
+        self._groups.append(full)
+        return full
+
+    def values(self, topic: str, n: int | None = None, timeout: float = 5) -> list[bytes | None]:
+        """Values in a topic, read committed, ordered by time: `n` of them, or all there are now.
+
+        Waits for `n`; fewer within the timeout, or more than `n`, fail the test.
+        """
+        records = self._read(topic, n, timeout)
+        values = [record.value for record in records]
+        if n is not None and len(values) != n:
+            what = "more than" if len(values) > n else "only"
+            count = n if len(values) > n else len(values)
+            raise AssertionError(
+                f"{topic}: {what} {count} of {n} values within {timeout:g} s: {values[:20]!r}"
+            )
+        return values
+
+    def assert_exactly_once(self, source: str, sink: str, group: str, timeout: float = 5) -> None:
+        """Every record of `source` was read by `group` and is in `sink` once; waits while it may become so.
+
+        Records with keys are told apart by them; without keys only the numbers of records are compared.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            wrong = findings(
+                self._read(source), self._read(sink), self._unread(source, group), (source, sink, group)
+            )
+            if not wrong:
+                return
+            if time.monotonic() > deadline:
+                raise AssertionError("not exactly once: " + "; ".join(wrong))
+            time.sleep(POLL_MS / 1000)
+
+    @property
+    def faults(self) -> Faults:
+        return Faults(self._own_broker("faults"))
+
+    @property
+    def clock(self) -> TestClock:
+        return TestClock(self._own_broker("the clock"))
+
+    def close(self) -> None:
+        """Take back the faults and delete what the test made: on our own broker, everything."""
+        broker = self.server.broker
+        if broker is None:
+            self.server.clean(self._topics, self._groups)
+            return
+        if broker.node is None:
+            broker.start()
+        topics, groups = broker.reset()
+        self.server.clean(topics, groups)
+
+    def _own_broker(self, what: str) -> "Broker":
+        if self.server.broker is None:
+            pytest.skip(f"{what} cannot be had on the broker given by --kafka-bootstrap")
+        return self.server.broker
+
+    def _partitions(self, topic: str) -> list[TopicPartition]:
+        client = self.server.client
+        return [TopicPartition(topic, i) for i in client.run(client.client.partitions(topic))]
+
+    def _ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        client = self.server.client
+        found = client.call(
+            client.admin.list_offsets, dict.fromkeys(partitions, LATEST), isolation_level=READ_COMMITTED
+        )
+        return {tp: row.offset for tp, row in found.items()}
+
+    def _read(self, topic: str, n: int | None = None, timeout: float = 5) -> list[ConsumerRecord]:
+        """All committed records up to the end; with `n`, wait until there are that many."""
+        partitions = self._partitions(topic)
+        deadline = time.monotonic() + timeout
+        records: list[ConsumerRecord] = []
+        with self.server.client.consumer(
+            isolation_level=READ_COMMITTED, auto_offset_reset="earliest", max_wait_ms=POLL_MS
+        ) as consumer:
+            consumer.assign(partitions)
+            while time.monotonic() < deadline:
+                records += consumer.poll(POLL_MS)
+                if n is not None and len(records) < n:
+                    continue
+                ends = self._ends(partitions)
+                if all((consumer.position(tp) or 0) >= end for tp, end in ends.items()):
+                    break
+        return sorted(records, key=lambda r: (r.timestamp_ms, r.partition, r.offset))
+
+    def _unread(self, topic: str, group: str) -> int:
+        """Offsets of the topic that the group has not committed."""
+        client = self.server.client
+        partitions = self._partitions(topic)
+        committed = client.call(client.admin.committed, group, partitions)
+        ends = self._ends(partitions)
+        done = {tp: row.committed_offset for tp, row in committed.items()}
+        return sum(max(0, end - done.get(tp, 0)) for tp, end in ends.items())
