@@ -5,6 +5,7 @@ Deliberately without retries or caches, which would hide from the checkers what 
 
 import asyncio
 import random
+from collections.abc import Mapping
 from typing import Any
 
 from odradek.client.connection import Connection
@@ -23,9 +24,16 @@ class Caller:
     """One connection, made when first needed and again after a failure. Each API has a version drawn once."""
 
     def __init__(
-        self, runtime: Runtime, address: tuple[str, int], client_id: str, rng: random.Random
+        self,
+        runtime: Runtime,
+        address: tuple[str, int],
+        client_id: str,
+        rng: random.Random,
+        *,
+        min_versions: Mapping[ApiKey, int] | None = None,
     ) -> None:
         self._runtime = runtime
+        self._min_versions = min_versions or {}
         self._address = address
         self._client_id = client_id
         self._rng = rng
@@ -66,7 +74,8 @@ class Caller:
         version = self._versions.get(api_key)
         if version is None:
             ours, theirs = versions(api_key), connection.versions[api_key]
-            version = self._rng.randint(max(ours[0], theirs[0]), min(ours[1], theirs[1]))
+            first = max(ours[0], theirs[0], self._min_versions.get(api_key, 0))
+            version = self._rng.randint(first, min(ours[1], theirs[1]))
             self._versions[api_key] = version
         return version
 

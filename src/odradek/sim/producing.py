@@ -44,7 +44,9 @@ class Producer:
         lives: Callable[[], int],
         now_ms: Callable[[], int],
         pace_seconds: float,
+        codecs: int,
     ) -> None:
+        """`codecs` counts those that are used, from 0 on: the last one, zstd, needs Produce v7."""
         assert not idempotent or acks == -1
         self._name = name
         self._identity = name
@@ -58,6 +60,7 @@ class Producer:
         self._lives = lives
         self._now_ms = now_ms
         self._pace_seconds = pace_seconds
+        self._codecs = codecs
         self._producer_id = NO_PRODUCER_ID
         self._producer_epoch = NO_PRODUCER_EPOCH
         self._next_number = 0
@@ -176,7 +179,7 @@ class Producer:
         now_ms = self._now_ms()
         data = build_batch(
             [(now_ms, b"k", value, ()) for value in batch.values],
-            codec=batch.first % 5,
+            codec=batch.first % self._codecs,
             producer_id=self._producer_id,
             producer_epoch=self._producer_epoch,
             base_sequence=self._sequence_of[batch.first] if self._idempotent else NO_SEQUENCE,

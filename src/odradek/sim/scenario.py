@@ -184,7 +184,7 @@ class Scenario:
 
     def _clients(self) -> Iterable[tuple[str, Coroutine[Any, Any, None]]]:
         for name, idempotent, acks in PRODUCERS:
-            caller, rng = self._caller(name)
+            caller, rng = self._caller(name, {ApiKey.PRODUCE: 7} if idempotent else None)
             producer = Producer(
                 name,
                 caller,
@@ -197,6 +197,7 @@ class Scenario:
                 lives=lambda: self._host.lives,
                 now_ms=self._host.clock.now_ms,
                 pace_seconds=0.15,
+                codecs=5 if idempotent else 4,
             )
             yield name, producer.run(self._seconds)
         for name, group in MEMBERS:
@@ -204,9 +205,12 @@ class Scenario:
             member = Member(name, group, caller, self._history, self._topic_ids, self._partitions, rng)
             yield name, member.run(self._seconds)
 
-    def _caller(self, name: str) -> tuple[Caller, random.Random]:
+    def _caller(
+        self, name: str, min_versions: dict[ApiKey, int] | None = None
+    ) -> tuple[Caller, random.Random]:
         runtime = self._world.runtime(name)
-        return Caller(runtime, (HOST, PORT), name, self._world.rng_for(f"{name}:versions")), runtime.rng
+        rng = self._world.rng_for(f"{name}:versions")
+        return Caller(runtime, (HOST, PORT), name, rng, min_versions=min_versions), runtime.rng
 
     async def _create_topics(self, admin: Caller) -> None:
         types = request_types(ApiKey.CREATE_TOPICS)
