@@ -32,6 +32,7 @@ def outcome(function: Callable[..., Any], *args: Any) -> Any:
         return ValueError
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=5000), st.integers(0, 0xFFFFFFFF))
 def test_crc_is_the_same(data: bytes, value: int) -> None:
     assert native.crc32c(data, value) == kernel_py.crc32c(data, value)
@@ -47,14 +48,14 @@ def test_crc_is_the_same_at_every_length_and_alignment() -> None:
             assert native.crc32c(piece) == kernel_py.crc32c(piece)
 
 
-@settings(max_examples=800)
+@settings(max_examples=800, deadline=None)
 @given(SETS, BOUNDS, st.booleans())
 def test_validate_is_the_same(sets: list[bytes], bounds: tuple[int, int], need_keys: bool) -> None:
     args = (sets, BatchMeta, *bounds, need_keys)
     assert native.validate(*args) == kernel_py.validate(*args)
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(SETS)
 def test_scan_segment_is_the_same(sets: list[bytes]) -> None:
     data = b"".join(sets)
@@ -64,7 +65,7 @@ def test_scan_segment_is_the_same(sets: list[bytes]) -> None:
         )
 
 
-@settings(max_examples=800)
+@settings(max_examples=800, deadline=None)
 @given(record_sections(), BOUNDS, st.booleans(), st.integers(0, 9))
 def test_check_records_and_walk_are_the_same(
     section: tuple[bytes, int], bounds: tuple[int, int], need_keys: bool, position: int
@@ -80,6 +81,7 @@ def test_check_records_and_walk_are_the_same(
         assert built == kernel_py.build(walked, data, data, data)
 
 
+@settings(deadline=None)
 @given(RECORDS, st.integers(0, 70))
 def test_encode_is_the_same_and_is_read_back(records: list[Any], room: int) -> None:
     base = records[0][0]
@@ -90,6 +92,7 @@ def test_encode_is_the_same_and_is_read_back(records: list[Any], room: int) -> N
     assert native.build(spans, encoded, encoded, encoded, room) == encoded
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-2, 40), min_size=9, max_size=9), BYTES)
 def test_build_refuses_the_same_spans(row: list[int], data: bytes | None) -> None:
     spans = b"".join(number.to_bytes(8, "little", signed=True) for number in row)

