@@ -1,0 +1,123 @@
+"""`odradek start`: which source of a setting wins, and a node's life from its ready line to its end."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from odradek.cli.errors import Usage
+from odradek.cli.start import OPTIONS, _configure, plain_options
+from tests.support.command import odradek
+from tests.support.node import ODRADEK, NodeProcess, running
+
+READY = re.compile(r"odradek 0\.1\.0 ready: 127\.0\.0\.1:\d+, cluster [\w-]{22}, data (.*), \d+ ms\n")
+
+
+def test_plain_command_lines_are_read_without_typer() -> None:
+    values = plain_options(["--port", "0", "--set=a=1", "--set", "b=2", "--http=off"])
+    assert values is not None
+    assert (values["port"], values["set"], values["http"], values["config"]) == (
+        "0",
+        ["a=1", "b=2"],
+        "off",
+        None,
+    )
+    assert set(values) == {option.name for option in OPTIONS}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--prot", "0"], ["--port"], ["extra"]])
+def test_anything_else_is_left_to_typer(arguments: list[str]) -> None:
+    assert plain_options(arguments) is None
+    assert odradek("start", *arguments).code == (0 if "h" in arguments[0][:3] else 2)
+
+
+def test_options_win_over_set_over_the_file_over_the_defaults() -> None:
+    file = {"log.dirs": "/file", "num.partitions": "3", "log.retention.hours": "1"}
+    config, _ = _configure(file, {"num.partitions": "5", "log.dirs": "/set"}, "/option", None, 0)
+    assert config.log_dirs == ("/option",)
+    assert config.num_partitions == 5
+    assert config.int("log.retention.hours") == 1
+    assert [str(listener) for listener in config.broker_listeners] == ["PLAINTEXT://127.0.0.1:0"]
+    assert config.node_id == 1
+
+
+def test_listeners_of_a_file_stand_and_do_not_go_with_a_port() -> None:
+    file = {"listeners": "PLAINTEXT://10.0.0.1:5,CONTROLLER://10.0.0.1:6"}
+    config, _ = _configure(file, {}, None, None, None)
+    assert [str(listener) for listener in config.broker_listeners] == ["PLAINTEXT://10.0.0.1:5"]
+    with pytest.raises(Usage, match="do not go with a configuration that sets listeners"):
+        _configure(file, {}, None, None, 9092)
+
+
+def test_a_listener_without_a_host_is_advertised_under_this_machines_name() -> None:
+    config, _ = _configure({"listeners": "PLAINTEXT://:5,CONTROLLER://:6"}, {}, None, None, None)
+    assert [listener.host for listener in config.advertised_listeners] == [socket.getfqdn()]
+    assert [listener.host for listener in config.broker_listeners] == [""]
+
+
+def test_a_wildcard_address_asks_for_an_advertised_one() -> None:
+    outcome = odradek("start", "--host", "0.0.0.0", "--port", "0")
+    assert outcome.code == 2
+    assert outcome.stderr == (
+        "error: advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. "
+        "Use a routable IP address.\n"
+        "  next: odradek start --set advertised.listeners=PLAINTEXT://HOST:PORT\n"
+    )
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_node_says_when_it_is_ready_and_stops_cleanly(tmp_path: Path, ending: signal.Signals) -> None:
+    node = NodeProcess(tmp_path / "data")
+    found = READY.fullmatch(node.ready_line)
+    assert found, node.ready_line
+    assert found[1] == str(tmp_path / "data")
+    assert node.stop(ending) == 0
+    assert (tmp_path / "data/.kafka_cleanshutdown").exists()
+    assert "Traceback" not in node.log()
+
+
+def test_a_directory_belongs_to_one_node_at_a_time_and_to_one_node_id(tmp_path: Path) -> None:
+    with running(tmp_path / "data") as node:
+        refused = start_and_wait("--data-dir", str(tmp_path / "data"), "--port", "0", "--http", "off")
+        assert refused.returncode == 1
+        assert refused.stderr.startswith(f"error: Failed to acquire lock on file .lock in {tmp_path}/data.")
+        port = node.bootstrap.rpartition(":")[2]
+        taken = start_and_wait("--data-dir", str(tmp_path / "other"), "--port", port, "--http", "off")
+        assert (taken.returncode, taken.stderr) == (
+            1,
+            f"error: PLAINTEXT://127.0.0.1:{port}: the port is taken\n  next: odradek start --port 0\n",
+        )
+    other = start_and_wait(
+        "--data-dir", str(tmp_path / "data"), "--port", "0", "--http", "off", "--set", "node.id=7"
+    )
+    assert other.returncode == 1
+    assert "node id" in other.stderr
+    assert "Traceback" not in other.stderr
+
+
+def test_json_logs_and_http(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partition=3\nlog.retention.hours=\\\n  5\n")
+    node = NodeProcess(tmp_path / "data", "--log-format", "json", "--config", str(file), "--http", "0")
+    try:
+        found = re.search(r"http (127\.0\.0\.1):(\d+)", node.ready_line)
+        assert found, node.ready_line
+        with socket.create_connection((found[1], int(found[2])), 10) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+    finally:
+        assert node.stop() == 0
+    lines = [json.loads(line) for line in node.log().splitlines()]
+    assert "Ignoring the unknown configuration num.partition; did you mean num.partitions?" in [
+        line["message"] for line in lines
+    ]
+
+
+def start_and_wait(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [ODRADEK, "start", *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
