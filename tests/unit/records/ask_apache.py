@@ -13,12 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient, NewTopic
-
 from odradek.records.batch import iter_batches
+from tests.support.topics import create_topic
 from tests.unit.records.produce_cases import TOPICS, Case, all_cases
-
-NOT_LEADING_YET = (3, 5, 6)
 
 
 def encode_produce(topic: str, partition: int, case: Case) -> bytes:
@@ -103,19 +100,11 @@ def ask_all(bootstrap: str, prefix: str, cases: dict[str, Case]) -> dict[str, di
     """What a broker answers to every case, each in an empty partition of a topic of the kind it names."""
     host, _, port = bootstrap.rpartition(":")
     placed, partitions = place(cases)
-    created = AdminClient({"bootstrap.servers": bootstrap}).create_topics(
-        [NewTopic(prefix + topic, partitions[topic], 1, config=TOPICS[topic]) for topic in partitions]
-    )
-    for future in created.values():
-        future.result()
-    answers = {}
-    for name, case in cases.items():
-        while True:
-            answer = ask((host, int(port)), prefix + case.topic, placed[name], case)
-            if answer["error_code"] not in NOT_LEADING_YET:
-                break
-        answers[name] = answer
-    return answers
+    for topic, count in partitions.items():
+        create_topic(bootstrap, prefix + topic, count, TOPICS[topic])
+    return {
+        name: ask((host, int(port)), prefix + case.topic, placed[name], case) for name, case in cases.items()
+    }
 
 
 def main() -> None:
