@@ -88,8 +88,7 @@ def consume(
     except KeyboardInterrupt:
         if not follow:
             raise
-    finally:
-        printer.close()
+    printer.close()
 
 
 class _Printer:
@@ -104,8 +103,8 @@ class _Printer:
                 raise ValueError(f"-G {grep}: {e}") from e
         self._count = count
         self._written = 0
-        self._out = session.terminal.bytes_out
-        self._out.write(self._writer.before)
+        self._terminal = session.terminal
+        self._terminal.data_bytes(self._writer.before)
 
     @property
     def has_enough(self) -> bool:
@@ -119,6 +118,7 @@ class _Printer:
         return min(_POLL_RECORDS, self._count - self._written)
 
     def write(self, records: Iterable[ConsumedRecord]) -> None:
+        out: list[bytes] = []
         for record in records:
             if self.has_enough:
                 break
@@ -126,15 +126,15 @@ class _Printer:
                 self._pattern.search(data) for data in (record.key, record.value) if data is not None
             ):
                 continue
-            if self._written and self._writer.between:
-                self._out.write(self._writer.between)
-            self._out.write(self._writer.write(record))
+            if self._written:
+                out.append(self._writer.between)
+            out.append(self._writer.write(record))
             self._written += 1
-        self._out.flush()
+        if out:
+            self._terminal.data_bytes(b"".join(out))
 
     def close(self) -> None:
-        self._out.write(self._writer.after)
-        self._out.flush()
+        self._terminal.data_bytes(self._writer.after)
 
 
 def _read_partitions(

@@ -24,7 +24,7 @@ def run() -> int:
     import os
 
     from odradek.cli.errors import FAILED, Failure, Failures
-    from odradek.cli.terminal import Terminal
+    from odradek.cli.terminal import ReaderGoneError, Terminal
 
     try:
         _dispatch()
@@ -36,8 +36,8 @@ def run() -> int:
         return e.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # The reader has seen enough: nothing more can be written, and the flush at exit must not complain.
+    except ReaderGoneError:
+        # Nothing more can be written, and the flush at exit must not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return 0

@@ -9,6 +9,10 @@ _BOLD = "\x1b[1m"
 _RESET = "\x1b[0m"
 
 
+class ReaderGoneError(Exception):
+    """Whoever read stdout has seen enough. Not an OSError: no connection to a broker broke."""
+
+
 class Terminal:
     """Where a command writes and asks. Colours and live progress only where a person is looking."""
 
@@ -52,18 +56,23 @@ class Terminal:
         self._out.write("\x1b[H\x1b[2J")
 
     @property
-    def bytes_out(self) -> BinaryIO:
-        """stdout for record bytes, after all text written so far."""
-        self._out.flush()
-        return self._out.buffer
-
-    @property
     def bytes_in(self) -> BinaryIO:
         return self._in.buffer
 
     def data(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except BrokenPipeError as e:
+            raise ReaderGoneError from e
+
+    def data_bytes(self, data: bytes) -> None:
+        """Record bytes on stdout, at once."""
+        try:
+            self._out.buffer.write(data)
+            self._out.buffer.flush()
+        except BrokenPipeError as e:
+            raise ReaderGoneError from e
 
     def note(self, text: str) -> None:
         """A line for the person; `-q` keeps it away."""

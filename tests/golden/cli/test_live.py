@@ -86,3 +86,24 @@ def test_completion_knows_live_names(bootstrap: str, unique: Callable[[str], str
     )
     assert completed.text.split() == [topic]
     odradek("topic", "delete", topic, "-y", "-b", bootstrap)
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(bootstrap: str, unique: Callable[[str], str]) -> None:
+    topic = unique("cli")
+    odradek("topic", "create", topic, "-b", bootstrap)
+    lines = b"".join(b"%d\n" % number for number in range(50_000))
+    assert odradek("produce", topic, "-b", bootstrap, stdin=lines).code == 0
+    reader = subprocess.Popen(
+        [ODRADEK, "consume", topic, "-b", bootstrap], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"0\n"
+        reader.stdout.close()
+        assert reader.stderr is not None
+        assert reader.stderr.read() == b""
+        assert reader.wait(20) == 0
+    finally:
+        reader.kill()
+        reader.wait()
+        odradek("topic", "delete", topic, "-y", "-b", bootstrap)
