@@ -2,8 +2,9 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from odradek.coordinators.plain import plain
 
 
 class Protocol(NamedTuple):
@@ -13,7 +14,7 @@ class Protocol(NamedTuple):
     metadata: bytes
 
 
-@dataclass(slots=True, kw_only=True)
+@plain(kw_only=True)
 class JoinGroup:
     group_id: str
     member_id: str
@@ -32,7 +33,7 @@ class JoinGroup:
     """The member's client knows `skip_assignment`."""
 
 
-@dataclass(slots=True, kw_only=True)
+@plain(kw_only=True)
 class SyncGroup:
     group_id: str
     member_id: str
@@ -43,7 +44,7 @@ class SyncGroup:
     assignments: Sequence[tuple[str, bytes]]
 
 
-@dataclass(slots=True)
+@plain()
 class Heartbeat:
     group_id: str
     member_id: str
@@ -57,7 +58,7 @@ class LeavingMember(NamedTuple):
     reason: str | None = None
 
 
-@dataclass(slots=True)
+@plain()
 class LeaveGroup:
     group_id: str
     members: Sequence[LeavingMember]
@@ -72,7 +73,7 @@ class OffsetToCommit(NamedTuple):
     metadata: str
 
 
-@dataclass(slots=True)
+@plain()
 class CommitOffsets:
     group_id: str
     member_id: str
@@ -92,7 +93,7 @@ class WantedTopic(NamedTuple):
     partitions: Sequence[int]
 
 
-@dataclass(slots=True)
+@plain()
 class FetchOffsets:
     """Without `topics`, all that the group has committed."""
 
@@ -103,34 +104,34 @@ class FetchOffsets:
     member_epoch: int = -1
 
 
-@dataclass(slots=True)
+@plain()
 class DeleteOffsets:
     group_id: str
     topics: Sequence[tuple[str, Sequence[int]]]
 
 
-@dataclass(slots=True)
+@plain()
 class ListGroups:
     states: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True)
+@plain()
 class DescribeGroup:
     group_id: str
 
 
-@dataclass(slots=True)
+@plain()
 class DeleteGroup:
     group_id: str
 
 
-@dataclass(slots=True)
+@plain()
 class ExpireOffsets:
     """Drop what `offsets.retention.minutes` has run out for, and groups that have nothing left."""
 
 
-@dataclass(slots=True)
+@plain()
 class ForgetTopics:
     """Topics were deleted, and so are their offsets, but not those of new topics with the same names."""
 

@@ -2,24 +2,24 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from odradek.coordinators.groups.offsets import CommittedOffset
+from odradek.coordinators.plain import plain
 from odradek.core.errors import ErrorCode
 from odradek.core.types import NO_LEADER_EPOCH, NO_OFFSET, ZERO_UUID
 
 NO_GENERATION = -1
 
 
-@dataclass(slots=True)
+@plain()
 class JoinGroupResponseMember:
     member_id: str
     group_instance_id: str | None
     metadata: bytes
 
 
-@dataclass(slots=True, kw_only=True)
+@plain(kw_only=True)
 class JoinGroupResponse:
     error_code: int = ErrorCode.NONE
     generation_id: int = NO_GENERATION
@@ -32,7 +32,7 @@ class JoinGroupResponse:
     throttle_time: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
+@plain(kw_only=True)
 class SyncGroupResponse:
     error_code: int = ErrorCode.NONE
     protocol_type: str | None = None
@@ -41,27 +41,27 @@ class SyncGroupResponse:
     throttle_time: int = 0
 
 
-@dataclass(slots=True)
+@plain()
 class HeartbeatResponse:
     error_code: int = ErrorCode.NONE
     throttle_time: int = 0
 
 
-@dataclass(slots=True)
+@plain()
 class LeaveGroupResponseMember:
     member_id: str
     group_instance_id: str | None
     error_code: int = ErrorCode.NONE
 
 
-@dataclass(slots=True)
+@plain()
 class LeaveGroupResponse:
     error_code: int = ErrorCode.NONE
     members: Sequence[LeaveGroupResponseMember] = ()
     throttle_time: int = 0
 
 
-@dataclass(slots=True)
+@plain()
 class FetchedPartition:
     """A partition without an offset, or with an error in its place."""
 
@@ -75,14 +75,14 @@ class FetchedPartition:
 FetchedRow: TypeAlias = FetchedPartition | CommittedOffset
 
 
-@dataclass(slots=True)
+@plain()
 class FetchedTopic:
     name: str
     partitions: Sequence[FetchedRow]
     topic_id: uuid.UUID = ZERO_UUID
 
 
-@dataclass(slots=True)
+@plain()
 class ListedGroup:
     group_id: str
     protocol_type: str
@@ -90,7 +90,7 @@ class ListedGroup:
     group_type: str
 
 
-@dataclass(slots=True)
+@plain()
 class DescribedGroupMember:
     member_id: str
     group_instance_id: str | None
@@ -100,7 +100,7 @@ class DescribedGroupMember:
     member_assignment: bytes
 
 
-@dataclass(slots=True, kw_only=True)
+@plain(kw_only=True)
 class DescribedGroup:
     group_id: str
     error_code: int = ErrorCode.NONE
