@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from odradek.core.config_keys import BROKER_KEYS, LISTENER_PREFIX, broker_key
 from odradek.core.config_node import NodeConfig
+from odradek.core.config_rules import check_node
 from odradek.core.config_values import ConfigError
 
 # Security settings that only make sense for one listener: never without `listener.name.NAME.`.
@@ -24,7 +25,10 @@ _PER_LISTENER = (
 def validate_dynamic_broker_configs(
     node: NodeConfig, configs: Mapping[str, str], cluster_default: bool
 ) -> None:
-    """Refuse what cannot change at run time for this broker, or for all brokers (`cluster_default`)."""
+    """Refuse what cannot change at run time for this broker, or for all brokers (`cluster_default`).
+
+    `configs` is everything that will be set there, not only what is new.
+    """
     frozen = [name for name in configs if (key := BROKER_KEYS.get(name)) is not None and key.read_only]
     _refuse(frozen, "Cannot update these configs dynamically")
     without_prefix = [name for name in configs if name in _PER_LISTENER]
@@ -44,6 +48,12 @@ def validate_dynamic_broker_configs(
             or ((key := BROKER_KEYS.get(name)) is not None and key.per_broker)
         ]
         _refuse(single, "Cannot update these configs at default cluster level, broker id must be specified")
+    changed = NodeConfig(node.raw)
+    if cluster_default:
+        changed.set_dynamic(node.dynamic_broker, configs)
+    else:
+        changed.set_dynamic(configs, node.dynamic_default)
+    check_node(changed)
 
 
 def _refuse(names: list[str], reason: str) -> None:

@@ -129,6 +129,14 @@ def validate_topic_configs(configs: Mapping[str, str], node: NodeConfig) -> None
     """Refuse the settings of one topic, each by itself and against each other."""
     for name in sorted(configs):
         validate_topic_config(name, configs[name])
+    if topic_value("remote.storage.enable", node, configs) and not node.bool(
+        "remote.log.storage.system.enable"
+    ):
+        reason = (
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
+        raise ConfigError("remote.storage.enable", "true", reason, reason)
     low = topic_value("min.compaction.lag.ms", node, configs)
     high = topic_value("max.compaction.lag.ms", node, configs)
     assert isinstance(low, int)

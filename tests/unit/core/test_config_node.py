@@ -171,6 +171,8 @@ def test_dynamic_changes_are_refused_where_kafka_refuses_them() -> None:
         validate_dynamic_broker_configs(config, {"listeners": "PLAINTEXT://h:1"}, cluster_default=True)
     with pytest.raises(ConfigError, match="only per-listener using the listener prefix"):
         validate_dynamic_broker_configs(config, {"ssl.keystore.type": "JKS"}, cluster_default=False)
+    with pytest.raises(ConfigError, match=r"log.retention.ms must be unlimited \(-1\) or"):
+        validate_dynamic_broker_configs(config, {"log.retention.ms": "0"}, cluster_default=True)
     with pytest.raises(ConfigError, match="Not a number of type INT"):
         validate_dynamic_broker_configs(config, {"message.max.bytes": "x"}, cluster_default=False)
 

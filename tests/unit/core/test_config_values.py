@@ -120,6 +120,13 @@ def test_settings_of_a_topic_must_agree_with_each_other() -> None:
     )
 
 
+def test_tiered_storage_must_be_there_to_be_used() -> None:
+    node, _ = NodeConfig.from_sources({}, {})
+    with pytest.raises(ConfigError, match="Tiered Storage functionality is disabled in the broker"):
+        validate_all({"remote.storage.enable": "true"}, node)
+    validate_all({"remote.storage.enable": "false", "local.retention.ms": "5"}, node)
+
+
 def test_every_default_passes_its_own_check() -> None:
     for key in [*BROKER_KEYS.values(), *TOPIC_KEYS.values()]:
         if key.default is not None:
