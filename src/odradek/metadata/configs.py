@@ -29,42 +29,45 @@ Configs = Mapping[str, str]
 
 def alter_configs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
     """Replace all configs of each resource by those given."""
-
-    def replaced(resource: Any, current: Configs) -> dict[str, str]:
-        nulls = [config.name for config in resource.configs if config.value is None]
-        if nulls:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
-        return {config.name: config.value for config in resource.configs}
-
     types = response_types(ApiKey.ALTER_CONFIGS)
-    records, responses = _alter_resources(c, request.resources, replaced, types)
+    records, responses = _alter_resources(c, request.resources, replaced_configs, types)
     response = types.AlterConfigsResponse(responses=responses)
     return Result([] if request.validate_only else records, response)
 
 
 def incremental_alter_configs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
     """Set, delete, append to or subtract from single configs of each resource."""
-
-    def changed(resource: Any, current: Configs) -> dict[str, str]:
-        keys: Mapping[str, Any] = TOPIC_KEYS if resource.resource_type == RESOURCE_TOPIC else BROKER_KEYS
-        configs = dict(current)
-        for op in resource.configs:
-            if op.config_operation == DELETE:
-                configs.pop(op.name, None)
-            elif op.value is None:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {op.name}")
-            elif op.config_operation == SET:
-                configs[op.name] = op.value
-            elif op.config_operation in (APPEND, SUBTRACT):
-                configs[op.name] = _list_operation(op, keys.get(op.name), configs.get(op.name))
-            else:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {op.config_operation}")
-        return configs
-
     types = response_types(ApiKey.INCREMENTAL_ALTER_CONFIGS)
-    records, responses = _alter_resources(c, request.resources, changed, types)
+    records, responses = _alter_resources(c, request.resources, changed_configs, types)
     response = types.IncrementalAlterConfigsResponse(responses=responses)
     return Result([] if request.validate_only else records, response)
+
+
+def replaced_configs(resource: Any, current: Configs) -> dict[str, str]:
+    """The configs of a resource after AlterConfigs."""
+    nulls = [config.name for config in resource.configs if config.value is None]
+    if nulls:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+    return {config.name: config.value for config in resource.configs}
+
+
+def changed_configs(resource: Any, current: Configs) -> dict[str, str]:
+    """The configs of a resource after IncrementalAlterConfigs."""
+    keys: Mapping[str, Any] = TOPIC_KEYS if resource.resource_type == RESOURCE_TOPIC else BROKER_KEYS
+    nulls = [op.name for op in resource.configs if op.config_operation != DELETE and op.value is None]
+    if nulls:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+    configs = dict(current)
+    for op in resource.configs:
+        if op.config_operation == DELETE:
+            configs.pop(op.name, None)
+        elif op.config_operation == SET:
+            configs[op.name] = op.value
+        elif op.config_operation in (APPEND, SUBTRACT):
+            configs[op.name] = _list_operation(op, keys.get(op.name), configs.get(op.name))
+        else:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {op.config_operation}")
+    return configs
 
 
 def _list_operation(op: Any, key: Any, current: str | None) -> str:

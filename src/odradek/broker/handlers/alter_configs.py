@@ -1,0 +1,15 @@
+"""AlterConfigs v0-v2: replaces all configs of a resource by those given.
+
+Deviation: broker loggers, client metrics and groups have no configs here.
+"""
+
+from typing import Any
+
+from odradek.broker.config_admin import alter
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.wire.api_keys import ApiKey
+
+
+@serves(ApiKey.ALTER_CONFIGS, min_version=0, max_version=2)
+async def alter_configs(ctx: RequestContext, request: Any) -> Any:
+    return await alter(ctx, ApiKey.ALTER_CONFIGS, request)

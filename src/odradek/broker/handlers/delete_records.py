@@ -1,0 +1,33 @@
+"""DeleteRecords v0-v2: moves the start of partitions up to an offset, -1 standing for the high watermark."""
+
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import TopicPartition
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+_NO_LOW_WATERMARK = -1
+
+
+@serves(ApiKey.DELETE_RECORDS, min_version=0, max_version=2)
+def delete_records(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.DELETE_RECORDS)
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for asked in topic.partitions:
+            low_watermark, code = _NO_LOW_WATERMARK, ErrorCode.NONE
+            tp = TopicPartition(topic.name, asked.partition_index)
+            try:
+                low_watermark = ctx.node.replicas.delete_records(tp, asked.offset)
+            except KafkaError as e:
+                code = e.code
+            partitions.append(
+                types.DeleteRecordsPartitionResult(
+                    partition_index=tp.partition, low_watermark=low_watermark, error_code=code
+                )
+            )
+        topics.append(types.DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
+    return types.DeleteRecordsResponse(topics=topics)

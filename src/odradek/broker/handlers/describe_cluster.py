@@ -1,0 +1,48 @@
+"""DescribeCluster v0-v2: the brokers that can be reached through the listener that was asked."""
+
+from typing import Any
+
+from odradek.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.errors import ErrorCode
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+BROKERS, CONTROLLERS = 1, 2
+
+
+@serves(ApiKey.DESCRIBE_CLUSTER, min_version=0, max_version=2)
+def describe_cluster(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.DESCRIBE_CLUSTER)
+    if request.endpoint_type == CONTROLLERS:
+        return types.DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of "
+            "type CONTROLLER",
+        )
+    if request.endpoint_type != BROKERS:
+        return types.DescribeClusterResponse(
+            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=f"Unsupported endpoint type {request.endpoint_type}",
+        )
+    image = ctx.node.metadata.image
+    reachable = [b for b in image.brokers.values() if ctx.listener in b.endpoints]
+    alive = [b.id for b in reachable if not b.fenced]
+    asked = request.include_cluster_authorized_operations
+    return types.DescribeClusterResponse(
+        endpoint_type=BROKERS,
+        cluster_id=ctx.node.cluster_id,
+        controller_id=min(alive, default=-1),
+        brokers=[
+            types.DescribeClusterBroker(
+                broker_id=b.id,
+                host=b.endpoints[ctx.listener].host,
+                port=b.endpoints[ctx.listener].port,
+                rack=b.rack,
+                is_fenced=b.fenced,
+            )
+            for b in reachable
+            if not b.fenced or request.include_fenced_brokers
+        ],
+        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED,
+    )

@@ -1,0 +1,43 @@
+"""DescribeLogDirs v1-v5: what lies in this broker's log directories, and how full their volumes are."""
+
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.errors import ErrorCode
+from odradek.core.types import TopicPartition
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+_NO_LAG = 0
+
+
+@serves(ApiKey.DESCRIBE_LOG_DIRS, min_version=1, max_version=5)
+def describe_log_dirs(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.DESCRIBE_LOG_DIRS)
+    wanted: set[TopicPartition] | None = None
+    if request.topics is not None:
+        wanted = {TopicPartition(t.topic, index) for t in request.topics for index in t.partitions}
+    results = []
+    for info in ctx.node.logs.describe():
+        if info.failure is not None:
+            results.append(
+                types.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=info.path)
+            )
+            continue
+        topics: dict[str, list[Any]] = {}
+        for tp, size_bytes in info.sizes:
+            if wanted is None or tp in wanted:
+                topics.setdefault(tp.topic, []).append(
+                    types.DescribeLogDirsPartition(
+                        partition_index=tp.partition, partition_size=size_bytes, offset_lag=_NO_LAG
+                    )
+                )
+        results.append(
+            types.DescribeLogDirsResult(
+                log_dir=info.path,
+                topics=[types.DescribeLogDirsTopic(name=n, partitions=p) for n, p in topics.items()],
+                total_bytes=info.total_bytes,
+                usable_bytes=info.usable_bytes,
+            )
+        )
+    return types.DescribeLogDirsResponse(results=results)

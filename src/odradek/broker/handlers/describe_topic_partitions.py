@@ -1,0 +1,98 @@
+"""DescribeTopicPartitions v0: topics in order of name, some partitions at a time, with a cursor."""
+
+from typing import Any
+
+from odradek.broker.authorized import TOPIC_OPERATIONS
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import INTERNAL_TOPICS, NO_LEADER, ZERO_UUID
+from odradek.metadata.image import MetadataImage, PartitionRegistration
+from odradek.metadata.topic_names import check_topic_name
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+
+@serves(ApiKey.DESCRIBE_TOPIC_PARTITIONS, min_version=0, max_version=0)
+def describe_topic_partitions(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+    image = ctx.node.metadata.image
+    asked = sorted({topic.name for topic in request.topics}) or sorted(image.topics_by_name)
+    first_index = 0
+    if request.cursor is not None:
+        cursor = request.cursor
+        if cursor.partition_index < 0 or (request.topics and cursor.topic_name not in asked):
+            return types.DescribeTopicPartitionsResponse(
+                topics=[_failed(types, name, ErrorCode.INVALID_REQUEST) for name in asked]
+            )
+        asked = [name for name in asked if name >= cursor.topic_name]
+        if asked and asked[0] == cursor.topic_name:
+            first_index = cursor.partition_index
+    most = ctx.node.config.int("max.request.partition.size.limit")
+    room = max(min(most, request.response_partition_limit), 1)
+    topics: list[Any] = []
+    for name in asked:
+        if room == 0:
+            next_cursor = types.Cursor(topic_name=name, partition_index=0)
+            return types.DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
+        topic = image.topics_by_name.get(name)
+        if topic is None:
+            topics.append(_failed(types, name, _why_unknown(name)))
+            continue
+        indexes = sorted(index for index in topic.partitions if index >= first_index)
+        shown = indexes[:room]
+        room -= len(shown)
+        first_index = 0
+        topics.append(
+            types.DescribeTopicPartitionsResponseTopic(
+                name=name,
+                topic_id=topic.id,
+                is_internal=name in INTERNAL_TOPICS,
+                partitions=[_partition(ctx, types, image, i, topic.partitions[i]) for i in shown],
+                topic_authorized_operations=TOPIC_OPERATIONS,
+            )
+        )
+        if len(shown) < len(indexes):
+            next_cursor = types.Cursor(topic_name=name, partition_index=indexes[len(shown)])
+            return types.DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
+    return types.DescribeTopicPartitionsResponse(topics=topics)
+
+
+def _failed(types: Any, name: str, code: ErrorCode) -> Any:
+    return types.DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, topic_id=ZERO_UUID, is_internal=name in INTERNAL_TOPICS
+    )
+
+
+def _why_unknown(name: str) -> ErrorCode:
+    try:
+        check_topic_name(name)
+    except KafkaError as e:
+        return e.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _partition(
+    ctx: RequestContext, types: Any, image: MetadataImage, index: int, partition: PartitionRegistration
+) -> Any:
+    def reachable(node_id: int) -> bool:
+        broker = image.brokers.get(node_id)
+        return broker is not None and not broker.fenced and ctx.listener in broker.endpoints
+
+    code, leader = ErrorCode.NONE, partition.leader
+    if leader == NO_LEADER:
+        code = ErrorCode.LEADER_NOT_AVAILABLE
+    elif not reachable(leader):
+        known = leader in image.brokers and not image.brokers[leader].fenced
+        code = ErrorCode.LISTENER_NOT_FOUND if known else ErrorCode.LEADER_NOT_AVAILABLE
+        leader = NO_LEADER
+    return types.DescribeTopicPartitionsResponsePartition(
+        error_code=code,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        eligible_leader_replicas=partition.elr,
+        last_known_elr=partition.last_known_elr,
+        offline_replicas=[n for n in partition.replicas if not reachable(n)],
+    )

@@ -1,0 +1,16 @@
+"""IncrementalAlterConfigs v0-v1: sets, deletes, appends to and subtracts from single configs.
+
+Deviation: broker loggers, client metrics and groups have no configs here. An unknown operation is
+INVALID_REQUEST, where Apache answers UNKNOWN_SERVER_ERROR.
+"""
+
+from typing import Any
+
+from odradek.broker.config_admin import alter
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.wire.api_keys import ApiKey
+
+
+@serves(ApiKey.INCREMENTAL_ALTER_CONFIGS, min_version=0, max_version=1)
+async def incremental_alter_configs(ctx: RequestContext, request: Any) -> Any:
+    return await alter(ctx, ApiKey.INCREMENTAL_ALTER_CONFIGS, request)

@@ -1,0 +1,46 @@
+"""ListConfigResources v0-v1: which resources have or can have configs. v0 lists client metrics only.
+
+Deviation: broker loggers have no configs here and are not listed.
+"""
+
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.errors import ErrorCode
+from odradek.metadata.image import (
+    RESOURCE_BROKER,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+    MetadataImage,
+)
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+_ALL = (RESOURCE_GROUP, RESOURCE_CLIENT_METRICS, RESOURCE_BROKER_LOGGER, RESOURCE_BROKER, RESOURCE_TOPIC)
+
+
+@serves(ApiKey.LIST_CONFIG_RESOURCES, min_version=0, max_version=1)
+def list_config_resources(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.LIST_CONFIG_RESOURCES)
+    asked = request.resource_types if ctx.api_version else (RESOURCE_CLIENT_METRICS,)
+    if not set(asked) <= set(_ALL):
+        return types.ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    image = ctx.node.metadata.image
+    return types.ListConfigResourcesResponse(
+        config_resources=[
+            types.ConfigResource(resource_name=name, resource_type=kind)
+            for kind in _ALL
+            if not asked or kind in asked
+            for name in _names(image, kind)
+        ]
+    )
+
+
+def _names(image: MetadataImage, kind: int) -> list[str]:
+    if kind == RESOURCE_TOPIC:
+        return list(image.topics_by_name)
+    if kind == RESOURCE_BROKER:
+        return [str(broker.id) for broker in image.brokers.values() if not broker.fenced]
+    return [name for resource_type, name in image.configs if resource_type == kind]
