@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from odradek.core.config_keys import TIME_FAMILIES, TOPIC_KEYS, nearest
+from odradek.core.config_keys import TIME_FAMILIES, TOPIC_KEYS
 from odradek.core.config_node import NodeConfig
 from odradek.core.config_values import ConfigError, Value, value_to_text
 
@@ -119,9 +119,7 @@ def validate_topic_config(name: str, value: str) -> None:
     """Refuse one topic setting as Kafka does: an unknown name, a wrong type, a value out of range."""
     key = TOPIC_KEYS.get(name)
     if key is None:
-        close = nearest(name)
-        hint = f"; did you mean {close}?" if close in TOPIC_KEYS else ""
-        raise ConfigError(name, value, "unknown", f"Unknown topic config name: {name}{hint}")
+        raise ConfigError(name, value, "unknown", f"Unknown topic config name: {name}")
     key.parse(value)
 
 

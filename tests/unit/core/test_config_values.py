@@ -82,7 +82,6 @@ REPLICAS = (
             f"leader.replication.throttled.replicas {REPLICAS}",
         ),
         ("nope", "1", "Unknown topic config name: nope"),
-        ("retention.msec", "1", "Unknown topic config name: retention.msec; did you mean retention.ms?"),
     ],
 )
 def test_bad_topic_values_are_refused_in_kafkas_words(name: str, value: str, message: str) -> None:
