@@ -23,4 +23,9 @@ def all_finished(replies: Iterable[Any], finish: Callable[[list[Any]], Any]) -> 
 
 
 async def _finish_all_later(replies: list[Any], finish: Callable[[list[Any]], Any]) -> Any:
-    return finish([await reply if inspect.iscoroutine(reply) else reply for reply in replies])
+    try:
+        return finish([await reply if inspect.iscoroutine(reply) else reply for reply in replies])
+    finally:
+        for reply in replies:  # those not come to, where the client went away
+            if inspect.iscoroutine(reply):
+                reply.close()
