@@ -1,8 +1,9 @@
 """What a leader checks of what a producer sends, before the records have offsets. Pure; no log, no topic.
 
 The order of the checks and the errors are Apache Kafka's: the request's own rules, then length and CRC of the
-batch, then its header, then every record. Deviations: a batch that decompresses beyond the limit is refused
-(Apache has no limit).
+batch, then its header, then every record. Deviations: offset deltas other than 0, 1, 2, … are refused (Apache
+stores them, so that offsets repeat or descend, or fails inside), and so is what decompresses beyond the limit
+(Apache has none).
 """
 
 from collections.abc import Sequence
@@ -76,14 +77,17 @@ def check_produce(
     Timestamps and CRC may be rewritten in place in a writable set; a read-only one is copied.
     """
     earliest, latest = _time_bounds(rules, now_ms)
-    keep = rules.timestamp_type == CREATE_TIME and not rules.target_codec
+    max_message_bytes, timestamp_type, _, _, compacted, target_codec, _, _, _ = rules
+    kept = timestamp_type == CREATE_TIME and not target_codec
     results: list[CheckedRecords | KafkaError] = []
-    for data, found in zip(
-        sets, kernel.validate(sets, BatchMeta, earliest, latest, rules.compacted), strict=True
-    ):
+    findings = kernel.validate(sets, BatchMeta, earliest, latest, compacted)
+    for data, found in zip(sets, findings, strict=True):
+        checked = _plain(data, found, max_message_bytes) if kept and len(found) == 1 else None
+        if checked is not None:
+            results.append(checked)
+            continue
         try:
-            plain = _plain(data, found, rules.max_message_bytes) if keep else None
-            results.append(plain or _check_set(data, found, rules, now_ms, version))
+            results.append(_check_set(data, found, rules, now_ms, version))
         except KafkaError as e:
             results.append(e)
     return results
@@ -91,10 +95,8 @@ def check_produce(
 
 def _plain(data: Buffer, found: _Found, max_message_bytes: int) -> CheckedRecords | None:
     """A set that is what nearly every one is: one good batch, appended as it came. None for all others."""
-    if len(found) != 1:
-        return None
     finding, _, largest, batch = found[0]
-    if finding != kernel.OK or batch is None or isinstance(data, bytes):
+    if finding or batch is None or isinstance(data, bytes):
         return None
     _, size, base_offset, _, _, attributes, _, max_timestamp, producer_id, _, sequence, _, _, _ = batch
     if (
@@ -122,6 +124,11 @@ def _time_bounds(rules: CheckRules, now_ms: int) -> tuple[int, int]:
 
 
 def _check_set(data: Buffer, found: _Found, rules: CheckRules, now_ms: int, version: int) -> CheckedRecords:
+    if not found:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {version} must have at least one record batch per partition",
+        )
     if rules.origin is Origin.CLIENT:
         _check_request(found, version)
     buffers: list[bytearray | memoryview] = []
@@ -145,11 +152,6 @@ def _check_set(data: Buffer, found: _Found, rules: CheckRules, now_ms: int, vers
 
 def _check_request(found: _Found, version: int) -> None:
     """A Produce request brings exactly one batch of magic 2 per partition."""
-    if not found:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"Produce requests with version {version} must have at least one record batch per partition",
-        )
     finding, _, _, batch = found[0]
     if batch is None:
         raise _unreadable(finding)
