@@ -66,7 +66,9 @@ def changed_configs(resource: Any, current: Configs) -> dict[str, str]:
         elif op.config_operation in (APPEND, SUBTRACT):
             configs[op.name] = _list_operation(op, keys.get(op.name), configs.get(op.name))
         else:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {op.config_operation}")
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR
+            )  # as Apache answers an operation it does not know
     return configs
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from odradek.broker.authorized import TOPIC_OPERATIONS
+from odradek.broker.authorized import NOT_ASKED, TOPIC_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import INTERNAL_TOPICS, NO_LEADER, ZERO_UUID
@@ -36,7 +36,7 @@ def describe_topic_partitions(ctx: RequestContext, request: Any) -> Any:
             return types.DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
         topic = image.topics_by_name.get(name)
         if topic is None:
-            topics.append(_failed(types, name, _why_unknown(name)))
+            topics.append(_failed(types, name, _why_unknown(name), TOPIC_OPERATIONS))
             continue
         indexes = sorted(index for index in topic.partitions if index >= first_index)
         shown = indexes[:room]
@@ -57,9 +57,13 @@ def describe_topic_partitions(ctx: RequestContext, request: Any) -> Any:
     return types.DescribeTopicPartitionsResponse(topics=topics)
 
 
-def _failed(types: Any, name: str, code: ErrorCode) -> Any:
+def _failed(types: Any, name: str, code: ErrorCode, operations: int = NOT_ASKED) -> Any:
     return types.DescribeTopicPartitionsResponseTopic(
-        error_code=code, name=name, topic_id=ZERO_UUID, is_internal=name in INTERNAL_TOPICS
+        error_code=code,
+        name=name,
+        topic_id=ZERO_UUID,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=operations,
     )
 
 

@@ -1,7 +1,6 @@
 """IncrementalAlterConfigs v0-v1: sets, deletes, appends to and subtracts from single configs.
 
-Deviation: broker loggers, client metrics and groups have no configs here. An unknown operation is
-INVALID_REQUEST, where Apache answers UNKNOWN_SERVER_ERROR.
+Deviation: broker loggers, client metrics and groups have no configs here.
 """
 
 from typing import Any

@@ -1,0 +1,73 @@
+"""A node as the admin handlers see it: image, controller, configuration. No log, no socket.
+
+Requests and answers go through their bytes at the version asked for, as a client's do.
+"""
+
+import asyncio
+import importlib
+import inspect
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from odradek.core.errors import KafkaError
+from odradek.metadata.image import MetadataImage
+from odradek.metadata.producer_id_block import ProducerIds
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import (
+    request_decoder,
+    request_encoder,
+    request_types,
+    response_decoder,
+    response_encoder,
+)
+from tests.unit.metadata.harness import CLUSTER_ID, Harness, with_one_broker
+
+LISTENER = "PLAINTEXT"
+
+
+class AdminNode:
+    """`ask` sends a request to its handler."""
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        self.harness: Harness = with_one_broker(settings)
+        self.config = self.harness.controller.config
+        self.cluster_id = CLUSTER_ID
+        self.controller = self
+        self.metadata = self
+        self.producer_ids = ProducerIds(1, self)
+        self.producer_ids.broker_epoch = self.image.brokers[1].epoch
+        self.failure: KafkaError | None = None
+        self.replicas: Any = None
+        self.logs: Any = None
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.harness.image
+
+    async def call(self, api_key: ApiKey, request: Any) -> Any:
+        if self.failure is not None:
+            raise self.failure
+        return self.harness.call(api_key, request)
+
+    def ask(self, api_key: ApiKey, request: Any, version: int) -> Any:
+        sent = request_encoder(api_key, version)(request)
+        received, _ = request_decoder(api_key, version)(sent, 0)
+        context: Any = SimpleNamespace(node=self, api_version=version, listener=LISTENER, client_id="test")
+        name = api_key.name.lower()
+        handler = getattr(importlib.import_module(f"odradek.broker.handlers.{name}"), name)
+        answer = handler(context, received)
+        if inspect.iscoroutine(answer):
+            answer = asyncio.run(answer)
+        self.config.set_dynamic(self.image.config(4, "1"), self.image.config(4, ""))
+        read, _ = response_decoder(api_key, version)(response_encoder(api_key, version)(answer), 0)
+        return read
+
+    def create(self, name: str, partitions: int = 1) -> UUID:
+        topic_id: UUID = self.harness.create(name, partitions).topic_id
+        return topic_id
+
+
+def types_of(api_key: ApiKey) -> Any:
+    return request_types(api_key)
