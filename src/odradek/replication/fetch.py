@@ -101,8 +101,9 @@ def _read_one(
     answer.partition = partition
     try:
         partition.require_leader(fetch.current_leader_epoch)
-    except KafkaError:
-        answer.current_leader = partition.leader_id, partition.leader_epoch
+    except KafkaError as e:
+        if e.code is not ErrorCode.UNKNOWN_LEADER_EPOCH:  # there the client knows better than we do
+            answer.current_leader = partition.leader_id, partition.leader_epoch
         raise
     if fetch.last_fetched_epoch != NO_LEADER_EPOCH:
         answer.diverging_epoch = partition.diverging_epoch(fetch.last_fetched_epoch, fetch.fetch_offset)

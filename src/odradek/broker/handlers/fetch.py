@@ -205,7 +205,7 @@ class _Fetch:
                     answer.high_watermark,
                     answer.last_stable_offset,
                     answer.log_start_offset,
-                    answer.aborted,
+                    [] if answer.partition is None else answer.aborted,
                     answer.records,
                     answer.size,
                     diverging_epoch=answer.diverging_epoch,

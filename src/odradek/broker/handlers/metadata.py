@@ -11,6 +11,8 @@ from odradek.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERA
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
 from odradek.core.types import INTERNAL_TOPICS, NO_LEADER, ZERO_UUID
+from odradek.metadata.topic_names import why_unknown
+from odradek.metadata.topic_names import why_unknown
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -53,7 +55,7 @@ def _answer_wanted(ctx: RequestContext, request: Any, creation_errors: dict[str,
                 )
             )
         else:
-            code = creation_errors.get(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            code = creation_errors.get(topic.name) or why_unknown(topic.name)
             internal = topic.name in INTERNAL_TOPICS
             failed.append(
                 types.MetadataResponseTopic(
