@@ -1,6 +1,8 @@
-"""The metadata log's own configuration, out of the node's. Pure."""
+"""What the quorum needs to know from the node's configuration: its log's settings, its voters. Pure."""
 
 from odradek.core.configs import NodeConfig, TopicConfig
+from odradek.core.types import ZERO_UUID
+from odradek.raft.voters import Voter, VoterEndpoint, VoterSet
 
 
 def metadata_log_config(config: NodeConfig) -> TopicConfig:
@@ -15,3 +17,16 @@ def metadata_log_config(config: NodeConfig) -> TopicConfig:
             "retention.ms": "-1",
         },
     )
+
+
+def static_voters(config: NodeConfig) -> VoterSet | None:
+    """The voters that the configuration names, for a log that does not record its own (kraft.version 0)."""
+    voters = []
+    for entry in config.list("controller.quorum.voters"):
+        node_id, _, address = entry.partition("@")
+        host, _, port = address.rpartition(":")
+        endpoint = VoterEndpoint(config.controller_listener_names[0], host.strip("[]"), int(port))
+        voters.append(Voter(int(node_id), ZERO_UUID, (endpoint,), max_kraft_version=0))
+    if voters:
+        return VoterSet(voters)
+    return VoterSet([Voter(config.node_id, ZERO_UUID, ())]) if config.is_quorum_of_one else None

@@ -287,3 +287,28 @@ def test_a_quorum_of_several_voters_is_refused_with_a_reason() -> None:
             driver.start()
 
     host.run(main)
+
+
+def test_voters_of_the_configuration_count_where_the_log_records_none() -> None:
+    host = Host()
+
+    async def main() -> None:
+        for epoch in (1, 2):
+            runtime = host.runtime()
+            runtime.disk.makedirs("/data")
+            driver = RaftDriver.open(
+                runtime,
+                "/data",
+                metadata_log_config(CONFIG),
+                node_id=1,
+                directory_id=DIRECTORY,
+                static_voters=VoterSet([Voter(1, UUID(int=0), ())]),
+            )
+            driver.load(lambda snapshot_id, timestamp_ms: None, lambda data, batch: None)
+            driver.start()
+            assert (driver.epoch, driver.facts.kraft_version) == (epoch, 0)
+            assert driver.log_end_offset == epoch
+            await until_committed(driver, epoch - 1)
+            await driver.close()
+
+    host.run(main)
