@@ -30,15 +30,6 @@ def why_unknown(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def why_unknown(name: str) -> ErrorCode:
-    """The error for a topic that does not exist: a name that none may have is a fault of its own."""
-    try:
-        check_topic_name(name)
-    except KafkaError as e:
-        return e.code
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
 def collision_key(name: str) -> str | None:
     """Names with the same key would share their metrics, where '.' is written '_'; most have none."""
     return name.replace(".", "_") if "." in name or "_" in name else None

@@ -12,7 +12,6 @@ from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
 from odradek.core.types import INTERNAL_TOPICS, NO_LEADER, ZERO_UUID
 from odradek.metadata.topic_names import why_unknown
-from odradek.metadata.topic_names import why_unknown
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
