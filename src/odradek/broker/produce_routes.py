@@ -10,7 +10,7 @@ the same bytes needs no parsing. Only flexible versions (v9 and above) have the 
 from struct import Struct
 from uuid import UUID
 
-from odradek.records.header import CODEC_MASK, HEADER_BYTES
+from odradek.records.header import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL_FLAG
 from odradek.wire.headers import RequestHeader
 from odradek.wire.produce import ProduceRequest
 from odradek.wire.varint import encode_uvarint
@@ -19,7 +19,7 @@ HEAD = Struct(">hhi")
 FLEXIBLE_FROM = 9
 MAX_ROUTES = 8
 _VERSION = 3  # the low byte of api_version
-_ATTRIBUTES = 22
+ATTRIBUTES = 22  # the low byte of a batch's attributes
 _NO_TAGS = b"\0\0\0"
 
 
@@ -57,7 +57,7 @@ class Route:
         end = position + size - 1
         if end + 3 != stop or size <= HEADER_BYTES or view[end:stop] != _NO_TAGS:
             return None
-        if view[position + _ATTRIBUTES] & CODEC_MASK:
+        if view[position + ATTRIBUTES] & (CODEC_MASK | TRANSACTIONAL_FLAG):
             return None
         return view[position:end]
 

@@ -37,7 +37,8 @@ class LedLog:
         self._require_same_epoch()
         if partition.under_min_isr():
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        batch = build_batch([(now_ms, key, value, ()) for key, value in records])
+        # The first sequence is 0, as in Apache's coordinator batches, though no producer owns them.
+        batch = build_batch([(now_ms, key, value, ()) for key, value in records], base_sequence=0)
         if len(batch) > partition.log.config.max_message_bytes:
             raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
         checked = CheckedRecords(batch, list(iter_batches(batch)))

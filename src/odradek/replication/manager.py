@@ -77,13 +77,16 @@ class ReplicaManager:
             name = topic
         return self.partition(TopicPartition(name, index))
 
-    def take_offline(self, directory: str, reason: str) -> None:
+    def take_offline(self, directory: str, reason: str) -> list[TopicPartition]:
         """A log directory failed: its partitions answer KAFKA_STORAGE_ERROR until the node is restarted."""
+        failed = []
         for tp, partition in list(self.partitions.items()):
             if partition.log.directory == directory:
                 self.offline[tp] = reason
                 self._forget(partition)
                 partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
+                failed.append(tp)
+        return failed
 
     # --- metadata -------------------------------------------------------------------------------------
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from odradek.broker.authorized import NOT_ASKED, TOPIC_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.errors import ErrorCode
 from odradek.core.types import INTERNAL_TOPICS, NO_LEADER, ZERO_UUID
 from odradek.metadata.image import MetadataImage, PartitionRegistration
-from odradek.metadata.topic_names import check_topic_name
+from odradek.metadata.topic_names import why_unknown
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -36,7 +36,7 @@ def describe_topic_partitions(ctx: RequestContext, request: Any) -> Any:
             return types.DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
         topic = image.topics_by_name.get(name)
         if topic is None:
-            topics.append(_failed(types, name, _why_unknown(name), TOPIC_OPERATIONS))
+            topics.append(_failed(types, name, why_unknown(name), TOPIC_OPERATIONS))
             continue
         indexes = sorted(index for index in topic.partitions if index >= first_index)
         shown = indexes[:room]
@@ -65,14 +65,6 @@ def _failed(types: Any, name: str, code: ErrorCode, operations: int = NOT_ASKED)
         is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=operations,
     )
-
-
-def _why_unknown(name: str) -> ErrorCode:
-    try:
-        check_topic_name(name)
-    except KafkaError as e:
-        return e.code
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _partition(

@@ -11,10 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis import is_served
-from odradek.broker.produce_routes import HEAD, find_route, learn_route
+from odradek.broker.produce_routes import ATTRIBUTES, HEAD, find_route, learn_route
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError, RecordError
 from odradek.log.log import AppendInfo
 from odradek.records.check import CheckedRecords, check_produce, is_heavy
+from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.headers import RequestHeader, parse_request_header
 from odradek.wire.produce import PartitionProduced, ProduceRequest, encode_produce_response
@@ -48,22 +49,34 @@ class _Entry:
             return PartitionProduced(
                 self.index, 0, info.first_offset, info.log_append_time_ms, info.log_start_offset
             )
-        records = error.records if isinstance(error, RecordError) else ()
+        # Apache words only the errors that name records.
+        records, message = (error.records, error.message) if isinstance(error, RecordError) else ((), None)
         leader = None
         if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and self.partition is not None:
             leader = self.partition.leader_id, self.partition.leader_epoch
-        return PartitionProduced(self.index, error.code, -1, -1, -1, records, error.message, leader)
+        return PartitionProduced(self.index, error.code, -1, -1, -1, records, message, leader)
 
 
 class _Request:
     """One Produce request from its frame to its reply."""
 
-    __slots__ = ("acks", "connection", "header", "place", "timeout_ms", "timer", "topics", "waiting")
+    __slots__ = (
+        "acks",
+        "connection",
+        "has_transactional_id",
+        "header",
+        "place",
+        "timeout_ms",
+        "timer",
+        "topics",
+        "waiting",
+    )
 
     def __init__(self, connection: "Connection", header: RequestHeader, parsed: ProduceRequest) -> None:
         self.connection = connection
         self.header = header
         self.acks = parsed.acks
+        self.has_transactional_id = parsed.transactional_id is not None
         self.timeout_ms = parsed.timeout_ms
         self.topics = [
             (topic, [_Entry(index, records) for index, records in partitions])
@@ -246,12 +259,14 @@ def _is_heavy(node: "Node", request: _Request) -> bool:
 def _place(node: "Node", request: _Request, groups: "dict[tuple[Partition, int], list[_Entry]]") -> None:
     """Find the partition of every entry; those that cannot be written get their error here."""
     version = request.header.api_version
-    injected = node.faults.take(ApiKey.PRODUCE) if node.faults.active else None
+    refused = node.faults.take(ApiKey.PRODUCE) if node.faults.active else None
+    if refused is None and not request.has_transactional_id and _is_transactional(request):
+        refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     for topic, entries in request.topics:
         for entry in entries:
             try:
-                if injected is not None:
-                    raise KafkaError(injected)
+                if refused is not None:
+                    raise KafkaError(refused)
                 if not ACKS_ALL <= request.acks <= ACKS_LEADER:
                     raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
                 partition = node.replicas.find(topic, entry.index)
@@ -272,6 +287,18 @@ def _place(node: "Node", request: _Request, groups: "dict[tuple[Partition, int],
                 entry.error = e
                 continue
             groups.setdefault((partition, version), []).append(entry)
+
+
+def _is_transactional(request: _Request) -> bool:
+    """Whether any set of the request claims to be part of a transaction."""
+    for _, entries in request.topics:
+        for entry in entries:
+            records = entry.records
+            if records is None or len(records) < HEADER_BYTES:
+                continue
+            if records[ATTRIBUTES] & TRANSACTIONAL_FLAG:
+                return True
+    return False
 
 
 def _append(
