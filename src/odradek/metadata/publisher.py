@@ -12,12 +12,16 @@ Subscriber = Callable[[MetadataDelta], None]
 
 
 class MetadataPublisher:
-    """`image` is what is committed now. Subscribers are called at once, in the order they subscribed."""
+    """`image` is what is committed now. Subscribers are called at once, in the order they subscribed.
 
-    __slots__ = ("_subscribers", "image")
+    `kraft_version` is a finalized feature too, but the quorum's own control records hold it, not the image.
+    """
+
+    __slots__ = ("_subscribers", "image", "kraft_version")
 
     def __init__(self) -> None:
         self.image: MetadataImage = EMPTY_IMAGE
+        self.kraft_version = 0
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:

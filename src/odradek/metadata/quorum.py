@@ -89,6 +89,7 @@ class QuorumController:
         reader.flush()
         self._snapshots.loaded(reader.bytes_read, reader.first_timestamp_ms)
         self.raft.start()
+        self._publisher.kraft_version = self.raft.facts.kraft_version
         controller = self._controller = Controller(
             config=self._config,
             cluster_id=self._cluster_id,

@@ -10,7 +10,7 @@ from typing import Any
 from odradek.broker.apis import SERVED
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
-from odradek.metadata.versions import SUPPORTED_FEATURES
+from odradek.metadata.versions import KRAFT_VERSION, SUPPORTED_FEATURES
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -26,6 +26,7 @@ def api_versions(ctx: RequestContext, request: Any) -> Any:
     ):
         return types.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     image = ctx.node.metadata.image
+    finalized = {**image.features, KRAFT_VERSION: ctx.node.metadata.kraft_version}
     return types.ApiVersionsResponse(
         api_keys=[
             types.ApiVersion(api_key=key, min_version=versions.min, max_version=versions.max)
@@ -40,7 +41,7 @@ def api_versions(ctx: RequestContext, request: Any) -> Any:
         finalized_features_epoch=image.offset,
         finalized_features=[
             types.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in image.features.items()
+            for name, level in finalized.items()
             if level > 0
         ],
     )
