@@ -38,6 +38,15 @@ def test_every_level_of_kafka_is_taken(codec: int, levels: tuple[int, ...]) -> N
         assert compression.decompress(codec, compression.compress(codec, data, level)) == data
 
 
+@pytest.mark.parametrize(("codec", "low", "high"), [(1, 1, 9), (3, 1, 12), (4, 1, 19)])
+def test_a_higher_level_compresses_more(codec: int, low: int, high: int) -> None:
+    rng = random.Random(2)
+    data = b"".join(
+        b'{"user":%d,"name":"k%d"}' % (rng.getrandbits(9), rng.getrandbits(6)) for _ in range(3000)
+    )
+    assert len(compression.compress(codec, data, high)) < len(compression.compress(codec, data, low))
+
+
 def test_no_codec_returns_the_data_itself() -> None:
     data = memoryview(b"as it is")
     assert compression.decompress(compression.NONE, data) is data

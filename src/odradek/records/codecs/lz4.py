@@ -1,4 +1,4 @@
-"""lz4 frames as Kafka's Java client writes and reads them: independent blocks of 64 KiB, no checksums."""
+"""lz4 frames as Kafka's Java client reads them: independent blocks of 64 KiB."""
 
 from struct import Struct
 from typing import Final, NamedTuple
@@ -21,19 +21,27 @@ _JAVA_DEFAULT_LEVEL: Final = 9
 
 def compress(data: memoryview, level: int | None) -> bytes:
     """Java's default level, 9, means its fast compressor; every other one its high compressor."""
-    fast = level is None or level == _JAVA_DEFAULT_LEVEL
-    options = {} if fast else {"mode": "high_compression", "compression": level}
+    if level is not None and level != _JAVA_DEFAULT_LEVEL:
+        return _compress_high(data, level)
     compress_block = cramjam().lz4.compress_block
     parts = [_HEADER]
     for start in range(0, len(data), _BLOCK_BYTES):
         block = data[start : start + _BLOCK_BYTES]
-        packed = bytes(compress_block(block, store_size=False, **options))
+        packed = bytes(compress_block(block, store_size=False))
         if len(packed) < len(block):
             parts += (_LENGTH.pack(len(packed)), packed)
         else:
             parts += (_LENGTH.pack(len(block) | _STORED), bytes(block))
     parts.append(_END)
     return b"".join(parts)
+
+
+def _compress_high(data: memoryview, level: int) -> bytes:
+    """Piece by piece, since this compressor keeps the interpreter's lock; it adds checksums to its blocks."""
+    compressor = cramjam().lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+    for start in range(0, len(data), _BLOCK_BYTES):
+        compressor.compress(data[start : start + _BLOCK_BYTES].tobytes())
+    return bytes(compressor.finish())
 
 
 def bound(data: memoryview) -> int:
