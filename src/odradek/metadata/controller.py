@@ -118,7 +118,7 @@ class Controller:
     # --- commands -----------------------------------------------------------------------------------
 
     def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Result:
-        """Decide about a request. `next_offset` is where its first record will stand."""
+        """Decide about a request. `now_ms` never goes back; records would begin at `next_offset`."""
         try:
             return _HANDLERS[api_key](self, request, now_ms, next_offset)
         except KafkaError as e:

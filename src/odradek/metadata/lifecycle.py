@@ -110,13 +110,17 @@ class BrokerLifecycle:
         await self._scope.close()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.int("broker.session.timeout.ms") / 1000
+        asked = 0
         while loop.time() < deadline:
             code, response = await self._heartbeat(want_shut_down=True)
             if code is ErrorCode.NONE and response.should_shut_down:
                 return
-            if code is not ErrorCode.NONE and not code.retriable:
+            if code is ErrorCode.KAFKA_STORAGE_ERROR or (code is not ErrorCode.NONE and not code.retriable):
                 _log.warning("Controlled shutdown was not granted: %s", code.name)
                 return
+            asked += 1
+            if asked > 1:
+                await asyncio.sleep(_RETRY_SECONDS)
         _log.warning("Controlled shutdown was not granted in time: the controller will fence this broker")
 
     async def close(self) -> None:

@@ -103,7 +103,7 @@ class QuorumController:
         if not controller.image.metadata_version:
             records = bootstrap_features() if bootstrap is None else bootstrap
             self._append(bootstrap_batch(records, self._config.int("min.insync.replicas")))
-        controller.start_sessions(self._incarnation_id, self._runtime.clock.now_ms())
+        controller.start_sessions(self._incarnation_id, self._session_ms())
         self._register()
         self._scope.spawn(self._tick(), name="controller-tick")
 
@@ -163,8 +163,7 @@ class QuorumController:
         return response
 
     def _decide(self, api_key: ApiKey, request: Any) -> Any:
-        now_ms = self._runtime.clock.now_ms()
-        result = self.controller.handle(api_key, request, now_ms, self.raft.log_end_offset)
+        result = self.controller.handle(api_key, request, self._session_ms(), self.raft.log_end_offset)
         if result.records:
             self._append(result.records)
         return result.response
@@ -227,9 +226,14 @@ class QuorumController:
             except KafkaError as e:
                 _log.error("The controller cannot go on: %s", e)
 
+    @staticmethod
+    def _session_ms() -> int:
+        """Time for sessions: a wall clock that is set forward must not end them."""
+        return int(asyncio.get_running_loop().time() * 1000)
+
     def _fence_the_silent(self) -> None:
         while True:
-            broker, records = self.controller.expire_session(self._runtime.clock.now_ms())
+            broker, records = self.controller.expire_session(self._session_ms())
             if broker is None:
                 return
             _log.info(

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 from odradek.core.errors import StorageError
 from odradek.log.log import Isolation
 from odradek.metadata.delta import MetadataDelta
+from odradek.metadata.log_reader import LogReader
 from odradek.metadata.records import NoOpRecord, decode_record
+from odradek.metadata.replay import Replayer
 from odradek.records.batch import iter_batches, iter_records
 from odradek.sim.cluster import CrashKind, NodeCrashed, SimHost
 from odradek.sim.disk import DiskFault
@@ -281,3 +284,71 @@ def test_the_quorum_describes_itself() -> None:
         assert [n.node_id for n in answer.nodes] == [1]
 
     simulate(main)
+
+
+def test_a_wall_clock_set_forward_fences_nobody() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        host.clock.skew_ms += 3_600_000
+        await asyncio.sleep(5)
+        assert not node.image.brokers[1].fenced
+
+    simulate(main)
+
+
+def test_a_stop_does_not_wait_for_a_controller_whose_disk_failed() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        host.faults.rules.append(DiskFault(errno.EIO, ["fdatasync", "fsync"], "*__cluster_metadata-0*"))
+        with pytest.raises(StorageError):
+            await node.create_topic("never")
+        started = host.world.loop.time()
+        await host.stop()
+        assert host.world.loop.time() - started < 1
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_replaying_the_log_gives_exactly_the_live_state(seed: int) -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        rng = host.world.rng_for("changes")
+        for life in range(3):
+            node = stack(host)
+            for n in range(rng.randrange(5, 15)):
+                await random_change(node, rng, f"t{life}-{n}")
+            live = node.controller.controller.image
+            replayer = Replayer()
+            reader = LogReader(replayer)
+            node.controller.raft.load(lambda i, t, r=reader: r.snapshot_end(*i, t), reader.add)
+            reader.flush()
+            assert replayer.image == live
+            host.crash(CrashKind.POWER)
+            await host.start()
+
+    simulate(main, seed=seed, metadata_log_max_record_bytes_between_snapshots="4000")
+
+
+async def random_change(node: MetadataStack, rng: random.Random, name: str) -> None:
+    """Some admin request that succeeds."""
+    kind = rng.randrange(5)
+    topics = list(node.image.topics_by_name)
+    if kind == 0 and topics:
+        types = request_types(ApiKey.DELETE_TOPICS)
+        state = types.DeleteTopicState(name=rng.choice(topics))
+        await node.controller.call(ApiKey.DELETE_TOPICS, types.DeleteTopicsRequest(topics=[state]))
+    elif kind == 1 and topics:
+        types = request_types(ApiKey.INCREMENTAL_ALTER_CONFIGS)
+        config = types.AlterableConfig(name="retention.ms", config_operation=0, value=str(rng.randrange(99)))
+        resource = types.AlterConfigsResource(
+            resource_type=2, resource_name=rng.choice(topics), configs=[config]
+        )
+        request = types.IncrementalAlterConfigsRequest(resources=[resource])
+        await node.controller.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, request)
+    elif kind == 2:
+        await node.producer_ids.take()
+    else:
+        await node.create_topic(name, rng.randrange(1, 5))
