@@ -28,6 +28,8 @@ log = logging.getLogger("odradek.broker.connection")
 
 # Frame: size int32, then api_key int16 of the request header.
 _FRAME = Struct(">ih")
+_SIZE = Struct(">i")
+SMALLEST_FRAME = 8  # a request header without a client id
 _PRODUCE = 0
 RECEIVE_BYTES = SMALL_BYTES
 MAX_PENDING_REPLIES = 1000
@@ -124,6 +126,7 @@ class Connection:
             self._take_frames()
         except ProtocolError as e:
             log.warning("Closing connection %s from %s:%d: %s", self.number, *self.peer[:2], e)
+            self.output.flush()  # what was asked before it is answered
             self.close(None)
             return
         except Exception:
@@ -144,8 +147,8 @@ class Connection:
         need = 4
         while end - start >= 6:
             size, api_key = _FRAME.unpack_from(buffer, start)
-            if size < 8 or size > limit:
-                raise ProtocolError(f"frame of {size} bytes (allowed: 8 to socket.request.max.bytes={limit})")
+            if size < SMALLEST_FRAME or size > limit:
+                break
             stop = start + 4 + size
             if stop > end:
                 need = 4 + size
@@ -169,6 +172,10 @@ class Connection:
             return
         if self.closed:
             return
+        if end - start >= 4:
+            (size,) = _SIZE.unpack_from(buffer, start)
+            if size < SMALLEST_FRAME or size > limit:
+                raise ProtocolError(f"frame of {size} bytes (allowed: 8 to socket.request.max.bytes={limit})")
         self._start = start
         if start == end:
             self._release_if_empty()

@@ -41,7 +41,7 @@ def parse_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHead
             end = position + length
             if end > len(buffer):
                 raise ProtocolError("the client id reaches beyond the end of the request")
-            client_id = str(buffer[position:end], "utf-8")
+            client_id = str(buffer[position:end], "utf-8", "replace")
             position = end
         flexible_from = FLEXIBLE_FROM.get(api_key)
         if flexible_from is None:
@@ -51,7 +51,7 @@ def parse_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHead
                 position = skip_tagged_fields(buffer, position)
             else:
                 position += 1
-    except (struct.error, IndexError, UnicodeDecodeError) as e:
+    except (struct.error, IndexError) as e:
         raise ProtocolError(f"not a request header: {e}") from e
     return RequestHeader(api_key, version, correlation_id, client_id), position
 

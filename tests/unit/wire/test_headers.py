@@ -44,7 +44,6 @@ def test_tagged_fields_of_a_header_are_skipped() -> None:
         b"",
         b"\0\3\0\0",
         struct.pack(">hhih", 3, 0, 1, 50) + b"short",
-        struct.pack(">hhih", 3, 0, 1, 2) + b"\xff\xfe",
         struct.pack(">hhih", 3, 12, 1, -1),
         struct.pack(">hhih", 3, 12, 1, -1) + b"\x01\x01\x7f",
         struct.pack(">hhih", 3, 12, 1, -1) + b"\xff\xff\xff\xff\xff\xff",
@@ -55,6 +54,11 @@ def test_tagged_fields_of_a_header_are_skipped() -> None:
 def test_what_is_no_header_is_a_protocol_error(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse_request_header(data)
+
+
+def test_a_client_id_that_is_not_utf8_is_read_as_java_reads_it() -> None:
+    header, _ = parse_request_header(struct.pack(">hhih", 3, 0, 1, 2) + b"\xff\xfe")
+    assert header.client_id == "\ufffd\ufffd"
 
 
 def test_garbage_headers_never_raise_anything_else() -> None:
