@@ -22,9 +22,7 @@ CLUSTER_DEFAULT = ""  # the broker resource whose configs hold for every broker
 RECOVERED = 0
 RECOVERING = 1
 
-DIR_MIGRATING = UUID(int=0)
 DIR_UNASSIGNED = UUID(int=1)
-DIR_LOST = UUID(int=2)
 RESERVED_DIRS = frozenset(UUID(int=i) for i in range(100))
 
 
@@ -46,12 +44,6 @@ class PartitionRegistration(NamedTuple):
     @property
     def has_leader(self) -> bool:
         return self.leader != NO_LEADER
-
-    def directory(self, replica: int) -> UUID:
-        """The log directory of a replica, DIR_MIGRATING when it was never recorded."""
-        if not self.directories:
-            return DIR_MIGRATING
-        return self.directories[self.replicas.index(replica)]
 
 
 class TopicImage(NamedTuple):
@@ -129,16 +121,6 @@ class MetadataImage(NamedTuple):
 
     def topic_config(self, topic: str) -> Mapping[str, str]:
         return self.configs.get((RESOURCE_TOPIC, topic), _NOTHING)
-
-    def broker_config(self, broker_id: int) -> Mapping[str, str]:
-        """Dynamic broker configs: the cluster default overlaid with the broker's own."""
-        default = self.configs.get((RESOURCE_BROKER, CLUSTER_DEFAULT), _NOTHING)
-        own = self.configs.get((RESOURCE_BROKER, str(broker_id)), _NOTHING)
-        return {**default, **own} if own else default
-
-    def partition(self, topic: str, index: int) -> PartitionRegistration | None:
-        image = self.topics_by_name.get(topic)
-        return None if image is None else image.partitions.get(index)
 
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})

@@ -210,12 +210,12 @@ def test_alter_configs_may_not_drop_the_clusters_min_isr() -> None:
         )
     ]
     assert alter(h, (BROKER, "", {"message.max.bytes": "9", "min.insync.replicas": "1"}))[0][2] == 0
-    assert h.image.broker_config(1) == {"message.max.bytes": "9", "min.insync.replicas": "1"}
+    assert h.image.config(BROKER, "") == {"message.max.bytes": "9", "min.insync.replicas": "1"}
 
 
-def test_a_brokers_own_config_goes_over_the_cluster_default() -> None:
+def test_a_brokers_own_configs_stand_beside_the_cluster_default() -> None:
     h = with_topic()
     incremental(h, (BROKER, "", [("log.retention.ms", SET, "7")]))
     incremental(h, (BROKER, "1", [("log.retention.ms", SET, "8")]))
-    assert h.image.broker_config(1)["log.retention.ms"] == "8"
-    assert h.image.broker_config(2)["log.retention.ms"] == "7"
+    assert h.image.config(BROKER, "1") == {"log.retention.ms": "8"}
+    assert h.image.config(BROKER, "")["log.retention.ms"] == "7"

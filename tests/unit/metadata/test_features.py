@@ -41,7 +41,7 @@ def test_switching_eligible_leaders_on_writes_down_one_min_isr_for_the_cluster()
     h = with_one_broker(elr=False)
     assert update(h, ("eligible.leader.replicas.version", 1, UPGRADE)) == (0, None)
     assert h.kinds() == ["ConfigRecord", "FeatureLevelRecord"]
-    assert h.image.broker_config(1) == {"min.insync.replicas": "1"}
+    assert h.image.config(4, "") == {"min.insync.replicas": "1"}
 
 
 _NO_DOWNGRADE = (

@@ -73,7 +73,7 @@ def test_a_new_cluster_begins_with_apaches_records() -> None:
             "streams.version": 1,
             "transaction.version": 2,
         }
-        assert node.image.broker_config(1) == {"min.insync.replicas": "1"}
+        assert node.image.config(4, "") == {"min.insync.replicas": "1"}
         broker = node.image.brokers[1]
         assert (broker.fenced, broker.cordoned_log_dirs) == (False, ())
         assert broker.epoch == node.lifecycle.broker_epoch
