@@ -4,9 +4,14 @@ from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.types import ZERO_UUID
 from odradek.raft.voters import Voter, VoterEndpoint, VoterSet
 
+_NEVER = (1 << 63) - 1
+
 
 def metadata_log_config(config: NodeConfig) -> TopicConfig:
-    """Retention of the metadata log follows its snapshots, never the age or size of its segments alone."""
+    """Retention of the metadata log follows its snapshots, never the age or size of its segments alone.
+
+    It is flushed by the quorum, which has to know of it, and never by the log's own count or clock.
+    """
     return TopicConfig.resolve(
         config,
         {
@@ -15,6 +20,8 @@ def metadata_log_config(config: NodeConfig) -> TopicConfig:
             "segment.ms": config.string("metadata.log.segment.ms"),
             "retention.bytes": "-1",
             "retention.ms": "-1",
+            "flush.messages": str(_NEVER),
+            "flush.ms": str(_NEVER),
         },
     )
 

@@ -31,3 +31,8 @@ def test_a_node_alone_is_its_own_voter() -> None:
     assert voters is not None
     assert voters.ids == (1,)
     assert static_voters(config(controller_quorum_bootstrap_servers="a:1,b:1")) is None
+
+
+def test_the_brokers_flush_settings_do_not_reach_the_metadata_log() -> None:
+    log = metadata_log_config(config(log_flush_interval_messages="1", log_flush_interval_ms="1"))
+    assert (log.flush_messages, log.flush_ms) == ((1 << 63) - 1, (1 << 63) - 1)
