@@ -13,6 +13,7 @@ from odradek.sim.volume import CrashModel, Volume
 from odradek.sim.world import World
 
 DATA_DIR = "/data"
+PATIENCE_SECONDS = 300.0
 
 
 class NodeLike(Protocol):
@@ -34,6 +35,10 @@ class CrashKind(Enum):
 
 class NodeCrashed(Exception):
     """The node crashed while it was asked to start or to stop."""
+
+
+class NodeHangs(Exception):
+    """The node has been starting or stopping for longer than anything takes."""
 
 
 class SimHost:
@@ -152,7 +157,11 @@ class SimHost:
         task = loop.create_task(coroutine, name=f"{self.name}.{self.lives}", context=context)
         task.add_done_callback(settle, context=copy_context())
         self._death.add_done_callback(settle, context=copy_context())
-        await outcome
+        try:
+            await asyncio.wait_for(outcome, PATIENCE_SECONDS)
+        except TimeoutError:
+            where = [f"{f.f_code.co_qualname}:{f.f_lineno}" for f in task.get_stack()]
+            raise NodeHangs(f"{self.name} does not finish {coroutine.__qualname__}, at {where}") from None
         if not self.alive:
             raise NodeCrashed(self.name)
         task.result()

@@ -29,10 +29,10 @@ class SimSocket:
         "_net",
         "_number",
         "_received",
-        "_vanished",
         "out",
         "peer",
         "reader",
+        "vanished",
         "writer",
     )
 
@@ -49,7 +49,7 @@ class SimSocket:
         self._broken = False
         self._error: int | None = None
         self._closed = False
-        self._vanished = False
+        self.vanished = False
 
     @property
     def host(self) -> str:
@@ -57,7 +57,7 @@ class SimSocket:
 
     @property
     def over(self) -> bool:
-        return self._closed or self._broken or self._vanished
+        return self._closed or self._broken or self.vanished
 
     def fileno(self) -> int:
         return -1 if self._closed else self._number
@@ -128,7 +128,7 @@ class SimSocket:
 
     def vanish(self) -> None:
         """The host is gone without a word. Once it is back, whatever still arrives here is refused."""
-        self._vanished = True
+        self.vanished = True
         self._received.clear()
         self.update()
 
@@ -139,7 +139,7 @@ class SimSocket:
             self.update()
 
     def receive(self, item: bytes | Signal) -> None:
-        if self._closed or self._vanished:
+        if self._closed or self.vanished:
             if isinstance(item, bytes):
                 self.out.put(Signal.RESET)
         elif item is Signal.RESET:
@@ -154,7 +154,7 @@ class SimSocket:
     def update(self) -> None:
         """Tell the loop what is ready."""
         loop = self._net.network.loop
-        gone = self._closed or self._vanished
+        gone = self._closed or self.vanished
         readable = not gone and (self._received or self._eof or self._broken)
         if readable and self.reader is not None:
             loop.set_hot(2 * self._number, self.reader)

@@ -32,6 +32,11 @@ class Endpoint(Protocol):
         """Nothing that arrives here matters any more."""
         ...
 
+    @property
+    def vanished(self) -> bool:
+        """The host lost its power: nothing is sent from here again."""
+        ...
+
     def unread(self) -> int: ...
     def receive(self, item: bytes | Signal) -> None: ...
     def fail(self, code: int) -> None: ...
@@ -87,8 +92,9 @@ class Network:
         self._pipes.append(pipe)
         return pipe
 
-    def reachable(self, one: str, other: str) -> bool:
-        return frozenset((one, other)) not in self._cut and one not in self._down and other not in self._down
+    def reachable(self, source: str, target: str) -> bool:
+        """Whether something that was sent arrives."""
+        return frozenset((source, target)) not in self._cut and target not in self._down
 
     def partition(self, one: str, other: str) -> None:
         """Let nothing through between two hosts, in either direction, until healed."""
@@ -151,6 +157,8 @@ class Pipe:
 
     def resume(self) -> None:
         """Send what was held back once more, ahead of whatever was sent since."""
+        if self.source.vanished:
+            self._held.clear()
         if self._held and self._network.reachable(self.source.host, self.target.host):
             self._under_way.extendleft(reversed(self._held))
             for _ in self._held:

@@ -96,7 +96,7 @@ class Producer:
         """Send until all are answered for good, or given up."""
         loop = asyncio.get_running_loop()
         while queue:
-            several = len(queue) > 1
+            several, life = len(queue) > 1, self._lives()
             try:
                 answers = []
                 for batch in queue:
@@ -110,7 +110,7 @@ class Producer:
                     return
                 refused = False
                 for batch, answer in zip(list(queue), answers, strict=True):
-                    code = self._settle(batch, await self._caller.answer(answer))
+                    code = self._settle(batch, await self._caller.answer(answer), life)
                     if code is ErrorCode.NONE:
                         queue.remove(batch)
                     elif code in _STATE_LOST and not refused:
@@ -127,12 +127,12 @@ class Producer:
             if loop.time() > until + GRACE_SECONDS or (not self._idempotent and self._rng.random() < 0.3):
                 return
 
-    def _settle(self, batch: Batch, response: Any) -> ErrorCode:
+    def _settle(self, batch: Batch, response: Any, life: int) -> ErrorCode:
         answer = response.responses[0].partition_responses[0]
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.NONE:
             self._history.batch_acknowledged(batch, answer.base_offset)
-            self._last_good[batch.tp] = (self._history.era, self._lives())
+            self._last_good[batch.tp] = (batch.era, life)
         elif not code.retriable and code not in _STATE_LOST:
             batch.fate = Fate.REFUSED
             self._history.oddities.append(

@@ -18,7 +18,7 @@ from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
 from odradek.sim import checkers
 from odradek.sim.audit import Auditor, Flushed, NotAvailable
 from odradek.sim.caller import Caller, NoAnswer
-from odradek.sim.cluster import CrashKind, NodeCrashed, NodeFactory, NodeLike, SimHost
+from odradek.sim.cluster import CrashKind, NodeCrashed, NodeFactory, NodeHangs, NodeLike, SimHost
 from odradek.sim.consuming import Member
 from odradek.sim.disk import DiskFault
 from odradek.sim.history import History
@@ -140,7 +140,7 @@ class Scenario:
         self._host.before_crash.append(self._before_crash)
         try:
             world.run(self._story())
-        except (SimulationStuck, SimulationSpinning, NotAvailable, NoAnswer, AssertionError) as e:
+        except (SimulationStuck, SimulationSpinning, NodeHangs, NotAvailable, NoAnswer, AssertionError) as e:
             self._violation(f"{type(e).__name__}: {e}")
         except _Over:
             pass
