@@ -47,7 +47,6 @@ class LoadedLog(NamedTuple):
     producers: ProducerState
     snapshots: SnapshotStore
     topic_id: uuid.UUID | None
-    is_new: bool
 
 
 def load(
@@ -64,22 +63,23 @@ def load(
     disk = pool.disk
     if not disk.exists(path):
         disk.mkdir(path)
-        return _begin(pool, path, config, now_ms, log_start_offset, None, is_new=True)
+        return _begin(pool, path, config, now_ms, log_start_offset, None)
     names = resolve_leftovers(pool, path, disk.listdir(path), config)
     topic_id = _read_topic_id(disk, path) if PARTITION_METADATA in names else None
     found = _find_segments(pool, path, names, config, now_ms)
     if not found:
-        return _begin(pool, path, config, now_ms, log_start_offset, topic_id, is_new=False)
+        return _begin(pool, path, config, now_ms, log_start_offset, topic_id)
     segments = Segments(found)
     epochs = _read_epochs(disk, path, segments) if LEADER_EPOCH_CHECKPOINT in names else EpochCache()
     snapshots = SnapshotStore(disk, path, (offset_of(n) or 0 for n in names if n.endswith(SNAPSHOT_SUFFIX)))
     producers = ProducerState()
 
-    log_end_offset = recover_from = None
-    if clean_shutdown:
-        log_end_offset, recover_from = _check(segments)
-    else:
-        recover_from = recovery_point
+    log_end_offset: int | None = None
+    recover_from = _broken_txn_index(segments)
+    if not clean_shutdown:
+        recover_from = recovery_point if recover_from is None else min(recovery_point, recover_from)
+    elif recover_from is None:
+        log_end_offset, recover_from = _check_active(segments.active)
     if recover_from is not None:
         log_end_offset = _recover(
             disk,
@@ -103,7 +103,7 @@ def load(
         for segment in segments.all():
             segment.unlink()
         snapshots.remove_outside(log_start_offset, log_start_offset)
-        return _begin(pool, path, config, now_ms, log_start_offset, topic_id, is_new=False)
+        return _begin(pool, path, config, now_ms, log_start_offset, topic_id)
 
     log_start_offset = max(log_start_offset, segments.first.base_offset)
     epochs.truncate_from_end(log_end_offset)
@@ -125,7 +125,6 @@ def load(
         producers,
         snapshots,
         topic_id,
-        is_new=False,
     )
 
 
@@ -136,8 +135,6 @@ def _begin(
     now_ms: int,
     log_start_offset: int,
     topic_id: uuid.UUID | None,
-    *,
-    is_new: bool,
 ) -> LoadedLog:
     """An empty log."""
     segment = Segment.create(pool, path, log_start_offset, config, now_ms)
@@ -152,7 +149,6 @@ def _begin(
         producers,
         SnapshotStore(pool.disk, path),
         topic_id,
-        is_new,
     )
 
 
@@ -207,26 +203,28 @@ def _find_segments(
     return segments
 
 
-def _check(segments: Segments) -> tuple[int, int | None]:
-    """(log end offset, from which offset on to recover after all) of a log that was closed cleanly."""
-    recover_from = None
+def _broken_txn_index(segments: Segments) -> int | None:
+    """Where the first segment begins whose transaction index cannot be right: it is rebuilt by recovery."""
     for segment in segments.all():
         if segment.has_txn_index:
             try:
                 _ = segment.txn_index.entries
             except CorruptIndexError as e:
                 _log.warning("Recovering from %d on: %s", segment.base_offset, e)
-                recover_from = segment.base_offset
-                break
-    active = segments.active
+                return segment.base_offset
+    return None
+
+
+def _check_active(active: Segment) -> tuple[int | None, int | None]:
+    """(log end offset, from which offset on to recover after all) of a log that was closed cleanly."""
     try:
         log_end_offset, end = active.next_offset()
         if end == active.size:
-            return log_end_offset, recover_from
+            return log_end_offset, None
         _log.warning("%s: no whole batch at byte offset %d, though closed cleanly", active.file.path, end)
     except KafkaError as e:
         _log.warning("%s, though closed cleanly: %s", active.file.path, e)
-    return active.base_offset, active.base_offset if recover_from is None else recover_from
+    return None, active.base_offset
 
 
 def _recover(

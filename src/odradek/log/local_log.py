@@ -83,7 +83,7 @@ class LocalLog:
         "_deleted",
         "_directory_dirty",
         "_disk",
-        "_is_new",
+        "_placed",
         "_rng",
         "_roll_after_ms",
         "_truncations",
@@ -109,8 +109,6 @@ class LocalLog:
         segments: Segments,
         log_end_offset: int,
         recovery_point: int,
-        *,
-        is_new: bool,
     ) -> None:
         self._disk = pool.disk
         self._clock: Clock = runtime.clock
@@ -127,8 +125,9 @@ class LocalLog:
         self.on_failed: Callable[[str, StorageError], None] | None = None
         self.last_flush_ms = self._clock.now_ms()
         self._truncations = 0
-        self._directory_dirty = is_new
-        self._is_new = is_new
+        # Whether the entries of the directory, and its own in the log directory, are durable is not known.
+        self._directory_dirty = True
+        self._placed = False
         self._deleted: list[tuple[int, list[str]]] = []
 
     # --- failure --------------------------------------------------------------------------------------
@@ -180,6 +179,10 @@ class LocalLog:
             return active
         assert base_offset > active.base_offset, f"roll of {self.path} to {base_offset}"
         active.seal()
+        if self.recovery_point > active.base_offset:
+            # Flushed while it was active, without its indexes: from here on nothing would rebuild them.
+            for descriptor in active.flush_indexes():
+                self._disk.fdatasync(descriptor.fd)
         segment = self._new_segment(base_offset)
         self.segments.add(segment)
         return segment
@@ -232,9 +235,9 @@ class LocalLog:
         directories = []
         if self._directory_dirty or rewrites:
             directories.append(self.path)
-        if self._is_new:
+        if not self._placed:
             directories.append(self.directory)
-        self._directory_dirty = self._is_new = False
+        self._directory_dirty, self._placed = False, True
         return FlushJob(
             self._disk,
             up_to,

@@ -104,7 +104,6 @@ class Log(LocalLog):
         epochs: EpochCache,
         producers: ProducerState,
         snapshots: SnapshotStore,
-        is_new: bool,
     ) -> None:
         super().__init__(
             runtime,
@@ -115,10 +114,9 @@ class Log(LocalLog):
             segments,
             log_end_offset,
             recovery_point,
-            is_new=is_new,
         )
         self.topic_id = topic_id
-        self._topic_id_durable = not is_new
+        self._topic_id_durable = False
         self.epochs = epochs
         self.producers = producers
         self.snapshots = snapshots
@@ -173,12 +171,11 @@ class Log(LocalLog):
             loaded.segments,
             log_start_offset=loaded.log_start_offset,
             log_end_offset=loaded.log_end_offset,
-            recovery_point=max(loaded.recovery_point, loaded.log_start_offset),
+            recovery_point=loaded.recovery_point,
             high_watermark=high_watermark,
             epochs=loaded.epochs,
             producers=loaded.producers,
             snapshots=loaded.snapshots,
-            is_new=loaded.is_new,
         )
         if loaded.topic_id is None and topic_id is not None:
             log.set_topic_id(topic_id)
@@ -548,7 +545,6 @@ class Log(LocalLog):
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
         self.epochs.truncate_from_start(offset)
         self.producers.high_watermark_moved(offset)
         self._update_unstable_offset()
@@ -574,7 +570,10 @@ class Log(LocalLog):
             raise self.fail(e, "deleting old segments of") from e
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop the records at and above an offset; False where there are none."""
+        """Drop the records at and above an offset, durably; False where there are none.
+
+        What is dropped must not come back after a crash, behind the records that take its place.
+        """
         self.check_online()
         if offset >= self.log_end_offset:
             return False
@@ -587,6 +586,8 @@ class Log(LocalLog):
                 self.segments.remove(gone)
                 for segment in gone:
                     segment.unlink()
+            self.snapshots.remove_outside(min(self.log_start_offset, offset), offset)
+            self._disk.fsync_dir(self.path)
             self.segments.active.truncate_to(offset, self._clock.now_ms())
             self._truncations += 1
             self._bound = None
@@ -594,7 +595,6 @@ class Log(LocalLog):
             self.recovery_point = min(self.recovery_point, offset)
             self.log_start_offset = min(self.log_start_offset, offset)
             self.epochs.truncate_from_end(offset)
-            self.snapshots.remove_outside(self.log_start_offset, offset)
             load_producers(self.producers, self.snapshots, self.segments, self.log_start_offset, offset)
         except OSError as e:
             raise self.fail(e, "truncating") from e
@@ -612,6 +612,7 @@ class Log(LocalLog):
                 segment.unlink()
             self.segments.replace_all(self._new_segment(offset))
             self.snapshots.remove_outside(offset, offset)
+            self._disk.fsync_dir(self.path)
         except OSError as e:
             raise self.fail(e, "truncating") from e
         self._truncations += 1

@@ -407,7 +407,7 @@ class Segment:
     # --- shortening and removing ----------------------------------------------------------------------
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Drop the batch that holds an offset and all after it."""
+        """Drop the batch that holds an offset and all after it, durably."""
         found = self.translate(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -415,6 +415,7 @@ class Segment:
             self.txn_index.truncate_to(offset)
         if found is not None:
             self.cut(found[1])
+            self._disk.fdatasync(self.file.open().fd)
         if self.size == 0:
             self.created_ms = now_ms
         self._bytes_since_index = 0

@@ -284,7 +284,7 @@ def test_checkpoints_are_written_when_they_have_news(runtime: LogRuntime, tmp_pa
                 await asyncio.sleep(0.001)
         assert checkpoint(tmp_path, "replication-offset-checkpoint") == {A0: 9}
         assert checkpoint(tmp_path, "log-start-offset-checkpoint") == {A0: 2}
-        assert checkpoint(tmp_path, "recovery-point-offset-checkpoint") == {A0: 2}
+        assert checkpoint(tmp_path, "recovery-point-offset-checkpoint") == {A0: 0}
         await manager.close(clean=False)
 
     asyncio.run(scenario())

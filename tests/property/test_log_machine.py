@@ -1,0 +1,339 @@
+"""A log against a simple model, on a disk that loses and tears what was not synced.
+
+Appends, transactions, rolls, flushes, retention, truncation, clean stops, kills and power losses in any
+order:
+what was flushed is always there, what is there was appended, and producers and transactions follow from it.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from odradek.core.types import TopicPartition
+from odradek.log.log import Isolation, Log
+from odradek.records.batch import build_batch, iter_batches, iter_records
+from odradek.records.check import CheckedRecords, Origin
+from odradek.sim.disk import DiskFaults, SimDisk
+from odradek.sim.process import Process
+from odradek.sim.trace import Trace
+from odradek.sim.volume import CrashModel, Volume
+from tests.unit.log.support import NOW_MS, LogRuntime, StillClock, config, marker
+
+TP = TopicPartition("orders", 0)
+PLAIN, IDEMPOTENT, TRANSACTIONAL, MARKER = range(4)
+IDEMPOTENT_ID, TRANSACTIONAL_ID = 7, 8
+CONFIG = config(
+    segment_bytes=900,
+    index_interval_bytes=150,
+    segment_index_bytes=480,
+    retention_ms=-1,
+    retention_bytes=-1,
+    file_delete_delay_ms=0,
+)
+
+
+@dataclass
+class Appended:
+    """A batch as the model remembers it."""
+
+    kind: int
+    base_offset: int
+    values: list[bytes]
+    sequence: int = -1
+    committed: bool = False
+    forgotten: bool = False
+
+    @property
+    def end_offset(self) -> int:
+        return self.base_offset + len(self.values)
+
+
+@dataclass
+class Model:
+    batches: list[Appended] = field(default_factory=list)
+    start_offset: int = 0
+
+    @property
+    def end_offset(self) -> int:
+        return self.batches[-1].end_offset if self.batches else self.start_offset
+
+    def truncate(self, offset: int) -> None:
+        """A batch that is cut goes as a whole."""
+        self.batches = [b for b in self.batches if b.end_offset <= offset]
+
+    def next_sequence(self, kind: int) -> int:
+        return sum(len(b.values) for b in self.batches if b.kind == kind)
+
+    def open_since(self) -> int | None:
+        since = None
+        for b in self.batches:
+            if b.kind == TRANSACTIONAL and since is None and not b.forgotten:
+                since = b.base_offset
+            elif b.kind == MARKER:
+                since = None
+        return since
+
+    def is_forgettable(self, log_start: int) -> bool:
+        """Whether a transaction is open of which no record is left: a restart does not know it any more."""
+        since = self.open_since()
+        return since is not None and not any(
+            b.kind == TRANSACTIONAL and b.base_offset >= since and b.end_offset > log_start
+            for b in self.batches
+        )
+
+    def forget(self) -> None:
+        since = self.open_since()
+        for b in self.batches:
+            if since is not None and b.base_offset >= since:
+                b.forgotten = True
+
+    def records(self, start: int, *, committed: bool) -> list[tuple[int, bytes]]:
+        """What a consumer gets from an offset on; of committed data only what is below the first open one."""
+        found: list[tuple[int, bytes]] = []
+        pending: list[tuple[int, bytes]] = []
+        since = self.open_since() if committed else None
+        for b in self.batches:
+            if since is not None and b.base_offset >= since:
+                break
+            placed = [(b.base_offset + i, v) for i, v in enumerate(b.values) if b.base_offset + i >= start]
+            if b.kind == MARKER:
+                if b.committed or not committed:
+                    found += pending
+                pending = []
+            elif b.kind == TRANSACTIONAL and committed:
+                pending += placed
+            else:
+                found += placed
+        return sorted(found)
+
+
+class LogMachine(RuleBasedStateMachine):
+    @initialize(seed=st.integers(0, 1 << 32))
+    def begin(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.clock = StillClock()
+        self.volume = Volume()
+        self.model = Model()
+        self.values = 0
+        self.durable_end = 0
+        self.recovery_point = 0
+        self.log_start = 0
+        self.boot()
+        self.disk.makedirs("/data")
+        self.volume.sync_all()
+        self.open(clean=False)
+
+    def boot(self) -> None:
+        self.process = Process("node")
+        runtime = LogRuntime()
+        runtime.clock = self.clock
+        runtime.rng = self.rng
+        trace = Trace(lambda: 0.0)
+        self.disk = SimDisk(
+            self.volume, self.process, DiskFaults(), self.rng, trace, self.clock.now_ms, lambda seconds: None
+        )
+        runtime.disk = self.disk  # type: ignore[assignment]
+        self.runtime = runtime
+
+    def open(self, *, clean: bool) -> None:
+        self.log = Log.open(
+            self.runtime,
+            "/data/orders-0",
+            TP,
+            None,
+            CONFIG,
+            recovery_point=self.recovery_point,
+            log_start_offset=self.log_start,
+            clean_shutdown=clean,
+        )
+        self.log.advance_high_watermark(self.log.log_end_offset)
+
+    # --- in -------------------------------------------------------------------------------------------
+
+    def fresh(self, count: int, size: int) -> list[bytes]:
+        self.values += count
+        return [b"%08d" % (self.values - i) + b"." * size for i in range(count)]
+
+    def append(self, kind: int, sets: list[CheckedRecords], appended: list[Appended]) -> None:
+        origin = Origin.COORDINATOR if kind == MARKER else Origin.CLIENT
+        results = self.log.append_as_leader(sets, 0, origin)
+        for result, b in zip(results, appended, strict=True):
+            assert not isinstance(result, Exception), result
+            assert not result.duplicate
+            b.base_offset = result.first_offset
+            assert result.first_offset == self.model.end_offset
+            self.model.batches.append(b)
+        self.log.advance_high_watermark(self.log.log_end_offset)
+
+    @rule(counts=st.lists(st.integers(1, 4), min_size=1, max_size=3), size=st.integers(0, 120))
+    def append_plain(self, counts: list[int], size: int) -> None:
+        appended = [Appended(PLAIN, 0, self.fresh(count, size)) for count in counts]
+        self.append(PLAIN, [_set(b) for b in appended], appended)
+
+    @rule(counts=st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    def append_idempotent(self, counts: list[int]) -> None:
+        sequence = self.model.next_sequence(IDEMPOTENT)
+        appended = []
+        for count in counts:
+            appended.append(Appended(IDEMPOTENT, 0, self.fresh(count, 0), sequence))
+            sequence += count
+        self.append(IDEMPOTENT, [_set(b) for b in appended], appended)
+
+    @rule()
+    def retry_the_last_idempotent_batch(self) -> None:
+        known = [b for b in self.model.batches if b.kind == IDEMPOTENT]
+        if known and known[-1].base_offset >= self.log.log_start_offset:
+            (result,) = self.log.append_as_leader([_set(known[-1])], 0)
+            assert not isinstance(result, Exception), result
+            assert (result.duplicate, result.first_offset) == (True, known[-1].base_offset)
+
+    @rule(count=st.integers(1, 3))
+    def append_transactional(self, count: int) -> None:
+        sequence = self.model.next_sequence(TRANSACTIONAL)
+        known = self.log.producers.entries.get(TRANSACTIONAL_ID)
+        if known is not None and not known.batches:
+            # Of its records only the marker is left: as in Apache Kafka it must begin anew, with a new epoch.
+            return
+        b = Appended(TRANSACTIONAL, 0, self.fresh(count, 0), sequence)
+        self.append(TRANSACTIONAL, [_set(b)], [b])
+
+    @precondition(lambda self: self.model.open_since() is not None)
+    @rule(committed=st.booleans())
+    def end_transaction(self, committed: bool) -> None:
+        b = Appended(MARKER, 0, [b""], committed=committed)
+        self.append(MARKER, [marker(committed=committed, producer_id=TRANSACTIONAL_ID)], [b])
+
+    # --- over time ------------------------------------------------------------------------------------
+
+    @rule()
+    def roll(self) -> None:
+        self.log.roll()
+
+    @rule(checkpointed=st.booleans())
+    def flush(self, checkpointed: bool) -> None:
+        self.log.flush()
+        self.durable_end = self.log.log_end_offset
+        if checkpointed:
+            self.recovery_point = self.log.recovery_point
+
+    @precondition(lambda self: self.model.batches)
+    @rule(data=st.data())
+    def delete_records(self, data: st.DataObject) -> None:
+        start = data.draw(st.integers(self.log.log_start_offset, self.log.last_stable_offset))
+        self.log.increment_log_start_offset(start)
+        self.log.retain(NOW_MS)
+        self.log.purge_deleted(NOW_MS)
+
+    @rule()
+    def checkpoint_the_log_start(self) -> None:
+        self.log_start = self.log.log_start_offset
+
+    @precondition(lambda self: self.model.end_offset > self.log.log_start_offset)
+    @rule(data=st.data())
+    def truncate(self, data: st.DataObject) -> None:
+        """As a follower does: to the border of a batch, never below the log start."""
+        borders = [b.base_offset for b in self.model.batches if b.base_offset >= self.log.log_start_offset]
+        if borders:
+            offset = data.draw(st.sampled_from(borders))
+            self.log.truncate_to(offset)
+            self.model.truncate(offset)
+            self.durable_end = min(self.durable_end, offset)
+            self.recovery_point = min(self.recovery_point, offset)
+
+    # --- ends -----------------------------------------------------------------------------------------
+
+    @rule()
+    def stop_and_start(self) -> None:
+        before = self.log.log_end_offset, self.log.log_start_offset, self.log.last_stable_offset
+        self.log.close()
+        self.durable_end = self.recovery_point = self.log.log_end_offset
+        self.log_start = self.log.log_start_offset
+        self.boot()
+        self.open(clean=True)
+        assert before == (self.log.log_end_offset, self.log.log_start_offset, self.log.last_stable_offset)
+
+    @rule()
+    def kill(self) -> None:
+        """The process dies, the machine does not: nothing that was written is lost."""
+        self.process.alive = False
+        end = self.log.log_end_offset
+        self.boot()
+        self.open(clean=False)
+        assert self.log.log_end_offset == end
+
+    @rule(model=st.sampled_from([CrashModel(), CrashModel(0, 1, 0, 0), CrashModel(0, 0, 0.5, 0.5)]))
+    def lose_power(self, model: CrashModel) -> None:
+        self.process.alive = False
+        self.volume.crash(self.rng, model)
+        self.boot()
+        self.open(clean=False)
+        end = self.log.log_end_offset
+        assert self.durable_end <= end <= max(self.model.end_offset, self.log_start)
+        self.model.truncate(end)
+        if self.model.end_offset != end:
+            # Nothing is left: the log begins anew, without producers, where it is known to have begun.
+            assert end == self.log.log_start_offset == self.log_start
+            assert not self.log.producers.entries
+            self.model = Model(start_offset=end)
+
+    # --- what must hold -------------------------------------------------------------------------------
+
+    @invariant()
+    def offsets_are_in_order(self) -> None:
+        if not hasattr(self, "log"):
+            return
+        log = self.log
+        assert log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.log_end_offset
+        assert log.recovery_point <= log.log_end_offset
+        if self.model.is_forgettable(log.log_start_offset) and not log.producers.has_transactions:
+            self.model.forget()
+        if not self.model.is_forgettable(log.log_start_offset):
+            since = self.model.open_since()
+            stable = log.high_watermark if since is None else max(since, log.log_start_offset)
+            assert log.last_stable_offset == stable
+
+    @invariant()
+    def readers_see_the_model(self) -> None:
+        if not hasattr(self, "log"):
+            return
+        start = self.log.log_start_offset
+        offset = self.rng.randint(start, self.log.log_end_offset)
+        for begin in (start, offset):
+            assert self.consume(begin, Isolation.HIGH_WATERMARK) == self.model.records(begin, committed=False)
+        if not self.model.is_forgettable(start):
+            assert self.consume(start, Isolation.TXN_COMMITTED) == self.model.records(start, committed=True)
+
+    def consume(self, start: int, isolation: Isolation) -> list[tuple[int, bytes]]:
+        found = []
+        offset = start
+        while (info := self.log.read(offset, 300, isolation)).slice is not None:
+            data = info.slice.read()
+            aborted = list(info.aborted or [])
+            for located in iter_batches(data):
+                gone = [txn for txn in aborted if txn[1] <= located.last_offset]
+                if located.is_control:
+                    aborted = [txn for txn in aborted if txn not in gone[:1]]
+                elif not (gone and located.is_transactional):
+                    records = list(iter_records(data, located))
+                    found += [(r.offset, r.value or b"") for r in records if r.offset >= start]
+                offset = located.last_offset + 1
+        return found
+
+
+def _set(b: Appended) -> CheckedRecords:
+    producer_id = {PLAIN: -1, IDEMPOTENT: IDEMPOTENT_ID, TRANSACTIONAL: TRANSACTIONAL_ID}[b.kind]
+    data = build_batch(
+        [(NOW_MS, None, value, ()) for value in b.values],
+        producer_id=producer_id,
+        producer_epoch=-1 if b.kind == PLAIN else 0,
+        base_sequence=b.sequence,
+        transactional=b.kind == TRANSACTIONAL,
+    )
+    return CheckedRecords(data, list(iter_batches(data)))
+
+
+TestLog = LogMachine.TestCase
+TestLog.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
