@@ -360,6 +360,8 @@ _IDENTITY: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     r.RemoveUserScramCredentialRecord: lambda s: ("scram", s.name, s.mechanism),
     r.AccessControlEntryRecord: lambda a: ("acl", a.id),
     r.RemoveAccessControlEntryRecord: lambda a: ("acl", a.id),
+    r.DelegationTokenRecord: lambda t: ("token", t.token_id),
+    r.RemoveDelegationTokenRecord: lambda t: ("token", t.token_id),
 }
 _REMOVES: dict[str, Callable[[Any], bool]] = {"quota": lambda q: bool(q.remove)}
 
@@ -383,6 +385,8 @@ _HANDLERS: dict[type, Callable[[Draft, Any], None]] = {
     r.ClientQuotaRecord: Draft.keep,
     r.UserScramCredentialRecord: Draft.keep,
     r.AccessControlEntryRecord: Draft.keep,
+    r.DelegationTokenRecord: Draft.keep,
     r.RemoveUserScramCredentialRecord: Draft.drop,
     r.RemoveAccessControlEntryRecord: Draft.drop,
+    r.RemoveDelegationTokenRecord: Draft.drop,
 }

@@ -142,6 +142,17 @@ class RemoveTopicRecord(MetadataRecord, versions=(0, 0), flexible_from=0):
     topic_id: UUID = of("uuid")
 
 
+class DelegationTokenRecord(MetadataRecord, versions=(0, 0), flexible_from=0):
+    api_key = 10
+    owner: str = of("string")
+    requester: str = of("string")
+    renewers: Sequence[str] = of("string", array=True)
+    issue_timestamp: int = of("int64")
+    max_timestamp: int = of("int64")
+    expiration_timestamp: int = of("int64")
+    token_id: str = of("string")
+
+
 class UserScramCredentialRecord(MetadataRecord, versions=(0, 0), flexible_from=0):
     api_key = 11
     name: str = of("string")
@@ -244,6 +255,11 @@ class AbortTransactionRecord(MetadataRecord, versions=(0, 0), flexible_from=0):
     reason: str | None = of("string", tag=0, null_from=0, default=None)
 
 
+class RemoveDelegationTokenRecord(MetadataRecord, versions=(0, 0), flexible_from=0):
+    api_key = 26
+    token_id: str = of("string")
+
+
 class RegisterControllerRecord(MetadataRecord, versions=(0, 0), flexible_from=0):
     api_key = 27
     controller_id: int = of("int32")
@@ -270,6 +286,7 @@ RECORD_TYPES: dict[int, type[MetadataRecord]] = {
         FenceBrokerRecord,
         UnfenceBrokerRecord,
         RemoveTopicRecord,
+        DelegationTokenRecord,
         UserScramCredentialRecord,
         FeatureLevelRecord,
         ClientQuotaRecord,
@@ -283,6 +300,7 @@ RECORD_TYPES: dict[int, type[MetadataRecord]] = {
         BeginTransactionRecord,
         EndTransactionRecord,
         AbortTransactionRecord,
+        RemoveDelegationTokenRecord,
         RegisterControllerRecord,
         ClearElrRecord,
     )

@@ -6,9 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from odradek.metadata.draft import ReplayError
+from odradek.metadata.draft import _HANDLERS, ReplayError
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
 from odradek.metadata.records import (
+    RECORD_TYPES,
     AbortTransactionRecord,
     BeginTransactionRecord,
     ClientQuotaRecord,
@@ -157,3 +158,12 @@ def test_records_nobody_acts_on_yet_survive() -> None:
     gone = ClientQuotaRecord(entity=quota.entity, key=quota.key, value=0.0, remove=True)
     apply(replayer, gone)
     assert not replayer.image.kept
+
+
+def test_every_record_type_is_replayed() -> None:
+    assert set(RECORD_TYPES.values()) == {
+        *_HANDLERS,
+        BeginTransactionRecord,
+        EndTransactionRecord,
+        AbortTransactionRecord,
+    }
