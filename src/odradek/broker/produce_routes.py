@@ -10,9 +10,10 @@ the same bytes needs no parsing. Only flexible versions (v9 and above) have the 
 from struct import Struct
 from uuid import UUID
 
+from odradek.log.log import AppendInfo
 from odradek.records.header import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL_FLAG
 from odradek.wire.headers import RequestHeader
-from odradek.wire.produce import ProduceRequest
+from odradek.wire.produce import ProduceRequest, produce_reply
 from odradek.wire.varint import encode_uvarint
 
 HEAD = Struct(">hhi")
@@ -26,7 +27,7 @@ _NO_TAGS = b"\0\0\0"
 class Route:
     """One producer's way to one partition."""
 
-    __slots__ = ("acks", "bytes", "end", "header", "index", "timeout_ms", "topic", "version")
+    __slots__ = ("_reply", "acks", "bytes", "end", "header", "index", "timeout_ms", "topic", "version")
 
     def __init__(self, header: RequestHeader, request: ProduceRequest, content: bytes) -> None:
         self.header = header
@@ -36,7 +37,11 @@ class Route:
         self.topic: str | UUID
         self.topic, ((self.index, _),) = request.topics[0]
         self.bytes = content
+        self._reply = produce_reply(self.version, self.topic, self.index)
         self.end = HEAD.size + len(content)
+
+    def acknowledge(self, correlation_id: int, info: AppendInfo) -> bytes:
+        return self._reply(correlation_id, info.first_offset, info.log_append_time_ms, info.log_start_offset)
 
     def records(self, view: memoryview, start: int, stop: int) -> memoryview | None:
         """The records of a frame on this route; None where it is not on it, or its check may take long."""

@@ -146,7 +146,7 @@ def _replicas(node: "Node") -> Iterator[Metric]:
     yield _gauge(
         f"{prefix}_underminisrpartitioncount",
         "Partitions led here with fewer in-sync replicas than min.insync.replicas",
-        sum(p.under_min_isr() for p in led),
+        sum(p.under_min_isr for p in led),
     )
     yield _gauge(
         f"{prefix}_offlinereplicacount", "Replicas in failed log directories", len(node.replicas.offline)

@@ -35,7 +35,7 @@ class LedLog:
         """Append one batch with acks=all; gives the log end offset after it."""
         partition = self._partition
         self._require_same_epoch()
-        if partition.under_min_isr():
+        if partition.under_min_isr:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         # The first sequence is 0, as in Apache's coordinator batches, though no producer owns them.
         batch = build_batch([(now_ms, key, value, ()) for key, value in records], base_sequence=0)

@@ -25,6 +25,7 @@ class Partition:
     __slots__ = (
         "_fetch_waiters",
         "_follower_ends",
+        "alone",
         "broker_id",
         "commit_waiters",
         "is_leader",
@@ -38,6 +39,7 @@ class Partition:
         "rules",
         "topic_id",
         "topic_partition",
+        "under_min_isr",
     )
 
     def __init__(self, log: Log, broker_id: int, metrics: "TopicMetrics") -> None:
@@ -52,6 +54,8 @@ class Partition:
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
         self.isr: IsrState = CommittedIsr(())
+        self.under_min_isr = True
+        self.alone = False  # the in-sync set is this node: what it has is committed
         self.rules: CheckRules = check_rules(log.config)
         self.commit_waiters = CommitWaiters()
         self._fetch_waiters: dict[FetchWaiter, None] = {}
@@ -69,6 +73,7 @@ class Partition:
         self.leader_id = registration.leader
         self.replicas = tuple(registration.replicas)
         self.isr = CommittedIsr(tuple(registration.isr))
+        self._count_isr()
         was_leader = self.is_leader
         self.is_leader = registration.leader == self.broker_id
         self.leader_epoch = registration.leader_epoch
@@ -86,6 +91,7 @@ class Partition:
     def configure(self, config: "TopicConfig") -> None:
         self.log.update_config(config)
         self.rules = check_rules(config)
+        self._count_isr()
 
     def stop(self, code: ErrorCode) -> None:
         """This node no longer has the partition: whoever waits on it is told."""
@@ -104,8 +110,11 @@ class Partition:
 
     # --- in -------------------------------------------------------------------------------------------
 
-    def under_min_isr(self) -> bool:
-        return len(self.isr.members) < min(self.log.config.min_insync_replicas, max(1, len(self.replicas)))
+    def _count_isr(self) -> None:
+        """Keep what every append asks."""
+        enough = min(self.log.config.min_insync_replicas, max(1, len(self.replicas)))
+        self.under_min_isr = len(self.isr.members) < enough
+        self.alone = self.isr.maximal == (self.broker_id,)
 
     def append_as_leader(
         self, sets: list[CheckedRecords], origin: Origin = Origin.CLIENT
@@ -121,6 +130,40 @@ class Partition:
                 self.wake_fetchers()
         return results
 
+    def append_checked(self, checked: "list[CheckedRecords | KafkaError]") -> "list[AppendInfo | KafkaError]":
+        """Append what passed its check; for each set, in order, where it stands or why it is refused."""
+        metrics = self.metrics
+        metrics.produces += len(checked)
+        sets = [
+            outcome for outcome in checked if type(outcome) is CheckedRecords and not _in_transaction(outcome)
+        ]
+        end = self.log.log_end_offset
+        results: list[AppendInfo | KafkaError] = []
+        if sets:
+            try:
+                self.require_leader()
+                results = self.append_as_leader(sets)
+            except KafkaError as e:
+                results = [e] * len(sets)
+        if len(sets) != len(checked):
+            appended = iter(results)
+            results = [
+                outcome
+                if isinstance(outcome, KafkaError)
+                else KafkaError(ErrorCode.INVALID_TXN_STATE)
+                if _in_transaction(outcome)
+                else next(appended)
+                for outcome in checked
+            ]
+        metrics.messages_in += self.log.log_end_offset - end
+        for outcome, result in zip(checked, results, strict=True):
+            if type(result) is AppendInfo:
+                assert isinstance(outcome, CheckedRecords)
+                metrics.bytes_in += len(outcome.buffer)
+            else:
+                metrics.failed_produces += 1
+        return results
+
     def follower_fetched(self, replica_id: int, fetch_offset: int) -> None:
         """A follower asks for `fetch_offset`: it has everything below."""
         self._follower_ends[replica_id] = fetch_offset
@@ -128,10 +171,10 @@ class Partition:
             self.wake_fetchers()
 
     def _advance_high_watermark(self) -> bool:
-        if self.under_min_isr():
+        if self.under_min_isr:
             return False
         log = self.log
-        if len(self.isr.members) == 1:
+        if self.alone:
             offset = log.log_end_offset
         else:
             offset = committed_offset(self.broker_id, log.log_end_offset, self._follower_ends, self.isr)
@@ -164,3 +207,7 @@ class Partition:
     def wake_fetchers(self) -> None:
         for waiter in self._fetch_waiters:
             waiter.poke()
+
+
+def _in_transaction(checked: CheckedRecords) -> bool:
+    return checked.batches[0].is_transactional

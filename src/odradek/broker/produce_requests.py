@@ -1,0 +1,137 @@
+"""One Produce request from its frame to its reply: what became of each partition, and what it waits for."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.core.errors import ErrorCode, KafkaError, ProtocolError, RecordError
+from odradek.log.log import AppendInfo
+from odradek.wire.headers import RequestHeader
+from odradek.wire.produce import PartitionProduced, ProduceRequest, encode_produce_response
+
+if TYPE_CHECKING:
+    from odradek.broker.connection import Connection, Reply
+    from odradek.replication.partition import Partition
+
+ACKS_ALL = -1
+ACKS_NONE = 0
+ACKS_LEADER = 1
+
+
+class Entry:
+    """What one request brings for one partition, and what became of it."""
+
+    __slots__ = ("index", "outcome", "partition", "records")
+
+    def __init__(self, index: int, records: memoryview | None) -> None:
+        self.index = index
+        self.records = records
+        self.partition: Partition | None = None
+        self.outcome: AppendInfo | KafkaError | None = None
+
+    def answer(self) -> PartitionProduced:
+        assert self.outcome is not None
+        return produced(self.index, self.outcome, self.partition)
+
+
+def produced(
+    index: int, outcome: AppendInfo | KafkaError, partition: "Partition | None"
+) -> PartitionProduced:
+    """The answer for one partition, in the words of Apache, which explains only errors that name records."""
+    if not isinstance(outcome, KafkaError):
+        return PartitionProduced(
+            index, 0, outcome.first_offset, outcome.log_append_time_ms, outcome.log_start_offset
+        )
+    records, message = (outcome.records, outcome.message) if isinstance(outcome, RecordError) else ((), None)
+    leader = None
+    if outcome.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and partition is not None:
+        leader = partition.leader_id, partition.leader_epoch
+    return PartitionProduced(index, outcome.code, -1, -1, -1, records, message, leader)
+
+
+class PendingProduce:
+    """One Produce request from its frame to its reply."""
+
+    __slots__ = (
+        "acks",
+        "connection",
+        "has_transactional_id",
+        "header",
+        "place",
+        "timeout_ms",
+        "timer",
+        "topics",
+        "waiting",
+    )
+
+    def __init__(self, connection: "Connection", header: RequestHeader, parsed: ProduceRequest) -> None:
+        self.connection = connection
+        self.header = header
+        self.acks = parsed.acks
+        self.has_transactional_id = parsed.transactional_id is not None
+        self.timeout_ms = parsed.timeout_ms
+        self.topics = [
+            (topic, [Entry(index, records) for index, records in partitions])
+            for topic, partitions in parsed.topics
+        ]
+        self.waiting: dict[Entry, None] = {}
+        self.place: Reply | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+    def encoded(self) -> bytes:
+        topics = [(topic, [entry.answer() for entry in entries]) for topic, entries in self.topics]
+        return encode_produce_response(self.header.api_version, self.header.correlation_id, topics)
+
+    def finish(self) -> None:
+        """Reply now, or when the high watermark has passed everything that was written."""
+        if self.acks == ACKS_NONE:
+            self._finish_unacknowledged()
+            return
+        if self.acks == ACKS_ALL:
+            for _, entries in self.topics:
+                for entry in entries:
+                    self._wait_if_uncommitted(entry)
+        if not self.waiting:
+            if self.place is None:
+                self.connection.reply(self.encoded())
+            else:
+                self.connection.fulfil(self.place, self.encoded())
+            return
+        if self.place is None:
+            self.place = self.connection.reserve()
+        loop = asyncio.get_running_loop()
+        self.timer = loop.call_later(self.timeout_ms / 1000, self._time_out)
+
+    def _finish_unacknowledged(self) -> None:
+        if self.place is not None:
+            self.connection.fulfil(self.place)
+        for _, entries in self.topics:
+            for entry in entries:
+                if isinstance(entry.outcome, KafkaError):
+                    # A producer without acknowledgements learns of an error only by losing its connection.
+                    raise ProtocolError(f"produce with acks=0 failed: {entry.outcome.code.name}")
+
+    def _wait_if_uncommitted(self, entry: Entry) -> None:
+        info, partition = entry.outcome, entry.partition
+        if not isinstance(info, AppendInfo) or partition is None:
+            return
+        if partition.log.high_watermark > info.last_offset:
+            return
+        self.waiting[entry] = None
+        partition.commit_waiters.add(info.last_offset + 1, lambda error: self._settle(entry, error))
+
+    def _settle(self, entry: Entry, error: KafkaError | None) -> None:
+        if entry not in self.waiting:
+            return
+        del self.waiting[entry]
+        if error is None and entry.partition is not None and entry.partition.under_min_isr:
+            error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        if error is not None:
+            entry.outcome = error
+        if not self.waiting:
+            assert self.timer is not None and self.place is not None
+            self.timer.cancel()
+            self.connection.fulfil(self.place, self.encoded())
+
+    def _time_out(self) -> None:
+        for entry in list(self.waiting):
+            self._settle(entry, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
