@@ -28,7 +28,7 @@ from odradek.metadata.producer_id_block import ProducerIds
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.quorum import QuorumController
 from odradek.raft.driver import RaftDriver
-from odradek.raft.settings import metadata_log_config
+from odradek.raft.settings import metadata_log_config, static_voters
 from odradek.raft.voters import VoterEndpoint
 from odradek.replication.fetch_sessions import FetchSessions
 from odradek.replication.led_log import LedLog
@@ -89,7 +89,8 @@ class Node:
             config.metadata_log_dir,
             metadata_log_config(config),
             node_id=config.node_id,
-            directory_id=identity.directory_ids[config.metadata_log_dir],
+            directory_id=identity.metadata_directory_id,
+            static_voters=static_voters(config),
         )
         self._quorum = QuorumController(
             runtime, config, raft, self.metadata, cluster_id=self.cluster_id, incarnation_id=incarnation

@@ -36,6 +36,7 @@ class Identity(NamedTuple):
     cluster_id: str
     node_id: int
     directory_ids: Mapping[str, UUID]
+    metadata_directory_id: UUID
     is_new: bool
 
 
@@ -56,8 +57,10 @@ def prepare_directories(
     usable = [directory for directory in directories if directory.failure is None]
     formatted = [directory for directory in usable if directory.meta is not None]
     known = _check(formatted, node_id, cluster_id)
-    metadata_dir = next((d for d in usable if d.path == metadata_log_dir.rstrip("/")), None)
+    metadata_dir = next((d for d in directories if d.path == metadata_log_dir.rstrip("/")), None)
     if metadata_dir is None:
+        raise FormatError(f"The metadata log directory {metadata_log_dir} is not one of the log directories.")
+    if metadata_dir.failure is not None:
         raise FormatError(
             f"Encountered I/O error in metadata log directory {metadata_log_dir}. Cannot continue."
         )
@@ -76,7 +79,7 @@ def prepare_directories(
                 _format_metadata_log(runtime, directory, directory.meta, controller_endpoints)
             _write_meta_properties(runtime, directory.path, directory.meta)
     ids = {d.path: d.meta.directory_id for d in usable if d.meta is not None}
-    return Identity(cluster_id, node_id, ids, is_new)
+    return Identity(cluster_id, node_id, ids, ids[metadata_dir.path], is_new)
 
 
 def _check(formatted: Sequence[LogDir], node_id: int, cluster_id: str | None) -> str | None:

@@ -100,7 +100,7 @@ class RaftDriver:
         `static_voters` are those of the configuration; voters recorded in the log go before them. The log is
         always checked from the last snapshot on. Raises OSError, QuorumError.
         """
-        path = f"{log_dir}/{PARTITION_DIR}"
+        path = f"{log_dir.rstrip('/')}/{PARTITION_DIR}"
         snapshots = SnapshotStore(runtime.disk, path)
         newest = snapshots.newest
         start_offset = 0 if newest is None else newest.end_offset

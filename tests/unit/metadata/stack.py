@@ -14,7 +14,7 @@ from odradek.metadata.producer_id_block import ProducerIds
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.quorum import QuorumController
 from odradek.raft.driver import RaftDriver
-from odradek.raft.settings import metadata_log_config
+from odradek.raft.settings import metadata_log_config, static_voters
 from odradek.raft.voters import VoterEndpoint
 from odradek.runtime.api import Runtime
 from odradek.wire.api_keys import ApiKey
@@ -52,7 +52,8 @@ class MetadataStack:
             config.metadata_log_dir,
             metadata_log_config(config),
             node_id=config.node_id,
-            directory_id=self.identity.directory_ids[config.metadata_log_dir],
+            directory_id=self.identity.metadata_directory_id,
+            static_voters=static_voters(config),
         )
         self.controller = QuorumController(
             runtime,

@@ -159,3 +159,23 @@ def test_ids_are_random_and_not_reserved() -> None:
     two, _ = prepare(other, "/a")
     assert one.cluster_id != two.cluster_id
     assert all(isinstance(i, UUID) and i.int > 100 for i in one.directory_ids.values())
+
+
+def test_a_path_may_end_in_a_slash() -> None:
+    rt = runtime()
+    directory = LogDir(rt.disk, "/data")
+    directory.open()
+    identity = prepare_directories(
+        rt, [directory], node_id=1, metadata_log_dir="/data/", controller_endpoints=[ENDPOINT]
+    )
+    assert identity.metadata_directory_id == identity.directory_ids["/data"]
+
+
+def test_a_metadata_directory_outside_the_log_directories_is_refused() -> None:
+    rt = runtime()
+    directory = LogDir(rt.disk, "/data")
+    directory.open()
+    with pytest.raises(FormatError, match="is not one of the log directories"):
+        prepare_directories(
+            rt, [directory], node_id=1, metadata_log_dir="/other", controller_endpoints=[ENDPOINT]
+        )
