@@ -86,13 +86,14 @@ class Auditor:
 
     async def _audit_group(self, group: str, born: int, flushed: Flushed | None) -> list[str]:
         history = self._history
+        asked = history.next_place()
         committed = await self._committed(group)
         found: list[str] = []
         for tp in self._partitions:
             log = history.commits.setdefault((group, tp), CommitLog())
             name = f"{group} on {tp}"
             if flushed is None or GROUP_METADATA_TOPIC in history.flushed_topics:
-                found += checkers.lost_commits(name, log, committed[tp])
+                found += checkers.lost_commits(name, log, committed[tp], asked)
             else:
                 least = flushed.commits.get((group, tp), -1)
                 found += checkers.lost_flushed_commits(name, log, committed[tp], least)

@@ -71,15 +71,22 @@ def broken_order(tp: TopicPartition, present: Records, sent: Mapping[bytes, Batc
     return found
 
 
-def lost_commits(name: str, log: CommitLog, found: int) -> list[str]:
-    """The committed offset is that of the last acknowledged commit, or of one whose fate is not known."""
-    known = {commit.number for _, commit in log.acknowledged}
-    possible = [commit.offset for commit in log.sent if commit.number not in known]
-    if log.acknowledged:
-        possible.append(max((c.generation, c.number, c.offset) for _, c in log.acknowledged)[2])
-    else:
-        possible.append(log.known)
+def lost_commits(name: str, log: CommitLog, found: int, asked: int) -> list[str]:
+    """The committed offset is that of the last commit that was acknowledged, or of one that may follow it.
+
+    `asked` is the place in the history at which the offset was asked for.
+    """
+    answered = [commit for place, commit in log.acknowledged if place < asked]
+    if not answered:
+        return _unless_possible(name, found, [log.known, *(commit.offset for commit in log.sent)])
+    last = max(answered, key=_order)
+    settled = {commit.number for commit in answered}
+    possible = [c.offset for c in log.sent if c.number not in settled or _order(c) >= _order(last)]
     return _unless_possible(name, found, possible)
+
+
+def _order(commit: Commit) -> tuple[int, int]:
+    return commit.generation, commit.number
 
 
 def lost_flushed_commits(name: str, log: CommitLog, found: int, flushed: int) -> list[str]:

@@ -80,7 +80,7 @@ class Producer:
         self._caller.close()
 
     def _batch(self, tp: TopicPartition) -> Batch:
-        count = self._rng.choice((1, 1, 2, 5, 20))
+        count = self._rng.choice((1, 1, 1, 2, 8))
         first = self._next_number
         self._next_number += count
         padding = b"." * self._rng.choice((0, 10, 100, 100, 1500))

@@ -196,7 +196,7 @@ class Scenario:
                 acks=acks,
                 lives=lambda: self._host.lives,
                 now_ms=self._host.clock.now_ms,
-                pace_seconds=0.15,
+                pace_seconds=0.25,
                 codecs=5 if idempotent else 4,
             )
             yield name, producer.run(self._seconds)

@@ -8,6 +8,7 @@ from odradek.sim.history import Batch, CommitLog, Fate, History
 
 TP = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)
+NOW = 1_000
 
 
 def _history(*batches: Batch) -> History:
@@ -86,16 +87,16 @@ def _commits(*commits: tuple[int, int, bool]) -> CommitLog:
 
 def test_a_committed_offset_that_goes_back_is_found() -> None:
     log = _commits((1, 5, True), (1, 9, True))
-    assert checkers.lost_commits("g", log, 9) == []
-    assert "the committed offset is 5" in checkers.lost_commits("g", log, 5)[0]
-    assert "the committed offset is -1" in checkers.lost_commits("g", log, -1)[0]
+    assert checkers.lost_commits("g", log, 9, NOW) == []
+    assert "the committed offset is 5" in checkers.lost_commits("g", log, 5, NOW)[0]
+    assert "the committed offset is -1" in checkers.lost_commits("g", log, -1, NOW)[0]
 
 
 def test_a_commit_of_unknown_fate_may_have_happened() -> None:
     log = _commits((1, 5, True), (1, 9, False))
-    assert checkers.lost_commits("g", log, 9) == []
-    assert checkers.lost_commits("g", log, 5) == []
-    assert checkers.lost_commits("g", log, 7) != []
+    assert checkers.lost_commits("g", log, 9, NOW) == []
+    assert checkers.lost_commits("g", log, 5, NOW) == []
+    assert checkers.lost_commits("g", log, 7, NOW) != []
 
 
 def test_the_newest_generation_decides() -> None:
@@ -105,15 +106,26 @@ def test_the_newest_generation_decides() -> None:
     history.commit_acknowledged(newer)
     history.commit_acknowledged(late)
     log = history.commits["g", TP]
-    assert checkers.lost_commits("g", log, 9) == []
-    assert checkers.lost_commits("g", log, 5) != []
+    assert checkers.lost_commits("g", log, 9, NOW) == []
+    assert checkers.lost_commits("g", log, 5, NOW) != []
+
+
+def test_a_commit_acknowledged_while_the_offset_was_looked_up_may_show_or_not() -> None:
+    history = History()
+    history.commit_acknowledged(history.commit_sent("g", 1, TP, 5))
+    asked = history.next_place()
+    history.commit_acknowledged(history.commit_sent("g", 1, TP, 9))
+    log = history.commits["g", TP]
+    assert checkers.lost_commits("g", log, 5, asked) == []
+    assert checkers.lost_commits("g", log, 9, asked) == []
+    assert checkers.lost_commits("g", log, -1, asked) != []
 
 
 def test_no_commit_leaves_the_offset_as_it_was_known() -> None:
     log = _commits()
     log.known = 3
-    assert checkers.lost_commits("g", log, 3) == []
-    assert checkers.lost_commits("g", log, -1) != []
+    assert checkers.lost_commits("g", log, 3, NOW) == []
+    assert checkers.lost_commits("g", log, -1, NOW) != []
 
 
 def test_a_flushed_commit_that_is_lost_is_found() -> None:
