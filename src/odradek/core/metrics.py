@@ -29,19 +29,18 @@ class TopicMetrics:
 
 
 class RequestMetrics:
-    """How often one API was asked, at which versions, with which errors, and how long it took.
+    """How often one API was asked, at which versions, and how long it took.
 
     Times go into a histogram of logarithmic buckets; quantiles are over the current window and the one
     before, so that they follow what happens now.
     """
 
-    __slots__ = ("_previous", "_window", "_window_start_ms", "count", "errors", "total_us", "versions")
+    __slots__ = ("_previous", "_window", "_window_start_ms", "count", "total_us", "versions")
 
     def __init__(self) -> None:
         self.count = 0
         self.total_us = 0
         self.versions: dict[int, int] = {}
-        self.errors: dict[int, int] = {}
         self._window = [0] * _BUCKETS
         self._previous = [0] * _BUCKETS
         self._window_start_ms = 0
@@ -51,9 +50,6 @@ class RequestMetrics:
         self.total_us += elapsed_us * count
         self.versions[version] = self.versions.get(version, 0) + count
         self._window[_bucket(elapsed_us)] += count
-
-    def error(self, code: int) -> None:
-        self.errors[code] = self.errors.get(code, 0) + 1
 
     def roll(self, now_ms: int) -> None:
         """Begin a new window when the current one is old enough."""

@@ -24,7 +24,7 @@ def test_advancing_fires_timers_in_order_and_none_late():
     loop.run_until_complete(run())
     loop.close()
     assert [delay for delay, _ in fired] == [1, 60, 3600]
-    assert all(late < 1 for _, late in fired)
+    assert all(late < 1.1 for _, late in fired)
     assert 7199 < shift.seconds <= 7200
 
 
