@@ -7,6 +7,7 @@ from odradek.log.files import FilePool, PooledFile, unlink_if_exists
 from odradek.log.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
+    INDEX_SUFFIXES,
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     SWAP_SUFFIX,
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_TEMPORARY = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, ".tmp")
+
 
 def resolve_leftovers(pool: FilePool, path: str, names: list[str], config: "TopicConfig") -> list[str]:
     """Remove temporary files and indexes without a log, put swapped segments in place; what remains."""
+    if not any(name.endswith(_TEMPORARY) for name in names):
+        return _without_orphans(pool, path, names)
     disk = pool.disk
     swaps: list[str] = []
     cleaned: list[int] = []
@@ -88,13 +93,9 @@ def _range(pool: FilePool, path: str, name: str, config: "TopicConfig") -> tuple
 
 
 def _without_orphans(pool: FilePool, path: str, names: list[str]) -> list[str]:
-    logs = {offset_of(name) for name in names if name.endswith(LOG_SUFFIX)}
-    kept = []
-    for name in names:
-        offset = offset_of(name)
-        if offset is not None and name.endswith(SEGMENT_SUFFIXES) and offset not in logs:
-            _log.warning("Removing %s/%s: it is an index without a log file", path, name)
-            unlink_if_exists(pool.disk, f"{path}/{name}")
-        else:
-            kept.append(name)
-    return kept
+    logs = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
+    orphans = [name for name in names if name.endswith(INDEX_SUFFIXES) and name.partition(".")[0] not in logs]
+    for name in orphans:
+        _log.warning("Removing %s/%s: it is an index without a log file", path, name)
+        unlink_if_exists(pool.disk, f"{path}/{name}")
+    return [name for name in names if name not in orphans] if orphans else names

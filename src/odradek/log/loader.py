@@ -182,24 +182,16 @@ def _read_epochs(disk: Disk, path: str, segments: Segments) -> EpochCache:
 def _find_segments(
     pool: FilePool, path: str, names: list[str], config: "TopicConfig", now_ms: int
 ) -> list[Segment]:
-    known = set(names)
+    known = frozenset(names)
     segments = []
     for name in names:
-        base_offset = offset_of(name)
-        if base_offset is None or not name.endswith(LOG_SUFFIX):
-            continue
-        stat = pool.disk.stat(f"{path}/{name}")
-        segments.append(
-            Segment(
-                pool,
-                path,
-                base_offset,
-                config,
-                now_ms,
-                size=stat.size,
-                has_txn_index=file_name(base_offset, TXN_INDEX_SUFFIX) in known,
+        base_offset = offset_of(name) if name.endswith(LOG_SUFFIX) else None
+        if base_offset is not None:
+            size = pool.disk.stat(f"{path}/{name}").size
+            has_txn_index = file_name(base_offset, TXN_INDEX_SUFFIX) in known
+            segments.append(
+                Segment(pool, path, base_offset, config, now_ms, size=size, has_txn_index=has_txn_index)
             )
-        )
     return segments
 
 

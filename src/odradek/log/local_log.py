@@ -35,6 +35,7 @@ class FlushJob:
         "_descriptors",
         "_directories",
         "_disk",
+        "_drafts",
         "_rewrites",
         "_synced_paths",
         "truncations",
@@ -46,10 +47,11 @@ class FlushJob:
         disk: Disk,
         up_to: int,
         truncations: int,
-        descriptors: Sequence[Descriptor],
-        rewrites: Sequence[tuple[str, bytes]],
-        synced_paths: Sequence[str],
-        directories: Sequence[str],
+        descriptors: Sequence[Descriptor] = (),
+        rewrites: Sequence[tuple[str, bytes]] = (),
+        synced_paths: Sequence[str] = (),
+        directories: Sequence[str] = (),
+        drafts: Sequence[tuple[str, bytes]] = (),
     ) -> None:
         self._disk = disk
         self.up_to = up_to
@@ -58,6 +60,7 @@ class FlushJob:
         self._rewrites = rewrites
         self._synced_paths = synced_paths
         self._directories = directories
+        self._drafts = drafts
 
     def run(self) -> None:
         """Sync everything, data first. Raises OSError: then nothing may count as durable."""
@@ -73,6 +76,8 @@ class FlushJob:
                 continue  # removed since: a newer snapshot stands for it
         for directory in self._directories:
             disk.fsync_dir(directory)
+        for path, content in self._drafts:
+            write_file(disk, path, content, sync=False)
 
 
 class LocalLog:

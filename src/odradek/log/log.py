@@ -76,6 +76,7 @@ class Log(LocalLog):
     __slots__ = (
         "_bound",
         "_first_unstable_offset",
+        "_newest",
         "_stamps_append_time",
         "_topic_id_durable",
         "epochs",
@@ -126,6 +127,7 @@ class Log(LocalLog):
         self._stamps_append_time = config.message_timestamp_type == "LogAppendTime"
         self._first_unstable_offset: int | None = None
         self._bound: Position | None = None
+        self._newest: Position | None = None
         self.producers.high_watermark_moved(self.high_watermark)
         self._update_unstable_offset()
         self._check_invariants()
@@ -334,8 +336,11 @@ class Log(LocalLog):
         staged: Staged | None,
     ) -> None:
         """Write; only what is written changes the state."""
+        position = segment.size
         self._write(segment, buffers, size)
         try:
+            offset, batches = accepted[0]
+            self._newest = _new(Position, (segment, offset, position, batches[0].size))
             for offset, batches in accepted:
                 for batch in batches:
                     offset += batch.last_offset_delta + 1
@@ -439,7 +444,8 @@ class Log(LocalLog):
         if offset >= bound:
             return FetchInfo(offset, None, [] if committed else None)
         try:
-            found = self._find(offset)
+            newest = self._newest
+            found = newest if newest is not None and newest.base_offset == offset else self._find(offset)
             if found is None:
                 return FetchInfo(offset, None, [] if committed else None)
             segment, base_offset, position, batch_size = found
@@ -590,7 +596,7 @@ class Log(LocalLog):
             self._disk.fsync_dir(self.path)
             self.segments.active.truncate_to(offset, self._clock.now_ms())
             self._truncations += 1
-            self._bound = None
+            self._bound = self._newest = None
             self.log_end_offset = offset
             self.recovery_point = min(self.recovery_point, offset)
             self.log_start_offset = min(self.log_start_offset, offset)
@@ -616,7 +622,7 @@ class Log(LocalLog):
         except OSError as e:
             raise self.fail(e, "truncating") from e
         self._truncations += 1
-        self._bound = None
+        self._bound = self._newest = None
         self.epochs.clear()
         self.producers.load([], offset)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
@@ -670,17 +676,18 @@ class Log(LocalLog):
         self.finish_flush(job)
 
     def begin_close(self) -> FlushJob | None:
-        """Prepare a clean stop; gives what is left to make durable. Nothing may be appended any more."""
+        """Prepare a clean stop; gives what is left to write. Nothing may be appended any more."""
         self.check_online()
         try:
             self.segments.active.seal_if_open()
             self._take_snapshot(self.log_end_offset)
-            job = self.begin_flush(closing=True)
-            for path, content in self._epochs_to_write():
-                # No record hangs on these epochs, and a torn file is rebuilt from the log.
-                write_file(self._disk, path, content, sync=False)
         except OSError as e:
             raise self.fail(e, "closing") from e
+        job = self.begin_flush(closing=True)
+        epochs = self._epochs_to_write()
+        if job is None and epochs:
+            # No record hangs on these epochs, and a torn file is rebuilt from the log: nothing to sync.
+            job = FlushJob(self._disk, self.recovery_point, self._truncations, drafts=epochs)
         return job
 
     def close(self, clean: bool = True) -> None:
