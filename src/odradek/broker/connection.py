@@ -33,6 +33,8 @@ SMALLEST_FRAME = 8  # a request header without a client id
 _PRODUCE = 0
 RECEIVE_BYTES = SMALL_BYTES
 MAX_PENDING_REPLIES = 1000
+# All but Produce are decoded into objects, many times larger than their bytes; Apache has no such bound.
+MAX_DECODED_BYTES = 8 << 20
 
 
 class Reply:
