@@ -149,7 +149,7 @@ class Connection:
         need = 4
         while end - start >= 6:
             size, api_key = _FRAME.unpack_from(buffer, start)
-            if size < SMALLEST_FRAME or size > limit:
+            if size < SMALLEST_FRAME or size > limit or (size > MAX_DECODED_BYTES and api_key != _PRODUCE):
                 break
             stop = start + 4 + size
             if stop > end:
@@ -175,9 +175,7 @@ class Connection:
         if self.closed:
             return
         if end - start >= 4:
-            (size,) = _SIZE.unpack_from(buffer, start)
-            if size < SMALLEST_FRAME or size > limit:
-                raise ProtocolError(f"frame of {size} bytes (allowed: 8 to socket.request.max.bytes={limit})")
+            _check_size(buffer, start, end, limit)
         self._start = start
         if start == end:
             self._release_if_empty()
@@ -350,3 +348,14 @@ class Connection:
                 await task
             except asyncio.CancelledError:
                 pass
+
+
+def _check_size(buffer: bytearray, start: int, end: int, limit: int) -> None:
+    """Refuse an incomplete frame as soon as its head tells that it will not be taken."""
+    (size,) = _SIZE.unpack_from(buffer, start)
+    if size < SMALLEST_FRAME or size > limit:
+        raise ProtocolError(f"frame of {size} bytes (allowed: 8 to socket.request.max.bytes={limit})")
+    if size > MAX_DECODED_BYTES and end - start >= 6:
+        _, api_key = _FRAME.unpack_from(buffer, start)
+        if api_key != _PRODUCE:
+            raise ProtocolError(f"api {api_key} with {size} bytes (allowed: {MAX_DECODED_BYTES})")
