@@ -98,11 +98,7 @@ class Auditor:
                 least = flushed.commits.get((group, tp), -1)
                 found += checkers.lost_flushed_commits(name, log, committed[tp], least)
             found += checkers.zombie_commits(log)
-            if flushed is not None:
-                log.acknowledged = [entry for entry in log.acknowledged if entry[1].number > born]
-            answered = {commit.number for _, commit in log.acknowledged}
-            log.sent = [c for c in log.sent if c.number > born or c.number in answered]
-            log.known = committed[tp]
+            log.settle(committed[tp], born, keep_generation=flushed is None)
         return found
 
     async def _read(self, tp: TopicPartition) -> tuple[dict[int, bytes], int, int]:

@@ -101,10 +101,15 @@ def _unless_possible(name: str, found: int, possible: list[int]) -> list[str]:
 
 
 def zombie_commits(log: CommitLog) -> list[str]:
-    """Once a generation has committed, no commit that an older one sends later is accepted."""
+    """Once a generation has committed, no commit that an older one sends later is accepted.
+
+    Generations are counted anew in every era: a power loss may set them back.
+    """
     found = []
-    newest: tuple[int, Commit] | None = None
+    newest = log.newest
     for place, commit in log.acknowledged:
+        if newest is not None and commit.era != newest[1].era:
+            newest = None
         if newest is not None and commit.generation < newest[1].generation and commit.number > newest[0]:
             found.append(
                 f"{commit.group} on {commit.tp}: generation {commit.generation} committed {commit.offset} "

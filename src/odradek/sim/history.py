@@ -54,6 +54,23 @@ class CommitLog:
     sent: list[Commit] = field(default_factory=list)
     acknowledged: list[tuple[int, Commit]] = field(default_factory=list)
     """(place of the answer, commit), in the order of the answers."""
+    newest: tuple[int, Commit] | None = None
+    """The last acknowledged commit of the newest generation, from before."""
+
+    def settle(self, committed: int, born: int, *, keep_generation: bool) -> None:
+        """The offset was looked up in a life of the node that began at a place in the history.
+
+        What was sent before that happened or never will. A power loss may set the generations back.
+        """
+        if keep_generation:
+            for place, commit in self.acknowledged:
+                if self.newest is None or commit.generation >= self.newest[1].generation:
+                    self.newest = (place, commit)
+        else:
+            self.newest = None
+        self.known = committed
+        self.sent = [commit for commit in self.sent if commit.number > born]
+        self.acknowledged = [entry for entry in self.acknowledged if entry[1].number > born]
 
 
 class History:

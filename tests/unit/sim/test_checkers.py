@@ -142,6 +142,34 @@ def test_a_zombie_that_commits_is_found() -> None:
     assert "generation 1 committed 4" in checkers.zombie_commits(_commits((2, 6, True), (1, 4, True)))[0]
 
 
+def test_a_zombie_is_found_across_a_restart_but_not_across_a_power_loss() -> None:
+    for keep, count in ((True, 1), (False, 0)):
+        history = History()
+        history.commit_acknowledged(history.commit_sent("g", 2, TP, 6))
+        log = history.commits["g", TP]
+        log.settle(6, history.next_place(), keep_generation=keep)
+        history.commit_acknowledged(history.commit_sent("g", 1, TP, 4))
+        assert len(checkers.zombie_commits(log)) == count
+
+
+def test_what_was_looked_up_is_what_counts_from_then_on() -> None:
+    history = History()
+    history.commit_acknowledged(history.commit_sent("g", 1, TP, 5))
+    history.commit_sent("g", 1, TP, 9)
+    log = history.commits["g", TP]
+    log.settle(9, history.next_place(), keep_generation=True)
+    assert checkers.lost_commits("g", log, 9, NOW) == []
+    assert checkers.lost_commits("g", log, 5, NOW) != []
+
+
+def test_generations_begin_again_after_a_power_loss() -> None:
+    history = History()
+    history.commit_acknowledged(history.commit_sent("g", 2, TP, 6))
+    history.power_lost({})
+    history.commit_acknowledged(history.commit_sent("g", 1, TP, 4))
+    assert checkers.zombie_commits(history.commits["g", TP]) == []
+
+
 def test_a_late_answer_is_no_zombie() -> None:
     history = History()
     early = history.commit_sent("g", 1, TP, 5)
