@@ -196,11 +196,11 @@ class Connection:
     def _make_room(self, need: int) -> None:
         """Move the incomplete frame to the front of a buffer that can take more of it.
 
-        A large frame's buffer grows as its bytes arrive: a length alone reserves no memory.
+        A large frame's buffer grows as its bytes arrive: neither a length nor a few bytes reserve memory.
         """
         assert self._buffer is not None and self._view is not None
         held = self._end - self._start
-        if need <= len(self._buffer) and self._start > 0:
+        if need <= len(self._buffer) or held < len(self._buffer) // 4:
             self._view[:held] = self._view[self._start : self._end]
         else:
             size = min(need, max(2 * len(self._buffer), SMALL_BYTES))

@@ -99,10 +99,7 @@ class Broker:
         if logger.getEffectiveLevel() > logging.INFO:
             logger.setLevel(logging.INFO)
         logger.propagate = False
-        runtime = RealRuntime()
-        runtime.disk = _UnsyncedDisk()
-        runtime.clock = ShiftedClock(runtime.clock, self.shift)
-        node = Node(config, runtime)
+        node = Node(config, self.make_runtime())
         try:
             self.run(node.start())
         except BaseException:
@@ -110,6 +107,13 @@ class Broker:
             raise
         self.node = node
         self._port = node.address[1]
+
+    def make_runtime(self) -> RealRuntime:
+        """The machine as the node sees it."""
+        runtime = RealRuntime()
+        runtime.disk = _UnsyncedDisk()
+        runtime.clock = ShiftedClock(runtime.clock, self.shift)
+        return runtime
 
     def stop(self) -> None:
         """Stop the node cleanly; its data stays."""
