@@ -88,7 +88,7 @@ def test_a_node_that_skips_its_recovery_is_caught() -> None:
 
         return build
 
-    assert catch(factory).violations
+    assert catch(factory, first=15).violations
 
 
 def test_a_node_that_forgets_its_producers_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,13 +16,12 @@ from uuid import UUID
 
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
 from odradek.sim import checkers
-from odradek.sim.audit import Auditor, Flushed, NotAvailable
-from odradek.sim.caller import Caller, NoAnswer
-from odradek.sim.cluster import CrashKind, NodeCrashed, NodeFactory, NodeHangs, NodeLike, SimHost
+from odradek.sim.audit import Auditor, Flushed
+from odradek.sim.caller import Caller
+from odradek.sim.cluster import CrashKind, NodeCrashed, NodeFactory, NodeLike, SimHost
 from odradek.sim.consuming import Member
 from odradek.sim.disk import DiskFault
 from odradek.sim.history import History
-from odradek.sim.loop import SimulationSpinning, SimulationStuck
 from odradek.sim.plan import (
     Blow,
     Episode,
@@ -140,10 +139,12 @@ class Scenario:
         self._host.before_crash.append(self._before_crash)
         try:
             world.run(self._story())
-        except (SimulationStuck, SimulationSpinning, NodeHangs, NotAvailable, NoAnswer, AssertionError) as e:
-            self._violation(f"{type(e).__name__}: {e}")
         except _Over:
             pass
+        except Exception as e:
+            # Whatever a client or the auditor could not make sense of is the node's doing.
+            frames = traceback.extract_tb(e.__traceback__)[-2:]
+            self._violation(f"{type(e).__name__}: {e}, in {' < '.join(f.name for f in reversed(frames))}")
         finally:
             logger.removeHandler(self._log)
             logger.propagate = before[0]

@@ -14,7 +14,6 @@ from odradek.sim.process import Process
 
 PAGE_BYTES = 4096
 SECTOR_BYTES = 512
-GARBAGE_TAIL_MAX_BYTES = 3 * PAGE_BYTES
 
 
 class CrashModel(NamedTuple):
@@ -142,11 +141,14 @@ class File:
 
     def _soil_tail(self, image: Content, rng: random.Random, model: CrashModel) -> None:
         """The size may reach the platter before the data: zeros, or whatever the blocks held, at the end."""
+        largest = max((offset + len(chunk) for offset, chunk in self.pending if chunk is not None), default=0)
         chance = rng.random()
-        if chance < model.zero_tail:
-            image.resize(image.size + rng.randint(1, GARBAGE_TAIL_MAX_BYTES))
-        elif chance < model.zero_tail + model.garbage_tail:
-            image.write(image.size, rng.randbytes(rng.randint(1, GARBAGE_TAIL_MAX_BYTES)))
+        if largest > image.size and chance < model.zero_tail + model.garbage_tail:
+            end = rng.randint(image.size + 1, largest)
+            if chance < model.zero_tail:
+                image.resize(end)
+            else:
+                image.write(image.size, rng.randbytes(end - image.size))
 
 
 class Directory:
