@@ -90,6 +90,11 @@ class Model:
             if since is not None and b.base_offset >= since:
                 b.forgotten = True
 
+    def remember(self, log_start: int) -> None:
+        """Where the log start was not checkpointed, a restart finds the records again."""
+        for b in self.batches:
+            b.forgotten = b.forgotten and b.end_offset <= log_start
+
     def records(self, start: int, *, committed: bool) -> list[tuple[int, bytes]]:
         """What a consumer gets from an offset on; of committed data only what is below the first open one."""
         found: list[tuple[int, bytes]] = []
@@ -262,6 +267,7 @@ class LogMachine(RuleBasedStateMachine):
         end = self.log.log_end_offset
         self.boot()
         self.open(clean=False)
+        self.model.remember(self.log.log_start_offset)
         assert self.log.log_end_offset == end
 
     @rule(model=st.sampled_from([CrashModel(), CrashModel(0, 1, 0, 0), CrashModel(0, 0, 0.5, 0.5)]))
@@ -273,6 +279,7 @@ class LogMachine(RuleBasedStateMachine):
         end = self.log.log_end_offset
         assert self.durable_end <= end <= max(self.model.end_offset, self.log_start)
         self.model.truncate(end)
+        self.model.remember(self.log.log_start_offset)
         if self.model.end_offset != end:
             # Nothing is left: the log begins anew, without producers, where it is known to have begun.
             assert end == self.log.log_start_offset == self.log_start

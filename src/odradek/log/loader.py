@@ -246,7 +246,7 @@ def _recover(
         if index and segment.base_offset > log_start_offset:
             snapshots.take(producers.entries.values(), segment.base_offset)
         next_offset, truncated = recover_segment(
-            disk, segment, epochs, producers, next_offset, contiguous=contiguous
+            disk, segment, epochs, producers, next_offset, log_start_offset, contiguous=contiguous
         )
         later = todo[index + 1 :]
         if later and (truncated or (contiguous and later[0].base_offset != next_offset)):
@@ -256,6 +256,9 @@ def _recover(
                 gone.unlink()
             disk.fsync_dir(path)
             break
+    # What was cut off here, or by a failed append before, must not come back after another crash: neither
+    # behind new batches nor at the end of a segment that is not looked at again.
+    disk.fdatasync(segments.active.file.open().fd)
     return next_offset
 
 

@@ -118,10 +118,17 @@ class ProducerState:
 
     def replay(self, batch: BatchMeta, marker: Marker | None) -> CompletedTxn | None:
         """Take a batch that stands in the log; gives the transaction that it ended, for `complete`."""
-        staged = Staged(self)
-        staged.add(batch, batch.base_offset, None, marker)
-        self.commit(staged)
-        return staged.completed[0] if staged.completed else None
+        if batch.attributes & CONTROL_FLAG:
+            staged = Staged(self)
+            staged.add(batch, batch.base_offset, None, marker)
+            self.commit(staged)
+            return staged.completed[0] if staged.completed else None
+        producer_id = batch.producer_id
+        known = self.entries.get(producer_id) or ProducerEntry(producer_id)
+        self.entries[producer_id] = entry = append_data(known, batch, batch.base_offset, None)
+        if entry.current_txn_first_offset != known.current_txn_first_offset:
+            self._ongoing[batch.base_offset] = producer_id
+        return None
 
     def stable_offset_after(self, completed: CompletedTxn) -> int:
         """The last stable offset once a transaction is complete: where the next open one is, or its end."""

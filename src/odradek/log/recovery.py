@@ -4,12 +4,12 @@ Indexes, producers and epochs are rebuilt on the way.
 """
 
 import logging
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from odradek.core.errors import KafkaError
 from odradek.core.types import Buffer
 from odradek.log.epoch_cache import EpochCache
-from odradek.log.files import read_fully
 from odradek.log.markers import read_marker
 from odradek.log.producer_state import ProducerState
 from odradek.log.segment import Segment
@@ -21,7 +21,11 @@ from odradek.runtime.api import Disk
 _log = logging.getLogger(__name__)
 
 _CHUNK_BYTES: Final = 4 << 20
-_REASONS: Final = {PARTIAL: "the file ends inside a batch", OK: "offsets do not follow each other"}
+OUT_OF_ORDER: Final = -1
+_REASONS: Final = {
+    PARTIAL: "the file ends inside a batch",
+    OUT_OF_ORDER: "offsets do not follow each other",
+}
 
 
 class Recovered(NamedTuple):
@@ -35,10 +39,13 @@ def recover_segment(
     epochs: EpochCache,
     producers: ProducerState,
     next_offset: int,
+    log_start_offset: int,
     *,
     contiguous: bool,
 ) -> Recovered:
     """Keep the good batches, cut off the rest. The producers given are as of the segment's beginning.
+
+    Records below the log start are gone: producers and transactions follow from the others.
 
     Where no cleaner takes records out, `contiguous`, a batch that does not begin where the last one ends is a
     leftover of what an earlier recovery cut off.
@@ -51,34 +58,27 @@ def recover_segment(
         segment.has_txn_index = False
     segment.size = 0
     next_offset = max(next_offset, segment.base_offset)
-    want = _CHUNK_BYTES
+    last_possible_offset = segment.base_offset + MAX_INT32
     finding = OK
-    while segment.size < file_size:
-        data = read_fully(disk, descriptor.fd, min(want, file_size - segment.size), segment.size)
-        batches, _, finding = _scan(data)
-        position = segment.size
+    for data, batches, finding in _chunks(disk, descriptor.fd, file_size):
         for batch in batches:
+            _, size, base_offset, delta, epoch, _, _, max_timestamp, producer_id, *_ = batch
+            last_offset = base_offset + delta
             if (
-                batch.base_offset < next_offset
-                or (contiguous and batch.base_offset != next_offset)
-                or batch.last_offset - segment.base_offset > MAX_INT32
+                base_offset < next_offset
+                or (contiguous and base_offset != next_offset)
+                or last_offset > last_possible_offset
             ):
-                finding = OK
+                finding = OUT_OF_ORDER
                 break
-            next_offset = batch.last_offset + 1
-            segment.index_batch(batch.last_offset, batch.max_timestamp, batch.size)
-            if batch.partition_leader_epoch > epochs.latest:
-                epochs.assign(batch.partition_leader_epoch, batch.base_offset)
-            if batch.producer_id >= 0:
+            next_offset = last_offset + 1
+            segment.index_batch(last_offset, max_timestamp, size)
+            if epoch > epochs.latest:
+                epochs.assign(epoch, base_offset)
+            if producer_id >= 0 and last_offset >= log_start_offset:
                 _replay(segment, producers, data, batch)
-        else:
-            if finding == OK:
-                want = _CHUNK_BYTES
-                continue
-            if finding == PARTIAL and position + len(data) < file_size:
-                want = _CHUNK_BYTES if segment.size > position else want * 2
-                continue
-        break
+        if finding == OUT_OF_ORDER:
+            break
     truncated = file_size - segment.size
     if truncated:
         _log.warning(
@@ -89,15 +89,36 @@ def recover_segment(
             truncated,
         )
     segment.cut(segment.size)
-    if truncated:
-        # What was cut off must not come back behind new batches after another crash.
-        disk.fdatasync(descriptor.fd)
     segment.trim_indexes()
     producers.end_offset = next_offset
     return Recovered(next_offset, truncated)
 
 
-def _scan(data: bytes) -> tuple[list[BatchMeta], int, int]:
+def _chunks(disk: Disk, fd: int, file_size: int) -> Iterator[tuple[Buffer, list[BatchMeta], int]]:
+    """The good batches of a file, a chunk at a time; the last tells why they end before the file does."""
+    position = 0
+    buffer = bytearray(min(_CHUNK_BYTES, file_size))
+    while position < file_size:
+        data = memoryview(buffer)[: file_size - position]
+        read = 0
+        while read < len(data):
+            count = disk.preadv(fd, [data[read:]], position + read)
+            if count == 0:
+                break
+            read += count
+        batches, end, finding = _scan(data[:read])
+        if finding == PARTIAL and position + read < file_size:
+            finding = OK
+            if end == 0:
+                buffer = bytearray(2 * len(buffer))
+                continue
+        yield data, batches, finding
+        if finding != OK:
+            return
+        position += end
+
+
+def _scan(data: Buffer) -> tuple[list[BatchMeta], int, int]:
     """The good batches of a chunk, of any magic; where they end and why."""
     batches, end, finding = scan_segment(data, BatchMeta)
     while finding == LEGACY:
