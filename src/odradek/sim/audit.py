@@ -10,8 +10,9 @@ from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
 from odradek.records.batch import Record
 from odradek.runtime.api import Runtime
 from odradek.sim import checkers
+from odradek.sim.administering import present_topics
 from odradek.sim.caller import Caller, NoAnswer
-from odradek.sim.consuming import fetch_committed, fetch_request, records_from
+from odradek.sim.consuming import earliest_offset, fetch_committed, fetch_request, records_from
 from odradek.sim.history import CommitLog, History
 from odradek.wire.api_keys import ApiKey
 
@@ -62,13 +63,28 @@ class Auditor:
         `born` is the place in the history at which it began. `flushed` is given when it follows a power loss;
         without it nothing at all may be missing.
         """
-        found: list[str] = []
+        found = await self._audit_topics()
         for tp in self._partitions:
             found += await self._audit_partition(tp, flushed)
         for group in self._groups:
             found += await self._audit_group(group, born, flushed)
         self._caller.close()
         return found
+
+    async def _audit_topics(self) -> list[str]:
+        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        while True:
+            asked = self._history.next_place()
+            try:
+                present = await present_topics(self._caller)
+            except NoAnswer as e:
+                await self._wait(deadline, f"the topics cannot be listed: {e}")
+                continue
+            found = checkers.wrong_topics(self._history.topics, present, asked)
+            for topic, topic_id in self._topic_ids.items():
+                if present.get(topic) != topic_id:
+                    found.append(f"topic {topic} was {topic_id} and is {present.get(topic)}")
+            return found
 
     async def _audit_partition(self, tp: TopicPartition, flushed: Flushed | None) -> list[str]:
         history = self._history
@@ -77,7 +93,9 @@ class Auditor:
         if flushed is not None:
             expected.update(flushed.records.get(tp, {}))
         present, log_start, log_end = await self._read(tp)
-        found = checkers.missing_records(tp, expected, present)
+        expected = {offset: value for offset, value in expected.items() if offset >= log_start}
+        found = checkers.wrong_start(tp, log_start, history.trims.get(tp, 0))
+        found += checkers.missing_records(tp, expected, present)
         found += checkers.holes(tp, present, log_start, log_end)
         found += checkers.invented_records(tp, present, history.sent)
         found += checkers.broken_order(tp, present, history.sent)
@@ -112,8 +130,12 @@ class Auditor:
                     ApiKey.FETCH, fetch_request({tp: position}, self._topic_ids, max_wait_ms=0), version=12
                 )
                 (data,) = response.responses[0].partitions
-                if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and position < data.log_start_offset:
-                    position = data.log_start_offset
+                if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    earliest = await earliest_offset(self._caller, tp)
+                    if earliest <= position:
+                        raise NoAnswer(f"OFFSET_OUT_OF_RANGE at {position}, though it begins at {earliest}")
+                    # Trimmed while we read, or before: it begins here now.
+                    position = log_start = earliest
                     continue
                 if data.error_code:
                     raise NoAnswer(ErrorCode(data.error_code).name)
@@ -121,13 +143,17 @@ class Auditor:
                 await self._wait(deadline, f"{tp} cannot be read: {e}")
                 continue
             if log_end < 0:
-                log_start, log_end = data.log_start_offset, data.high_watermark
+                log_start, log_end = max(log_start, data.log_start_offset), data.high_watermark
             records = [entry for entry in records_from(data.records, position) if entry[0] < log_end]
             present.update(records)
             if not records and position < log_end:
                 await self._wait(deadline, f"{tp} gives nothing at {position} though it ends at {log_end}")
             position = records[-1][0] + 1 if records else position
-        return present, log_start, log_end
+        return (
+            {o: value for o, value in present.items() if o >= log_start},
+            log_start,
+            max(log_end, log_start),
+        )
 
     async def _committed(self, group: str) -> dict[TopicPartition, int]:
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS

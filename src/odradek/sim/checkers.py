@@ -4,11 +4,11 @@ Each returns a list of sentences, empty when all is well. tests/unit/sim/test_ch
 them claims to find.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from odradek.core.types import TopicPartition
-from odradek.sim.history import Batch, Commit, CommitLog, Fate
+from odradek.sim.history import Batch, Commit, CommitLog, Fate, Presence
 
 Records = Mapping[int, bytes]
 """Values by offset."""
@@ -38,6 +38,28 @@ def invented_records(tp: TopicPartition, present: Records, sent: Mapping[bytes, 
             found.append(f"{tp}: offset {offset} holds {_short(value)}, which was sent to {batch.tp}")
         elif batch.fate is Fate.REFUSED:
             found.append(f"{tp}: offset {offset} holds {_short(value)}, which the broker refused")
+    return found
+
+
+def wrong_start(tp: TopicPartition, log_start: int, trimmed: int) -> list[str]:
+    """A log begins no later than where it was asked to."""
+    if log_start <= trimmed:
+        return []
+    return [f"{tp}: the log begins at {log_start}, though nothing above {trimmed} was ever deleted"]
+
+
+def wrong_topics(known: Mapping[str, tuple[Presence, int]], present: Container[str], asked: int) -> list[str]:
+    """Topics whose creation was acknowledged are there, those whose deletion was are not.
+
+    `asked` is the place in the history at which they were listed; what changed since proves nothing.
+    """
+    found = []
+    for name, (presence, changed) in known.items():
+        if changed < asked:
+            if presence is Presence.PRESENT and name not in present:
+                found.append(f"topic {name} was created and is not there")
+            if presence is Presence.ABSENT and name in present:
+                found.append(f"topic {name} was deleted and is there")
     return found
 
 

@@ -18,6 +18,7 @@ from odradek.wire.messages import request_types
 SESSION_TIMEOUT_MS = 6_000
 REBALANCE_TIMEOUT_MS = 5_000
 FETCH_MAX_BYTES = 64 * 1024
+EARLIEST = -2
 
 _REJOIN = frozenset(
     {
@@ -140,12 +141,13 @@ class Member:
         for topic in response.responses:
             name = topic.topic or self._names[topic.topic_id]
             for data in topic.partitions:
-                self._take(TopicPartition(name, data.partition_index), data)
+                tp = TopicPartition(name, data.partition_index)
+                if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    self._positions[tp] = await earliest_offset(self._caller, tp)
+                else:
+                    self._take(tp, data)
 
     def _take(self, tp: TopicPartition, data: Any) -> None:
-        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._positions[tp] = max(data.log_start_offset, 0)
-            return
         self._check(ApiKey.FETCH, data.error_code)
         for offset, value in records_from(data.records, self._positions[tp]):
             self._history.record_read(tp, offset, value)
@@ -247,6 +249,21 @@ async def fetch_committed(
             tp = TopicPartition(topic.name or names[topic.topic_id], partition.partition_index)
             committed[tp] = partition.committed_offset
     return committed
+
+
+async def earliest_offset(caller: Caller, tp: TopicPartition) -> int:
+    """Where a log begins. NoAnswer when the broker cannot tell right now."""
+    types = request_types(ApiKey.LIST_OFFSETS)
+    partition = types.ListOffsetsPartition(partition_index=tp.partition, timestamp=EARLIEST)
+    topic = types.ListOffsetsTopic(name=tp.topic, partitions=[partition])
+    response = await caller.call(
+        ApiKey.LIST_OFFSETS, types.ListOffsetsRequest(replica_id=-1, topics=[topic], timeout=5_000)
+    )
+    (answer,) = response.topics[0].partitions
+    if answer.error_code:
+        raise NoAnswer(ErrorCode(answer.error_code).name)
+    offset: int = answer.offset
+    return offset
 
 
 def fetch_request(

@@ -18,6 +18,14 @@ class Fate(Enum):
     REFUSED = "refused"
 
 
+class Presence(Enum):
+    """Whether a topic is there, as far as its administrator knows."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
 @dataclass(slots=True)
 class Batch:
     """Records sent together; `first` is the number of the first among all that its producer ever sent."""
@@ -89,6 +97,10 @@ class History:
         self.acknowledged: dict[TopicPartition, dict[int, bytes]] = {}
         """Acknowledged records by offset, as far as no permitted loss has removed them."""
         self.commits: dict[tuple[str, TopicPartition], CommitLog] = {}
+        self.topics: dict[str, tuple[Presence, int]] = {}
+        """Topics of the administrator, with the place at which this was last known to change."""
+        self.trims: dict[TopicPartition, int] = {}
+        """The highest offset below which records were asked to be deleted."""
         self.oddities: list[str] = []
         """What clients saw that no client should see."""
         self.acknowledged_records = 0
@@ -140,6 +152,16 @@ class History:
         self.read_records += 1
         if value not in self.sent:
             self.oddities.append(f"{tp}: offset {offset} holds {value[:24]!r}, which nobody sent")
+
+    def topic_changes(self, name: str) -> None:
+        """A change was asked for: until it is answered, nobody knows."""
+        self.topics[name] = (Presence.UNKNOWN, self.next_place())
+
+    def topic_changed(self, name: str, presence: Presence) -> None:
+        self.topics[name] = (presence, self.next_place())
+
+    def trim_sent(self, tp: TopicPartition, offset: int) -> None:
+        self.trims[tp] = max(offset, self.trims.get(tp, 0))
 
     def commit_sent(self, group: str, generation: int, tp: TopicPartition, offset: int) -> Commit:
         commit = Commit(self.next_place(), group, generation, tp, offset, self.era)

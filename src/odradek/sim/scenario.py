@@ -16,6 +16,7 @@ from uuid import UUID
 
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
 from odradek.sim import checkers
+from odradek.sim.administering import Administrator
 from odradek.sim.audit import Auditor, Flushed
 from odradek.sim.caller import Caller
 from odradek.sim.cluster import CrashKind, NodeCrashed, NodeFactory, NodeLike, SimHost
@@ -50,6 +51,7 @@ PRODUCERS = (
 )
 MEMBERS = (("readers0", "readers"), ("readers1", "readers"), ("others0", "others"), ("others1", "others"))
 GROUPS = ("readers", "others")
+ADMINISTRATOR = "administrator"
 TURNS_BETWEEN_CHECKS = 8
 SUFFERING_SECONDS = 2.0
 
@@ -201,6 +203,9 @@ class Scenario:
                 codecs=5 if idempotent else 4,
             )
             yield name, producer.run(self._seconds)
+        caller, rng = self._caller(ADMINISTRATOR)
+        administrator = Administrator(caller, self._history, self._partitions, rng, pace_seconds=1.0)
+        yield ADMINISTRATOR, administrator.run(self._seconds)
         for name, group in MEMBERS:
             caller, rng = self._caller(name)
             member = Member(name, group, caller, self._history, self._topic_ids, self._partitions, rng)
@@ -248,7 +253,7 @@ class Scenario:
             case Blow.RESTART:
                 await host.stop()
             case Blow.PARTITION:
-                for name in (*(p[0] for p in PRODUCERS), *(m[0] for m in MEMBERS)):
+                for name in (*(p[0] for p in PRODUCERS), *(m[0] for m in MEMBERS), ADMINISTRATOR):
                     network.partition(HOST, name)
                 await asyncio.sleep(episode.seconds)
                 network.heal()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
 from odradek.sim import checkers
-from odradek.sim.history import Batch, CommitLog, Fate, History
+from odradek.sim.history import Batch, CommitLog, Fate, History, Presence
 
 TP = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)
@@ -51,6 +51,23 @@ def test_a_refused_record_that_is_there_is_found() -> None:
     batch = _batch(0, b"a")
     batch.fate = Fate.REFUSED
     assert "refused" in checkers.invented_records(TP, {0: b"a"}, _history(batch).sent)[0]
+
+
+def test_a_log_that_begins_too_late_is_found() -> None:
+    assert checkers.wrong_start(TP, 5, trimmed=5) == []
+    assert "begins at 6" in checkers.wrong_start(TP, 6, trimmed=5)[0]
+
+
+def test_a_lost_and_a_resurrected_topic_are_found() -> None:
+    history = History()
+    history.topic_changed("created", Presence.PRESENT)
+    history.topic_changed("deleted", Presence.ABSENT)
+    history.topic_changes("unknown")
+    assert checkers.wrong_topics(history.topics, {"created"}, NOW) == []
+    assert checkers.wrong_topics(history.topics, {"created", "unknown"}, NOW) == []
+    assert "created and is not there" in checkers.wrong_topics(history.topics, {}, NOW)[0]
+    assert "deleted and is there" in checkers.wrong_topics(history.topics, {"created", "deleted"}, NOW)[0]
+    assert checkers.wrong_topics(history.topics, {}, asked=0) == []
 
 
 def test_a_hole_and_a_stray_offset_are_found() -> None:
