@@ -22,7 +22,7 @@ from odradek.sim.world import World
 
 TP = TopicPartition("t", 0)
 PATH = "/data/t-0"
-KEEP_ALL = CrashModel(keep_all=1, lose_all=0, zero_tail=0, garbage_tail=0)
+TEAR = CrashModel(keep_all=0, lose_all=0, zero_tail=0, garbage_tail=0)
 LOSE_ALL = CrashModel(keep_all=0, lose_all=1, zero_tail=0, garbage_tail=0)
 
 
@@ -55,23 +55,24 @@ def test_what_lies_behind_a_gap_between_segments_is_dropped() -> None:
     assert len(recovered.segments.all()) == 1
 
 
-def test_an_append_that_was_undone_stays_undone() -> None:
+@pytest.mark.parametrize("seed", range(10))
+def test_an_append_that_was_undone_stays_undone(seed: int) -> None:
     """A full disk took part of a batch, which was cut off again; the segment was not written to any more."""
     world, volume = World(1), Volume()
     log = _log(world.runtime("node", "first", volume=volume))
     _append(log, b"whole")
     log.flush()
-    size = log.segments.active.size
+    path, size = log.segments.active.file.path, log.segments.active.size
+    volume.sync_all()
     volume.capacity_bytes = volume.used_bytes() + 30
     with pytest.raises(StorageError, match="No space left"):
         _append(log, b"too much for the disk" * 5)
     volume.capacity_bytes = None
-    recovered = Log.open(
-        world.runtime("node", "second", volume=volume), PATH, TP, None, _config(), recovery_point=1
-    )
+    runtime = world.runtime("node", "second", volume=volume)
+    recovered = Log.open(runtime, PATH, TP, None, _config(), recovery_point=1)
     assert recovered.log_end_offset == 1
-    volume.crash(random.Random(1), KEEP_ALL)
-    assert volume.find_file(log.segments.active.file.path).data.size == size
+    volume.crash(random.Random(seed), TEAR)
+    assert volume.find_file(path).data.size == size
 
 
 def test_a_new_data_directory_is_durable_before_anything_is_put_into_it() -> None:
