@@ -23,7 +23,7 @@ class NoSync:
 
     def open(self, path: str, flags: int, mode: int = 0o644) -> int:
         fd = self._disk.open(path, flags, mode)
-        if path.endswith(".log"):
+        if path.endswith(".log") and "__cluster_metadata" not in path:
             self._logs.add(fd)
         return fd
 

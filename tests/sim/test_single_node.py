@@ -19,7 +19,7 @@ from odradek.sim.runtime import SimRuntime
 from odradek.sim.scenario import Outcome, Scenario
 from tests.sim.broken import LateWrites, NoSync
 
-CI_SEEDS = 5
+CI_SEEDS = 4
 SEEDS_TO_CATCH_A_BUG = 25
 
 
