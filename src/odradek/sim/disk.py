@@ -13,6 +13,8 @@ from odradek.sim.process import Process
 from odradek.sim.trace import Trace
 from odradek.sim.volume import PAGE_BYTES, Directory, File, Volume
 
+MAX_BUFFERS = 1024
+"""IOV_MAX: how many buffers one call takes."""
 _UNLIMITED_BYTES = 1 << 40
 
 
@@ -137,6 +139,8 @@ class SimDisk:
         return data.read(offset, count)
 
     def preadv(self, fd: int, buffers: Sequence[Buffer], offset: int, /) -> int:
+        if len(buffers) > MAX_BUFFERS:
+            raise _error(errno.EINVAL, str(fd))
         done = 0
         for buffer in buffers:
             view = memoryview(buffer).cast("B")
@@ -157,6 +161,8 @@ class SimDisk:
 
     def pwritev(self, fd: int, buffers: Sequence[Buffer], offset: int, /) -> int:
         entry = self._entry(fd)
+        if len(buffers) > MAX_BUFFERS:
+            raise _error(errno.EINVAL, entry.path)
         chunk = b"".join(buffers)
         self._enter("pwrite", entry.path, len(chunk), offset, effect=True)
         file = self._file(fd)

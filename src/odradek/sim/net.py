@@ -9,7 +9,7 @@ from contextvars import copy_context
 
 from odradek.core.types import Buffer
 from odradek.runtime.api import Listener, Socket
-from odradek.sim.disk import SimDisk
+from odradek.sim.disk import MAX_BUFFERS, SimDisk
 from odradek.sim.network import Network, Pipe, Signal
 from odradek.sim.process import Process
 
@@ -101,6 +101,8 @@ class SimSocket:
         return count
 
     def sendmsg(self, buffers: Sequence[Buffer], /) -> int:
+        if len(buffers) > MAX_BUFFERS:
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
         return self.send(b"".join(buffers))
 
     def sendfile(self, fd: int, offset: int, count: int, /) -> int:

@@ -69,6 +69,16 @@ def test_a_hole_reads_as_zeros_and_takes_no_space() -> None:
     assert disk.usage("/") == (1000, 997)
 
 
+def test_one_call_takes_so_many_buffers_and_no_more() -> None:
+    disk = _disk()
+    fd = disk.open("/f", RW)
+    assert disk.pwritev(fd, [b"x"] * 1024, 0) == 1024
+    with pytest.raises(OSError, match="Invalid argument"):
+        disk.pwritev(fd, [b"x"] * 1025, 0)
+    with pytest.raises(OSError, match="Invalid argument"):
+        disk.preadv(fd, [bytearray(1)] * 1025, 0)
+
+
 def test_errors_are_those_of_the_system() -> None:
     disk = _disk()
     with pytest.raises(FileNotFoundError):

@@ -110,6 +110,17 @@ def test_a_slow_reader_fills_the_buffers_and_frees_them() -> None:
     _connected(body)
 
 
+def test_one_call_takes_so_many_buffers_and_no_more() -> None:
+    async def body(
+        world: World, client: SimRuntime, server: SimRuntime, near: SimSocket, far: SimSocket
+    ) -> None:
+        assert near.sendmsg([b"x"] * 1024) == 1024
+        with pytest.raises(OSError, match="too long"):
+            near.sendmsg([b"x"] * 1025)
+
+    _connected(body)
+
+
 def test_nothing_to_read_would_block() -> None:
     async def body(
         world: World, client: SimRuntime, server: SimRuntime, near: SimSocket, far: SimSocket
