@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from odradek.core.types import TopicPartition
 from odradek.log.log import Isolation, Log
+from odradek.log.lookup import MAX_TIMESTAMP
 from odradek.records.batch import build_batch, iter_batches, iter_records
 from odradek.records.check import CheckedRecords, Origin
 from odradek.sim.disk import DiskFaults, SimDisk
@@ -45,6 +46,7 @@ class Appended:
     sequence: int = -1
     committed: bool = False
     forgotten: bool = False
+    timestamp: int = NOW_MS
 
     @property
     def end_offset(self) -> int:
@@ -162,7 +164,11 @@ class LogMachine(RuleBasedStateMachine):
         self.values += count
         return [b"%08d" % (self.values - i) + b"." * size for i in range(count)]
 
-    def append(self, kind: int, sets: list[CheckedRecords], appended: list[Appended]) -> None:
+    def append(self, kind: int, appended: list[Appended]) -> None:
+        for b in appended:
+            self.values += 1
+            b.timestamp = NOW_MS + self.values
+        sets = [_set(b) for b in appended]
         origin = Origin.COORDINATOR if kind == MARKER else Origin.CLIENT
         results = self.log.append_as_leader(sets, 0, origin)
         for result, b in zip(results, appended, strict=True):
@@ -176,7 +182,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(counts=st.lists(st.integers(1, 4), min_size=1, max_size=3), size=st.integers(0, 120))
     def append_plain(self, counts: list[int], size: int) -> None:
         appended = [Appended(PLAIN, 0, self.fresh(count, size)) for count in counts]
-        self.append(PLAIN, [_set(b) for b in appended], appended)
+        self.append(PLAIN, appended)
 
     @rule(counts=st.lists(st.integers(1, 4), min_size=1, max_size=3))
     def append_idempotent(self, counts: list[int]) -> None:
@@ -185,7 +191,7 @@ class LogMachine(RuleBasedStateMachine):
         for count in counts:
             appended.append(Appended(IDEMPOTENT, 0, self.fresh(count, 0), sequence))
             sequence += count
-        self.append(IDEMPOTENT, [_set(b) for b in appended], appended)
+        self.append(IDEMPOTENT, appended)
 
     @rule()
     def retry_the_last_idempotent_batch(self) -> None:
@@ -203,13 +209,13 @@ class LogMachine(RuleBasedStateMachine):
             # Of its records only the marker is left: as in Apache Kafka it must begin anew, with a new epoch.
             return
         b = Appended(TRANSACTIONAL, 0, self.fresh(count, 0), sequence)
-        self.append(TRANSACTIONAL, [_set(b)], [b])
+        self.append(TRANSACTIONAL, [b])
 
     @precondition(lambda self: self.model.open_since() is not None)
     @rule(committed=st.booleans())
     def end_transaction(self, committed: bool) -> None:
         b = Appended(MARKER, 0, [b""], committed=committed)
-        self.append(MARKER, [marker(committed=committed, producer_id=TRANSACTIONAL_ID)], [b])
+        self.append(MARKER, [b])
 
     # --- over time ------------------------------------------------------------------------------------
 
@@ -250,10 +256,13 @@ class LogMachine(RuleBasedStateMachine):
 
     # --- ends -----------------------------------------------------------------------------------------
 
-    @rule()
-    def stop_and_start(self) -> None:
+    @rule(powered_off=st.booleans())
+    def stop_and_start(self, powered_off: bool) -> None:
         before = self.log.log_end_offset, self.log.log_start_offset, self.log.last_stable_offset
         self.log.close()
+        if powered_off and self.model.end_offset > 0:
+            self.process.alive = False
+            self.volume.crash(self.rng, CrashModel())
         self.durable_end = self.recovery_point = self.log.log_end_offset
         self.log_start = self.log.log_start_offset
         self.boot()
@@ -313,6 +322,21 @@ class LogMachine(RuleBasedStateMachine):
         if not self.model.is_forgettable(start):
             assert self.consume(start, Isolation.TXN_COMMITTED) == self.model.records(start, committed=True)
 
+    @invariant()
+    def times_lead_to_records(self) -> None:
+        if not hasattr(self, "log"):
+            return
+        start = self.log.log_start_offset
+        known = [b for b in self.model.batches if b.end_offset > start]
+        if known:
+            b = self.rng.choice(known)
+            found = self.log.offset_for_timestamp(b.timestamp)
+            assert found is not None
+            assert (found.timestamp, found.offset) == (b.timestamp, max(b.base_offset, start))
+            newest = self.log.offset_for_timestamp(MAX_TIMESTAMP)
+            assert newest is not None
+            assert newest.timestamp == known[-1].timestamp
+
     def consume(self, start: int, isolation: Isolation) -> list[tuple[int, bytes]]:
         found = []
         offset = start
@@ -331,9 +355,11 @@ class LogMachine(RuleBasedStateMachine):
 
 
 def _set(b: Appended) -> CheckedRecords:
+    if b.kind == MARKER:
+        return marker(committed=b.committed, producer_id=TRANSACTIONAL_ID, timestamp=b.timestamp)
     producer_id = {PLAIN: -1, IDEMPOTENT: IDEMPOTENT_ID, TRANSACTIONAL: TRANSACTIONAL_ID}[b.kind]
     data = build_batch(
-        [(NOW_MS, None, value, ()) for value in b.values],
+        [(b.timestamp, None, value, ()) for value in b.values],
         producer_id=producer_id,
         producer_epoch=-1 if b.kind == PLAIN else 0,
         base_sequence=b.sequence,

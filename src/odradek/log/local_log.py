@@ -97,6 +97,7 @@ class LocalLog:
         "last_flush_ms",
         "log_end_offset",
         "on_failed",
+        "on_rolled",
         "path",
         "pool",
         "recovery_point",
@@ -128,6 +129,7 @@ class LocalLog:
         self.recovery_point = recovery_point
         self.failure: StorageError | None = None
         self.on_failed: Callable[[str, StorageError], None] | None = None
+        self.on_rolled: Callable[[TopicPartition], None] | None = None
         self.last_flush_ms = self._clock.now_ms()
         self._truncations = 0
         # Whether the entries of the directory, and its own in the log directory, are durable is not known.
@@ -155,6 +157,11 @@ class LocalLog:
     def check_online(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+    def update_config(self, config: "TopicConfig") -> None:
+        """Take a topic's new settings; the active segment keeps the index sizes it was made with."""
+        self.config = config
+        self._roll_after_ms = roll_after_ms(config)
 
     # --- segments -------------------------------------------------------------------------------------
 
@@ -225,40 +232,6 @@ class LocalLog:
             f"Received request for offset {offset} for partition {self.topic_partition}, "
             f"but we only have log segments in the range {start} to {end}.",
         )
-
-    # --- durability -----------------------------------------------------------------------------------
-
-    def _flush_job(
-        self, up_to: int, rewrites: Sequence[tuple[str, bytes]], synced_paths: Sequence[str], *, closing: bool
-    ) -> FlushJob:
-        """The active segment's indexes matter at a clean stop only: without one they are rebuilt."""
-        descriptors = []
-        for segment in self.segments.between(self.recovery_point, up_to):
-            if closing or segment is not self.segments.active:
-                descriptors += segment.flush_indexes()
-            descriptors.append(segment.file.open())
-        directories = []
-        if self._directory_dirty or rewrites:
-            directories.append(self.path)
-        if not self._placed:
-            directories.append(self.directory)
-        self._directory_dirty, self._placed = False, True
-        return FlushJob(
-            self._disk,
-            up_to,
-            self._truncations,
-            descriptors,
-            rewrites,
-            synced_paths,
-            directories,
-        )
-
-    def finish_flush(self, job: FlushJob) -> None:
-        """A job has run to its end. What was truncated meanwhile may have been written anew, undurably."""
-        if job.truncations == self._truncations:
-            self.recovery_point = max(self.recovery_point, job.up_to)
-            assert self.recovery_point <= self.log_end_offset
-        self.last_flush_ms = self._clock.now_ms()
 
     def _write(self, segment: Segment, buffers: Sequence[Buffer], size: int) -> None:
         try:

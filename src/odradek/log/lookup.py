@@ -8,7 +8,7 @@ from odradek.records.batch import iter_records
 from odradek.records.header import BatchMeta
 
 if TYPE_CHECKING:
-    from odradek.log.log import Log
+    from odradek.log.reading import ReadableLog
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -25,7 +25,7 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-def offset_for_timestamp(log: "Log", timestamp: int) -> TimestampOffset | None:
+def offset_for_timestamp(log: "ReadableLog", timestamp: int) -> TimestampOffset | None:
     if timestamp == LATEST:
         return TimestampOffset(NO_TIMESTAMP, log.log_end_offset, log.epochs.latest)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -44,7 +44,7 @@ def offset_for_timestamp(log: "Log", timestamp: int) -> TimestampOffset | None:
     return None
 
 
-def _latest_record(log: "Log") -> TimestampOffset | None:
+def _latest_record(log: "ReadableLog") -> TimestampOffset | None:
     """The first record that has the largest timestamp of the log."""
     segment = max(log.segments.all(), key=lambda candidate: candidate.max_timestamp[0])
     timestamp, offset = segment.max_timestamp

@@ -256,8 +256,11 @@ class LogManager:
     def _landed(self, future: "asyncio.Future[None]") -> None:
         del self._in_flight[future]
 
-    def _flush_rolled(self, log: Log) -> None:
+    def _flush_rolled(self, topic_partition: TopicPartition) -> None:
         """A segment is complete: make it durable away from the loop, then say so in the checkpoint."""
+        log = self.logs.get(topic_partition)
+        if log is None:
+            return
         if log in self._flushing:
             self._flushing[log] = True
             return

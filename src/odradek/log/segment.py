@@ -297,10 +297,12 @@ class Segment:
             self._disk.ftruncate(self.file.open().fd, self.size)
             self._reserved_bytes = 0
 
-    def seal_if_open(self) -> None:
-        """Seal, unless nothing can have been appended since the last time."""
-        if self._offset_index is not None and self._time_index is not None:
-            self.seal()
+    def seal_if_open(self) -> bool:
+        """Seal, unless nothing can have been appended since the last time; whether that was done."""
+        if self.size == 0 or self._offset_index is None or self._time_index is None:
+            return False
+        self.seal()
+        return True
 
     def flush_indexes(self) -> list[Descriptor]:
         """Write what the indexes hold in memory; the descriptors of the indexes, to be synced."""
@@ -419,7 +421,16 @@ class Segment:
         if self.size == 0:
             self.created_ms = now_ms
         self._bytes_since_index = 0
-        self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
+        self._find_max_timestamp()
+
+    def _find_max_timestamp(self) -> None:
+        """From the last entry of the time index on, which knows nothing of the batches after it."""
+        timestamp, offset = self.time_index.last_entry
+        _, position = self.offset_index.lookup(offset)
+        for batch in self.scan(position):
+            if batch.max_timestamp > timestamp:
+                timestamp, offset = batch.max_timestamp, batch.last_offset
+        self._max_timestamp, self._offset_of_max_timestamp = timestamp, offset
 
     def cut(self, size: int) -> None:
         """End the file at a position where a batch ends, giving back any blocks beyond."""

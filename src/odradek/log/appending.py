@@ -1,0 +1,249 @@
+"""Putting records into a log: offsets and epochs given, producers checked, segments rolled."""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_LEADER_EPOCH, NO_TIMESTAMP, Buffer
+from odradek.log.durability import DurableLog
+from odradek.log.local_log import Position
+from odradek.log.markers import read_marker
+from odradek.log.producer_entry import ProducerBatch
+from odradek.log.producer_state import Staged
+from odradek.log.segment import Segment
+from odradek.log.txn_index import AbortedTxn
+from odradek.records.check import CheckedRecords, Origin
+from odradek.records.header import CONTROL_FLAG, LOG_OVERHEAD, BatchMeta
+from odradek.records.kernel import OK, PARTIAL, scan_segment
+
+# base_offset int64, batch_length int32, partition_leader_epoch int32: the front of a batch, outside its CRC.
+_FRONT: Final = Struct(">qii")
+_new = tuple.__new__
+
+
+class AppendInfo(NamedTuple):
+    """Where a set of batches stands. A duplicate stands where its first append put it."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool
+
+
+class AppendableLog(DurableLog):
+    """What is written changes the state, and nothing else does."""
+
+    __slots__ = ()
+
+    def append_as_leader(
+        self,
+        sets: Sequence[CheckedRecords],
+        leader_epoch: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+    ) -> list[AppendInfo | KafkaError]:
+        """Give offsets to sets of checked batches and write those that are accepted, all with one call.
+
+        A refused set leaves no trace. Raises StorageError when the disk fails: then none counts as appended.
+        """
+        if self.failure is not None:
+            raise self.failure
+        results: list[AppendInfo | KafkaError] = []
+        config = self.config
+        stamped = config.message_timestamp_type == "LogAppendTime"
+        segment = self.segments.active
+        next_offset = self.log_end_offset
+        if leader_epoch != self.epochs.latest:
+            self.epochs.assign(leader_epoch, next_offset)
+        buffers: list[Buffer] = []
+        accepted: list[tuple[int, list[BatchMeta]]] = []
+        pending_bytes = 0
+        staged: Staged | None = None
+        for checked in sets:
+            batches = checked.batches
+            buffer = checked.buffer
+            size = len(buffer)
+            first_offset = next_offset
+            if len(batches) == 1:
+                batch = batches[0]
+                numbered = batch.producer_id >= 0
+                max_timestamp = batch.max_timestamp
+                end_offset = first_offset + batch.last_offset_delta + 1
+            else:
+                numbered = any(batch.producer_id >= 0 for batch in batches)
+                max_timestamp = max(batch.max_timestamp for batch in batches)
+                end_offset = first_offset + sum(batch.last_offset_delta + 1 for batch in batches)
+            if size > config.segment_bytes:
+                results.append(self._too_large(size))
+                continue
+            if self._should_roll(segment, pending_bytes + size, max_timestamp, end_offset - 1):
+                if buffers:
+                    self._commit(segment, buffers, pending_bytes, accepted, staged)
+                    buffers, accepted, pending_bytes, staged = [], [], 0, None
+                segment = self._roll_at(first_offset)
+            if numbered:
+                if staged is None:
+                    staged = Staged(self.producers)
+                try:
+                    duplicate = self._stage(staged, checked, first_offset, origin, transaction_version)
+                except KafkaError as refusal:
+                    results.append(refusal)
+                    continue
+                if duplicate is not None:
+                    results.append(
+                        AppendInfo(
+                            duplicate.first_offset,
+                            duplicate.last_offset,
+                            duplicate.timestamp,
+                            self.log_start_offset,
+                            True,
+                        )
+                    )
+                    continue
+            for batch in batches:
+                _FRONT.pack_into(buffer, batch.position, next_offset, batch.size - LOG_OVERHEAD, leader_epoch)
+                next_offset += batch.last_offset_delta + 1
+            buffers.append(buffer)
+            accepted.append((first_offset, batches))
+            pending_bytes += size
+            append_time_ms = max_timestamp if stamped else NO_TIMESTAMP
+            results.append(
+                _new(
+                    AppendInfo, (first_offset, next_offset - 1, append_time_ms, self.log_start_offset, False)
+                )
+            )
+        if buffers:
+            self._commit(segment, buffers, pending_bytes, accepted, staged)
+            if self.log_end_offset - self.recovery_point >= config.flush_messages:
+                self.flush()
+        return results
+
+    def _too_large(self, size: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"Message batch size is {size} bytes in append to partition {self.topic_partition}, "
+            f"which exceeds the maximum configured segment size of {self.config.segment_bytes}.",
+        )
+
+    def _should_roll(self, segment: Segment, size: int, max_timestamp: int, last_offset: int) -> bool:
+        try:
+            return segment.should_roll(
+                self.config.segment_bytes, self._roll_after_ms, size, max_timestamp, last_offset, self._clock
+            )
+        except OSError as e:
+            raise self.fail(e, "reading the active segment of") from e
+
+    def _stage(
+        self,
+        staged: Staged,
+        checked: CheckedRecords,
+        first_offset: int,
+        origin: Origin,
+        transaction_version: int,
+    ) -> ProducerBatch | None:
+        """Check a set against its producers; gives the first append of a set that is here already."""
+        batches = checked.batches
+        if len(batches) == 1 and not batches[0].attributes & CONTROL_FLAG:
+            return staged.add(batches[0], first_offset, origin)
+        stage = Staged(staged)
+        offset = first_offset
+        for batch in batches:
+            if batch.producer_id >= 0:
+                marker = read_marker(checked.buffer, batch) if batch.is_control else None
+                duplicate = stage.add(batch, offset, origin, marker, transaction_version)
+                if duplicate is not None:
+                    return duplicate
+            offset += batch.last_offset_delta + 1
+        staged.merge(stage)
+        return None
+
+    def _commit(
+        self,
+        segment: Segment,
+        buffers: Sequence[Buffer],
+        size: int,
+        accepted: Sequence[tuple[int, Sequence[BatchMeta]]],
+        staged: Staged | None,
+    ) -> None:
+        """Write; only what is written changes the state."""
+        position = segment.size
+        self._write(segment, buffers, size)
+        try:
+            offset, batches = accepted[0]
+            self._newest = _new(Position, (segment, offset, position, batches[0].size))
+            for offset, batches in accepted:
+                for batch in batches:
+                    offset += batch.last_offset_delta + 1
+                    segment.index_batch(offset - 1, batch.max_timestamp, batch.size)
+            self.log_end_offset = offset
+            if staged is not None:
+                self.producers.commit(staged)
+                if staged.completed or staged.started:
+                    self._end_transactions(segment, staged)
+        except OSError as e:
+            raise self.fail(e, "indexing") from e
+
+    def _end_transactions(self, segment: Segment, staged: Staged) -> None:
+        producers = self.producers
+        for completed in staged.completed:
+            stable = producers.stable_offset_after(completed)
+            if completed.aborted:
+                segment.add_aborted(
+                    AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+                )
+            producers.complete(completed)
+        self._update_unstable_offset()
+
+    def append_as_follower(self, records: Buffer) -> AppendInfo:
+        """Take over batches as the leader placed them; a partial one at the end is left out.
+
+        Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE where they do not follow the log end, StorageError.
+        """
+        self.check_online()
+        batches, size, finding = scan_segment(records, BatchMeta)
+        if finding not in (OK, PARTIAL) or not batches:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"No good record batch at {size} of a fetch for {self.topic_partition}",
+            )
+        expected = self.log_end_offset
+        for batch in batches:
+            if batch.base_offset < expected:
+                raise self._out_of_range(batch.base_offset, expected, batch.last_offset)
+            expected = batch.last_offset + 1
+        first_offset, last_offset = batches[0].base_offset, batches[-1].last_offset
+        segment = self.segments.active
+        if self._should_roll(segment, size, max(b.max_timestamp for b in batches), last_offset):
+            segment = self._roll_at(first_offset)
+        staged = Staged(self.producers)
+        for batch in batches:
+            if batch.producer_id >= 0:
+                marker = read_marker(records, batch) if batch.is_control else None
+                staged.add(batch, batch.base_offset, None, marker)
+            if batch.partition_leader_epoch not in (self.epochs.latest, NO_LEADER_EPOCH):
+                self.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+        accepted = [(batch.base_offset, (batch,)) for batch in batches]
+        self._commit(segment, [memoryview(records)[:size]], size, accepted, staged)
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
+        return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, self.log_start_offset, False)
+
+    def roll(self) -> None:
+        """Begin a new segment at the log end."""
+        self.check_online()
+        self._roll_at(self.log_end_offset)
+
+    def _roll_at(self, base_offset: int) -> Segment:
+        """Roll, with a snapshot of the producers where the new segment begins; the old one awaits a flush."""
+        before = self.segments.active
+        try:
+            segment = self._roll(base_offset)
+            if segment is not before:
+                self._take_snapshot(base_offset)
+        except OSError as e:
+            raise self.fail(e, "rolling") from e
+        if segment is not before and self.on_rolled is not None:
+            self.on_rolled(self.topic_partition)
+        return segment

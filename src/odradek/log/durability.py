@@ -1,0 +1,108 @@
+"""Making a log durable: what a flush has to sync, where, and what it proves once it has run."""
+
+import uuid
+
+from odradek.log.checkpoints import format_epochs, format_partition_metadata
+from odradek.log.files import write_file
+from odradek.log.local_log import FlushJob
+from odradek.log.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from odradek.log.reading import ReadableLog
+
+
+class DurableLog(ReadableLog):
+    """Below `recovery_point` every record is durable, with all that a restart needs to serve it."""
+
+    __slots__ = ()
+
+    def set_topic_id(self, topic_id: uuid.UUID) -> None:
+        """Bind the directory to a topic. Durable with the first flush: before, there is nothing to lose."""
+        assert self.topic_id is None, f"{self.path} belongs to topic {self.topic_id}"
+        write_file(
+            self._disk, f"{self.path}/{PARTITION_METADATA}", format_partition_metadata(topic_id), sync=False
+        )
+        self.topic_id = topic_id
+        self._topic_id_durable = False
+
+    def _take_snapshot(self, offset: int) -> None:
+        newest = self.snapshots.offsets[-1] if self.snapshots.offsets else self.log_start_offset
+        if offset > newest:
+            self.snapshots.take(self.producers.entries.values(), offset)
+            self._directory_dirty = True
+
+    @property
+    def is_flush_due(self) -> bool:
+        """Whether flush.ms has passed with something to flush."""
+        waited_ms = self._clock.now_ms() - self.last_flush_ms
+        return self.log_end_offset > self.recovery_point and waited_ms >= self.config.flush_ms
+
+    def begin_flush(self, up_to: int | None = None) -> FlushJob | None:
+        """What to run, here or elsewhere, to make the log durable up to an offset; None where it is already.
+
+        When it has run, `finish_flush` is told; when it raised, `fail`.
+        """
+        self.check_online()
+        up_to = self.log_end_offset if up_to is None else up_to
+        return self._flush_job(up_to, closing=False) if up_to > self.recovery_point else None
+
+    def _epochs_to_write(self) -> list[tuple[str, bytes]]:
+        if not self.epochs.dirty:
+            return []
+        self.epochs.dirty = False
+        return [(f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(self.epochs.entries))]
+
+    def flush(self, up_to: int | None = None) -> None:
+        """Make the log durable up to an offset, here and now."""
+        job = self.begin_flush(up_to)
+        if job is not None:
+            self._run(job)
+
+    def _run(self, job: FlushJob) -> None:
+        try:
+            job.run()
+        except OSError as e:
+            raise self.fail(e, "flushing") from e
+        self.finish_flush(job)
+
+    def _flush_job(self, up_to: int, *, closing: bool) -> FlushJob:
+        """The active segment's indexes matter at a clean stop only: without one they are rebuilt."""
+        paths = self.snapshots.unsynced()
+        if not self._topic_id_durable and self.topic_id is not None:
+            paths.append(f"{self.path}/{PARTITION_METADATA}")
+            self._topic_id_durable = True
+        try:
+            descriptors = []
+            for segment in self.segments.between(self.recovery_point, up_to):
+                if closing or segment is not self.segments.active:
+                    descriptors += segment.flush_indexes()
+                descriptors.append(segment.file.open())
+        except OSError as e:
+            raise self.fail(e, "flushing") from e
+        epochs = self._epochs_to_write()
+        directories = [self.path] if self._directory_dirty or epochs else []
+        if not self._placed:
+            directories.append(self.directory)
+        self._directory_dirty, self._placed = False, True
+        return FlushJob(self._disk, up_to, self._truncations, descriptors, epochs, paths, directories)
+
+    def finish_flush(self, job: FlushJob) -> None:
+        """A job has run to its end. What was truncated meanwhile may have been written anew, undurably."""
+        if job.truncations == self._truncations:
+            self.recovery_point = max(self.recovery_point, job.up_to)
+            assert self.recovery_point <= self.log_end_offset
+        self.last_flush_ms = self._clock.now_ms()
+
+    def begin_close(self) -> FlushJob | None:
+        """Prepare a clean stop; gives what is left to write. Nothing may be appended any more."""
+        self.check_online()
+        try:
+            sealed = self.segments.active.seal_if_open()
+            self._take_snapshot(self.log_end_offset)
+        except OSError as e:
+            raise self.fail(e, "closing") from e
+        if sealed or self.log_end_offset > self.recovery_point:
+            return self._flush_job(self.log_end_offset, closing=True)
+        epochs = self._epochs_to_write()
+        if not epochs:
+            return None
+        # No record hangs on these epochs, and a torn file is rebuilt from the log: nothing to sync.
+        return FlushJob(self._disk, self.recovery_point, self._truncations, drafts=epochs)
