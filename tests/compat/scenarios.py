@@ -134,9 +134,10 @@ def metadata(world: World, version: int) -> Iterator[dict[str, Any]]:
         yield {**base, "topics": [{"name": "no/such", "topic_id": None}]}
     if version >= 1:
         yield {**base, "topics": []}
-    if version >= 12:
+    if version >= 10:
         yield {**base, "topics": [{"name": None, "topic_id": world.topic_id}]}
         yield {**base, "topics": [{"name": None, "topic_id": STRANGER}]}
+        yield {**base, "topics": [{"name": world.other, "topic_id": world.topic_id}]}
     yield {
         **base,
         "topics": [{"name": world.topic, "topic_id": None}],

@@ -18,18 +18,50 @@ from odradek.wire.messages import response_types
 if TYPE_CHECKING:
     from odradek.metadata.image import BrokerRegistration, MetadataImage, TopicImage
 
+IDS_FROM = 12
+
+TOPIC_IDS_SINCE = 12
+
 
 @serves(ApiKey.METADATA, min_version=0, max_version=13)
 def metadata(ctx: RequestContext, request: Any) -> Any:
     wanted = request.topics
+    if wanted and ctx.api_version < TOPIC_IDS_SINCE and any(t.name is None or t.topic_id.int for t in wanted):
+        return _refuse_topic_ids(wanted)
     if wanted is None or (ctx.api_version == 0 and not wanted):
         return _answer(ctx, request, list(ctx.node.metadata.image.topics_by_name.values()), [])
-    named = [t.name for t in wanted if t.name is not None]
+    if ctx.api_version < IDS_FROM and any(t.name is None or t.topic_id != ZERO_UUID for t in wanted):
+        return _refuse_ids(wanted)
+    named = [t.name for t in wanted if t.topic_id == ZERO_UUID and t.name is not None]
     known = ctx.node.metadata.image.topics_by_name
     missing = [name for name in dict.fromkeys(named) if name not in known]
     if missing and request.allow_auto_topic_creation and ctx.node.config.auto_create_topics_enable:
         return _create_then_answer(ctx, request, missing)
     return _answer_wanted(ctx, request, {})
+
+
+def _refuse_ids(wanted: list[Any]) -> Any:
+    """v10 and v11 have a field for topic ids, but no topic can be asked for by it."""
+    types = response_types(ApiKey.METADATA)
+    refused = [
+        types.MetadataResponseTopic(
+            error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
+        )
+        for topic in wanted
+    ]
+    return types.MetadataResponse(cluster_id=None, controller_id=-1, topics=refused)
+
+
+def _refuse_topic_ids(wanted: Any) -> Any:
+    """v10 and v11 have a place for topic ids, but no server ever looked them up there."""
+    types = response_types(ApiKey.METADATA)
+    topics = [
+        types.MetadataResponseTopic(
+            error_code=ErrorCode.INVALID_REQUEST, name=t.name or "", topic_id=t.topic_id
+        )
+        for t in wanted
+    ]
+    return types.MetadataResponse(topics=topics)
 
 
 async def _create_then_answer(ctx: RequestContext, request: Any, missing: list[str]) -> Any:
@@ -43,7 +75,7 @@ def _answer_wanted(ctx: RequestContext, request: Any, creation_errors: dict[str,
     found: dict[str, TopicImage] = {}
     failed = []
     for topic in request.topics:
-        by_id = topic.name is None
+        by_id = topic.name is None or topic.topic_id != ZERO_UUID
         entry = image.topics_by_id.get(topic.topic_id) if by_id else image.topics_by_name.get(topic.name)
         if entry is not None:
             found[entry.name] = entry

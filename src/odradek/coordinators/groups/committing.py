@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import Group, GroupShard
 
 NO_RETENTION_TIME = -1
+END_OF_TIME_MS = (1 << 63) - 1
 
 
 def commit(shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now) -> Result:
@@ -36,7 +37,7 @@ def commit(shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now
             shard.start_session(group, group.members[command.member_id], now)
     expire_timestamp_ms = NO_EXPIRY
     if command.retention_time_ms != NO_RETENTION_TIME:
-        expire_timestamp_ms = now.wall_ms + command.retention_time_ms
+        expire_timestamp_ms = min(now.wall_ms + command.retention_time_ms, END_OF_TIME_MS)
     limit = shard.config.offset_metadata_max_bytes
     codes = []
     records: list[Record] = []
