@@ -8,7 +8,7 @@ UV := $(shell command -v uv 2>/dev/null)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: install check test bench lock clean
+.PHONY: install check test judge bench lock clean
 
 install: $(STAMP)
 
@@ -34,6 +34,14 @@ check: install
 # Tests that share one Apache broker are one xdist group; the rest is spread over two workers.
 test: install
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+# The black-box tests against Apache Kafka itself: what it does not pass is not a fact about Kafka.
+JUDGE_DIR := /tmp/odradek-judge
+judge: install
+	tools/peer/peer start --port 23092 --dir $(JUDGE_DIR)
+	ODRADEK_TEST_BOOTSTRAP=127.0.0.1:23092 $(BIN)/python -m pytest tests/compat tests/peer/test_java_tools.py \
+		tests/robustness/test_frames.py $(PYTEST_ARGS); status=$$?; \
+		tools/peer/peer stop --dir $(JUDGE_DIR); rm -rf $(JUDGE_DIR); exit $$status
 
 bench: install
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)

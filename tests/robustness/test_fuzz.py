@@ -22,6 +22,7 @@ from tests.support.raw import Connection, request_bytes
 from tests.support.stored import fetch, split
 from tests.support.topics import create_topic
 
+pytestmark = pytest.mark.timeout(600)
 FRAME_CASES, BATCH_CASES = 12_000, 8_000
 SENTINEL_ID = 0x5EED
 API_VERSIONS, CREATE_TOPICS, CREATE_PARTITIONS = 18, 19, 37
