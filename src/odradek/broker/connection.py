@@ -12,9 +12,9 @@ from collections.abc import Callable, Coroutine
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from odradek.broker.buffers import SMALL_BYTES
 from odradek.broker.dispatch import dispatch
 from odradek.broker.handlers import produce
+from odradek.broker.input import InputBuffer
 from odradek.broker.output import OutputQueue, Slice
 from odradek.broker.produce_routes import Route
 from odradek.core.errors import ProtocolError
@@ -31,8 +31,8 @@ _FRAME = Struct(">ih")
 _SIZE = Struct(">i")
 SMALLEST_FRAME = 8  # a request header without a client id
 _PRODUCE = 0
-RECEIVE_BYTES = SMALL_BYTES
 MAX_PENDING_REPLIES = 1000
+FRAMES_PER_TURN = 128  # so that a flood of tiny requests leaves the loop to others in between
 # All but Produce are decoded into objects, many times larger than their bytes; Apache has no such bound.
 MAX_DECODED_BYTES = 8 << 20
 
@@ -55,17 +55,15 @@ class Connection:
 
     __slots__ = (
         "_api_key",
-        "_buffer",
-        "_end",
+        "_input",
+        "_more",
         "_pending",
         "_reading",
         "_server",
         "_sock",
-        "_start",
         "_suspended",
         "_tasks",
         "_version",
-        "_view",
         "closed",
         "last_active",
         "listener",
@@ -86,31 +84,22 @@ class Connection:
         self.on_close: dict[object, Callable[[], None]] = {}  # what waits on behalf of the peer
         self.last_active = server.loop.time()
         self.output = OutputQueue(server.runtime, sock, self._on_drained, self._on_output_error)
-        self._buffer: bytearray | None = None
-        self._view: memoryview | None = None
-        self._start = 0
-        self._end = 0
+        self._input = InputBuffer(server.buffers)
         self._api_key = self._version = 0  # of the request in hand
         self.routes: list[Route] = []  # the ways that this producer's requests take
         self._pending: deque[Reply] = deque()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._suspended = False  # a produce is being checked away from the loop: nothing behind it runs
         self._reading = True
+        self._more = False  # whole frames wait in the buffer for another turn
         server.runtime.net.add_reader(sock, self.on_readable)
 
     # --- in -------------------------------------------------------------------------------------------
 
     def on_readable(self) -> None:
-        buffer, view = self._buffer, self._view
-        if buffer is None or view is None:
-            buffer = self._server.buffers.take(SMALL_BYTES)
-            view = memoryview(buffer)
-            self._buffer, self._view, self._start, self._end = buffer, view, 0, 0
-        end = self._end
         try:
-            received = self._sock.recv_into(view[end : end + RECEIVE_BYTES])
+            received = self._input.receive(self._sock)
         except BlockingIOError:
-            self._release_if_empty()
             return
         except OSError as e:
             self.close(f"receive failed: {e}")
@@ -118,7 +107,6 @@ class Connection:
         if received == 0:
             self.close(None)
             return
-        self._end = end + received
         self.last_active = self._server.loop.time()
         self._work()
 
@@ -138,16 +126,30 @@ class Connection:
         if not self.closed and self.output:
             self.output.flush()
         self._adjust_reading()
+        if self._more and not self.closed and not self.output:
+            self._server.loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """Handle the frames that wait in the buffer, unless something else will."""
+        if self._more and not (self.closed or self._suspended or self.output):
+            self._work()
 
     def _take_frames(self) -> None:
-        buffer, view = self._buffer, self._view
+        """Handle every whole frame; a run of Produce frames as one."""
+        waiting = self._input
+        buffer, view = waiting.buffer, waiting.view
         if buffer is None or view is None:
             return
         limit = self._server.max_request_bytes
-        start, end = self._start, self._end
+        start, end = waiting.start, waiting.end
         produces: list[tuple[int, int]] = []
         need = 4
+        self._more = False
+        frames = 0
         while end - start >= 6:
+            if frames == FRAMES_PER_TURN:
+                self._more = True
+                break
             size, api_key = _FRAME.unpack_from(buffer, start)
             if size < SMALLEST_FRAME or size > limit or (size > MAX_DECODED_BYTES and api_key != _PRODUCE):
                 break
@@ -155,6 +157,7 @@ class Connection:
             if stop > end:
                 need = 4 + size
                 break
+            frames += 1
             if api_key == _PRODUCE:
                 produces.append((start + 4, stop))
             else:
@@ -162,7 +165,7 @@ class Connection:
                     if self._produce(view, produces):
                         return
                     produces = []
-                self._start = stop
+                waiting.start = stop
                 frame = view[start + 4 : stop]
                 header, position = parse_request_header(frame)
                 self.begin(header)
@@ -172,44 +175,20 @@ class Connection:
             start = stop
         if produces and self._produce(view, produces):
             return
-        if self.closed:
+        if self._more:
+            waiting.start = start
             return
         if end - start >= 4:
             _check_size(buffer, start, end, limit)
-        self._start = start
-        if start == end:
-            self._release_if_empty()
-        elif start + need > len(buffer) or len(buffer) - end < 4:
-            self._make_room(need)
+        waiting.keep(start, need)
 
     def _produce(self, view: memoryview, frames: list[tuple[int, int]]) -> bool:
         """Hand a run of Produce frames on. True when one of them was suspended: nothing behind it may run."""
         taken = produce.handle_run(self._server.node, self, view, frames)
-        self._start = frames[taken - 1][1]
+        start, stop = frames[taken - 1]
+        self._input.start = stop
+        self._input.expect(stop - start + 4)
         return self._suspended or self.closed
-
-    def _release_if_empty(self) -> None:
-        if self._buffer is not None and self._start == self._end:
-            self._server.buffers.give(self._buffer)
-            self._buffer = self._view = None
-
-    def _make_room(self, need: int) -> None:
-        """Move the incomplete frame to the front of a buffer that can take more of it.
-
-        A large frame's buffer grows as its bytes arrive: neither a length nor a few bytes reserve memory.
-        """
-        assert self._buffer is not None and self._view is not None
-        held = self._end - self._start
-        if need <= len(self._buffer) or held < len(self._buffer) // 4:
-            self._view[:held] = self._view[self._start : self._end]
-        else:
-            size = min(need, max(2 * len(self._buffer), SMALL_BYTES))
-            buffer = self._server.buffers.take(size)
-            view = memoryview(buffer)
-            view[:held] = self._view[self._start : self._end]
-            self._server.buffers.give(self._buffer)
-            self._buffer, self._view = buffer, view
-        self._start, self._end = 0, held
 
     def suspend(self) -> None:
         """Stop taking frames until `resume`: the produce in hand is being checked away from the loop."""
@@ -224,7 +203,7 @@ class Connection:
         """Read only while the peer reads its replies and nothing is suspended."""
         if self.closed:
             return
-        want = not (self._suspended or self.output or len(self._pending) >= MAX_PENDING_REPLIES)
+        want = not (self._suspended or self._more or self.output or len(self._pending) >= MAX_PENDING_REPLIES)
         if want != self._reading:
             self._reading = want
             net = self._server.runtime.net
@@ -314,6 +293,7 @@ class Connection:
                 output.push_file(piece)
 
     def _on_drained(self) -> None:
+        self._go_on()
         self._adjust_reading()
 
     def _on_output_error(self, error: OSError) -> None:
@@ -333,9 +313,7 @@ class Connection:
             forget()
         self.output.close()
         self._pending.clear()
-        if self._buffer is not None and not self._suspended:
-            self._server.buffers.give(self._buffer)
-        self._buffer = self._view = None
+        self._input.release()
         self._sock.close()
         self._server.forget(self)
 
