@@ -20,14 +20,10 @@ if TYPE_CHECKING:
 
 IDS_FROM = 12
 
-TOPIC_IDS_SINCE = 12
-
 
 @serves(ApiKey.METADATA, min_version=0, max_version=13)
 def metadata(ctx: RequestContext, request: Any) -> Any:
     wanted = request.topics
-    if wanted and ctx.api_version < TOPIC_IDS_SINCE and any(t.name is None or t.topic_id.int for t in wanted):
-        return _refuse_topic_ids(wanted)
     if wanted is None or (ctx.api_version == 0 and not wanted):
         return _answer(ctx, request, list(ctx.node.metadata.image.topics_by_name.values()), [])
     if ctx.api_version < IDS_FROM and any(t.name is None or t.topic_id != ZERO_UUID for t in wanted):
@@ -50,18 +46,6 @@ def _refuse_ids(wanted: list[Any]) -> Any:
         for topic in wanted
     ]
     return types.MetadataResponse(cluster_id=None, controller_id=-1, topics=refused)
-
-
-def _refuse_topic_ids(wanted: Any) -> Any:
-    """v10 and v11 have a place for topic ids, but no server ever looked them up there."""
-    types = response_types(ApiKey.METADATA)
-    topics = [
-        types.MetadataResponseTopic(
-            error_code=ErrorCode.INVALID_REQUEST, name=t.name or "", topic_id=t.topic_id
-        )
-        for t in wanted
-    ]
-    return types.MetadataResponse(topics=topics)
 
 
 async def _create_then_answer(ctx: RequestContext, request: Any, missing: list[str]) -> Any:
