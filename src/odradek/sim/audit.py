@@ -18,6 +18,7 @@ from odradek.wire.api_keys import ApiKey
 
 PATIENCE_SECONDS = 60.0
 RETRY_SECONDS = 0.1
+FETCH_BYTES = 1 << 20
 
 
 class Flushed:
@@ -126,9 +127,8 @@ class Auditor:
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while log_end < 0 or position < log_end:
             try:
-                response = await self._caller.call(
-                    ApiKey.FETCH, fetch_request({tp: position}, self._topic_ids, max_wait_ms=0), version=12
-                )
+                request = fetch_request({tp: position}, self._topic_ids, max_wait_ms=0, max_bytes=FETCH_BYTES)
+                response = await self._caller.call(ApiKey.FETCH, request, version=12)
                 (data,) = response.responses[0].partitions
                 if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     earliest = await earliest_offset(self._caller, tp)

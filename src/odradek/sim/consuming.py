@@ -17,7 +17,6 @@ from odradek.wire.messages import request_types
 
 SESSION_TIMEOUT_MS = 6_000
 REBALANCE_TIMEOUT_MS = 5_000
-FETCH_MAX_BYTES = 64 * 1024
 EARLIEST = -2
 
 _REJOIN = frozenset(
@@ -136,7 +135,8 @@ class Member:
         if not self._positions:
             await asyncio.sleep(0.3)
             return
-        request = fetch_request(self._positions, self._topic_ids, max_wait_ms=300)
+        max_bytes = self._rng.choice((1, 1_000, 64_000))
+        request = fetch_request(self._positions, self._topic_ids, max_wait_ms=300, max_bytes=max_bytes)
         response = await self._caller.call(ApiKey.FETCH, request)
         for topic in response.responses:
             name = topic.topic or self._names[topic.topic_id]
@@ -267,7 +267,7 @@ async def earliest_offset(caller: Caller, tp: TopicPartition) -> int:
 
 
 def fetch_request(
-    positions: dict[TopicPartition, int], topic_ids: dict[str, UUID], *, max_wait_ms: int
+    positions: dict[TopicPartition, int], topic_ids: dict[str, UUID], *, max_wait_ms: int, max_bytes: int
 ) -> Any:
     types = request_types(ApiKey.FETCH)
     topics = [
@@ -276,13 +276,13 @@ def fetch_request(
             topic_id=topic_ids[tp.topic],
             partitions=[
                 types.FetchPartition(
-                    partition=tp.partition, fetch_offset=offset, partition_max_bytes=FETCH_MAX_BYTES
+                    partition=tp.partition, fetch_offset=offset, partition_max_bytes=max_bytes
                 )
             ],
         )
         for tp, offset in positions.items()
     ]
-    return types.FetchRequest(max_wait=max_wait_ms, min_bytes=1, max_bytes=4 * FETCH_MAX_BYTES, topics=topics)
+    return types.FetchRequest(max_wait=max_wait_ms, min_bytes=1, max_bytes=4 * max_bytes, topics=topics)
 
 
 def records_from(data: Any, first: int) -> list[tuple[int, bytes]]:
