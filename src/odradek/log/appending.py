@@ -50,8 +50,20 @@ class AppendableLog(DurableLog):
         """
         if self.failure is not None:
             raise self.failure
+        try:
+            results = self._append(sets, leader_epoch, origin, transaction_version)
+        except OSError as e:
+            raise self.fail(e, "appending records to") from e
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
+        return results
+
+    def _append(
+        self, sets: Sequence[CheckedRecords], leader_epoch: int, origin: Origin, transaction_version: int
+    ) -> list[AppendInfo | KafkaError]:
         results: list[AppendInfo | KafkaError] = []
         config = self.config
+        segment_bytes = config.segment_bytes
         stamped = config.message_timestamp_type == "LogAppendTime"
         segment = self.segments.active
         next_offset = self.log_end_offset
@@ -70,15 +82,22 @@ class AppendableLog(DurableLog):
                 batch = batches[0]
                 numbered = batch.producer_id >= 0
                 max_timestamp = batch.max_timestamp
-                end_offset = first_offset + batch.last_offset_delta + 1
+                last_offset = first_offset + batch.last_offset_delta
             else:
                 numbered = any(batch.producer_id >= 0 for batch in batches)
                 max_timestamp = max(batch.max_timestamp for batch in batches)
-                end_offset = first_offset + sum(batch.last_offset_delta + 1 for batch in batches)
-            if size > config.segment_bytes:
+                last_offset = first_offset - 1 + sum(batch.last_offset_delta + 1 for batch in batches)
+            if size > segment_bytes:
                 results.append(self._too_large(size))
                 continue
-            if self._should_roll(segment, pending_bytes + size, max_timestamp, end_offset - 1):
+            if segment.should_roll(
+                segment_bytes,
+                self._roll_after_ms,
+                pending_bytes + size,
+                max_timestamp,
+                last_offset,
+                self._clock,
+            ):
                 if buffers:
                     self._commit(segment, buffers, pending_bytes, accepted, staged)
                     buffers, accepted, pending_bytes, staged = [], [], 0, None
@@ -87,7 +106,10 @@ class AppendableLog(DurableLog):
                 if staged is None:
                     staged = Staged(self.producers)
                 try:
-                    duplicate = self._stage(staged, checked, first_offset, origin, transaction_version)
+                    if len(batches) == 1 and not batch.attributes & CONTROL_FLAG:
+                        duplicate = staged.add(batch, first_offset, origin)
+                    else:
+                        duplicate = _stage(staged, checked, first_offset, origin, transaction_version)
                 except KafkaError as refusal:
                     results.append(refusal)
                     continue
@@ -110,14 +132,10 @@ class AppendableLog(DurableLog):
             pending_bytes += size
             append_time_ms = max_timestamp if stamped else NO_TIMESTAMP
             results.append(
-                _new(
-                    AppendInfo, (first_offset, next_offset - 1, append_time_ms, self.log_start_offset, False)
-                )
+                _new(AppendInfo, (first_offset, last_offset, append_time_ms, self.log_start_offset, False))
             )
         if buffers:
             self._commit(segment, buffers, pending_bytes, accepted, staged)
-            if self.log_end_offset - self.recovery_point >= config.flush_messages:
-                self.flush()
         return results
 
     def _too_large(self, size: int) -> KafkaError:
@@ -126,38 +144,6 @@ class AppendableLog(DurableLog):
             f"Message batch size is {size} bytes in append to partition {self.topic_partition}, "
             f"which exceeds the maximum configured segment size of {self.config.segment_bytes}.",
         )
-
-    def _should_roll(self, segment: Segment, size: int, max_timestamp: int, last_offset: int) -> bool:
-        try:
-            return segment.should_roll(
-                self.config.segment_bytes, self._roll_after_ms, size, max_timestamp, last_offset, self._clock
-            )
-        except OSError as e:
-            raise self.fail(e, "reading the active segment of") from e
-
-    def _stage(
-        self,
-        staged: Staged,
-        checked: CheckedRecords,
-        first_offset: int,
-        origin: Origin,
-        transaction_version: int,
-    ) -> ProducerBatch | None:
-        """Check a set against its producers; gives the first append of a set that is here already."""
-        batches = checked.batches
-        if len(batches) == 1 and not batches[0].attributes & CONTROL_FLAG:
-            return staged.add(batches[0], first_offset, origin)
-        stage = Staged(staged)
-        offset = first_offset
-        for batch in batches:
-            if batch.producer_id >= 0:
-                marker = read_marker(checked.buffer, batch) if batch.is_control else None
-                duplicate = stage.add(batch, offset, origin, marker, transaction_version)
-                if duplicate is not None:
-                    return duplicate
-            offset += batch.last_offset_delta + 1
-        staged.merge(stage)
-        return None
 
     def _commit(
         self,
@@ -169,21 +155,18 @@ class AppendableLog(DurableLog):
     ) -> None:
         """Write; only what is written changes the state."""
         position = segment.size
-        self._write(segment, buffers, size)
-        try:
-            offset, batches = accepted[0]
-            self._newest = _new(Position, (segment, offset, position, batches[0].size))
-            for offset, batches in accepted:
-                for batch in batches:
-                    offset += batch.last_offset_delta + 1
-                    segment.index_batch(offset - 1, batch.max_timestamp, batch.size)
-            self.log_end_offset = offset
-            if staged is not None:
-                self.producers.commit(staged)
-                if staged.completed or staged.started:
-                    self._end_transactions(segment, staged)
-        except OSError as e:
-            raise self.fail(e, "indexing") from e
+        segment.write(buffers, size)
+        offset, batches = accepted[0]
+        self._newest = _new(Position, (segment, offset, position, batches[0].size))
+        for offset, batches in accepted:
+            for batch in batches:
+                offset += batch.last_offset_delta + 1
+                segment.index_batch(offset - 1, batch.max_timestamp, batch.size)
+        self.log_end_offset = offset
+        if staged is not None:
+            self.producers.commit(staged)
+            if staged.completed or staged.started:
+                self._end_transactions(segment, staged)
 
     def _end_transactions(self, segment: Segment, staged: Staged) -> None:
         producers = self.producers
@@ -213,10 +196,27 @@ class AppendableLog(DurableLog):
             if batch.base_offset < expected:
                 raise self._out_of_range(batch.base_offset, expected, batch.last_offset)
             expected = batch.last_offset + 1
+        try:
+            self._take_over(records, batches, size)
+        except OSError as e:
+            raise self.fail(e, "appending records to") from e
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
         first_offset, last_offset = batches[0].base_offset, batches[-1].last_offset
+        return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, self.log_start_offset, False)
+
+    def _take_over(self, records: Buffer, batches: list[BatchMeta], size: int) -> None:
         segment = self.segments.active
-        if self._should_roll(segment, size, max(b.max_timestamp for b in batches), last_offset):
-            segment = self._roll_at(first_offset)
+        max_timestamp = max(batch.max_timestamp for batch in batches)
+        if segment.should_roll(
+            self.config.segment_bytes,
+            self._roll_after_ms,
+            size,
+            max_timestamp,
+            batches[-1].last_offset,
+            self._clock,
+        ):
+            segment = self._roll_at(batches[0].base_offset)
         staged = Staged(self.producers)
         for batch in batches:
             if batch.producer_id >= 0:
@@ -226,9 +226,6 @@ class AppendableLog(DurableLog):
                 self.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
         accepted = [(batch.base_offset, (batch,)) for batch in batches]
         self._commit(segment, [memoryview(records)[:size]], size, accepted, staged)
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
-            self.flush()
-        return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, self.log_start_offset, False)
 
     def roll(self) -> None:
         """Begin a new segment at the log end."""
@@ -247,3 +244,20 @@ class AppendableLog(DurableLog):
         if segment is not before and self.on_rolled is not None:
             self.on_rolled(self.topic_partition)
         return segment
+
+
+def _stage(
+    staged: Staged, checked: CheckedRecords, first_offset: int, origin: Origin, transaction_version: int
+) -> ProducerBatch | None:
+    """Check a set against its producers, all or nothing; the first append of a set that is here already."""
+    stage = Staged(staged)
+    offset = first_offset
+    for batch in checked.batches:
+        if batch.producer_id >= 0:
+            marker = read_marker(checked.buffer, batch) if batch.is_control else None
+            duplicate = stage.add(batch, offset, origin, marker, transaction_version)
+            if duplicate is not None:
+                return duplicate
+        offset += batch.last_offset_delta + 1
+    staged.merge(stage)
+    return None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
-from odradek.core.types import Buffer, TopicPartition
+from odradek.core.types import TopicPartition
 from odradek.log.files import Descriptor, FilePool, sync_file, unlink_if_exists, write_file
 from odradek.log.names import SEGMENT_SUFFIXES, file_name
 from odradek.log.segment import Segment, roll_after_ms
@@ -232,9 +232,3 @@ class LocalLog:
             f"Received request for offset {offset} for partition {self.topic_partition}, "
             f"but we only have log segments in the range {start} to {end}.",
         )
-
-    def _write(self, segment: Segment, buffers: Sequence[Buffer], size: int) -> None:
-        try:
-            segment.write(buffers, size)
-        except OSError as e:
-            raise self.fail(e, "appending records to") from e

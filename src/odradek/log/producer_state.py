@@ -4,8 +4,8 @@ An append first stages its changes on copies; only once its bytes are written ar
 """
 
 from bisect import insort
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
 
 from odradek.core.types import NO_OFFSET
 from odradek.log.markers import Marker
@@ -27,16 +27,16 @@ class CompletedTxn(NamedTuple):
 class Staged:
     """The changes of an append that is not written yet. A stage over another sees the other's changes."""
 
-    __slots__ = ("_below", "completed", "entries", "started")
+    __slots__ = ("_known", "completed", "entries", "started")
 
     def __init__(self, below: "Staged | ProducerState") -> None:
-        self._below = below
+        self._known = below.get
         self.entries: dict[int, ProducerEntry] = {}
         self.started: tuple[tuple[int, int], ...] = ()
         self.completed: tuple[CompletedTxn, ...] = ()
 
     def get(self, producer_id: int) -> ProducerEntry | None:
-        return self.entries.get(producer_id) or self._below.get(producer_id)
+        return self.entries.get(producer_id) or self._known(producer_id)
 
     def add(
         self,
@@ -51,7 +51,7 @@ class Staged:
         A client's batch that is here already changes nothing: what is given then is the first append of it.
         """
         producer_id = batch.producer_id
-        known = self.entries.get(producer_id) or self._below.get(producer_id)
+        known = self.entries.get(producer_id) or self._known(producer_id)
         if known is None:
             known = ProducerEntry(producer_id)
         if not batch.attributes & CONTROL_FLAG:
@@ -88,20 +88,19 @@ class Staged:
 class ProducerState:
     """Every producer a partition knows, and every transaction that holds back its last stable offset."""
 
-    __slots__ = ("_ongoing", "_unreplicated", "end_offset", "entries")
+    __slots__ = ("_ongoing", "_unreplicated", "end_offset", "entries", "get")
 
     def __init__(self) -> None:
-        self.entries: dict[int, ProducerEntry] = {}
+        self.entries: Final[dict[int, ProducerEntry]] = {}
+        self.get: Final[Callable[[int], ProducerEntry | None]] = self.entries.get
         self.end_offset = 0
         self._ongoing: dict[int, int] = {}
         self._unreplicated: list[tuple[int, int]] = []
 
-    def get(self, producer_id: int) -> ProducerEntry | None:
-        return self.entries.get(producer_id)
-
     def load(self, entries: Iterable[ProducerEntry], end_offset: int) -> None:
         """Begin anew from what a snapshot at an offset says."""
-        self.entries = {entry.producer_id: entry for entry in entries}
+        self.entries.clear()
+        self.entries.update((entry.producer_id, entry) for entry in entries)
         open_txns = [
             (entry.current_txn_first_offset, entry.producer_id)
             for entry in self.entries.values()
@@ -114,7 +113,8 @@ class ProducerState:
     def commit(self, staged: Staged) -> None:
         """Take over what an append staged. The transactions it completed follow one by one, by `complete`."""
         self.entries.update(staged.entries)
-        self._ongoing.update(staged.started)
+        if staged.started:
+            self._ongoing.update(staged.started)
 
     def replay(self, batch: BatchMeta, marker: Marker | None) -> CompletedTxn | None:
         """Take a batch that stands in the log; gives the transaction that it ended, for `complete`."""
