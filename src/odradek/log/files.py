@@ -3,6 +3,7 @@
 What the bytes mean is decided elsewhere.
 """
 
+import errno
 from collections import deque
 from os import O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY
 from typing import Final
@@ -12,6 +13,7 @@ from odradek.runtime.api import Disk
 
 MAX_DESCRIPTORS: Final = 512
 _READ_CHUNK_BYTES: Final = 1 << 20
+_TOO_MANY_OPEN: Final = (errno.EMFILE, errno.ENFILE)
 
 
 def read_file(disk: Disk, path: str) -> bytes:
@@ -141,10 +143,6 @@ class PooledFile:
     def close(self) -> None:
         self.handle = None
 
-    def rename(self, path: str) -> None:
-        self._pool.disk.rename(self.path, path)
-        self.path = path
-
     def unlink(self) -> bool:
         self.handle = None
         return unlink_if_exists(self._pool.disk, self.path)
@@ -169,25 +167,31 @@ class FilePool:
         self._open: deque[PooledFile] = deque()
 
     def open(self, file: PooledFile) -> Descriptor:
-        self._make_room()
-        handle = Descriptor(self.disk, self.disk.open(file.path, O_RDWR))
-        return self._keep(file, handle)
-
-    def create(self, path: str) -> PooledFile:
-        """An empty file, in place of whatever stood there."""
-        self._make_room()
-        file = PooledFile(self, path)
-        self._keep(file, Descriptor(self.disk, self.disk.open(path, O_RDWR | O_CREAT | O_TRUNC)))
-        return file
-
-    def _keep(self, file: PooledFile, handle: Descriptor) -> Descriptor:
-        file.handle = handle
+        file.handle = handle = self._descriptor(file.path, O_RDWR)
         self._open.append(file)
         return handle
 
-    def _make_room(self) -> None:
+    def create(self, path: str) -> PooledFile:
+        """An empty file, in place of whatever stood there."""
+        file = PooledFile(self, path)
+        file.handle = self._descriptor(path, O_RDWR | O_CREAT | O_TRUNC)
+        self._open.append(file)
+        return file
+
+    def _descriptor(self, path: str, flags: int) -> Descriptor:
+        self._shrink_to(self.max_descriptors - 1)
+        try:
+            return Descriptor(self.disk, self.disk.open(path, flags))
+        except OSError as e:
+            if e.errno not in _TOO_MANY_OPEN or not self._open:
+                raise
+        # Sockets have taken the descriptors: that is no fault of the disk. Make do with fewer.
+        self._shrink_to(len(self._open) // 2)
+        return Descriptor(self.disk, self.disk.open(path, flags))
+
+    def _shrink_to(self, count: int) -> None:
         candidates = self._open
-        while len(candidates) >= self.max_descriptors:
+        while len(candidates) > count:
             file = candidates.popleft()
             if file.handle is not None and not file.spare():
                 candidates.append(file)

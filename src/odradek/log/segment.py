@@ -249,8 +249,7 @@ class Segment:
 
     def write(self, buffers: Sequence[Buffer], size: int) -> None:
         """Write batches behind the last one, or leave the file as it was. `index_batch` counts them."""
-        handle = self.file.handle
-        fd = (handle or self.file.open()).fd
+        fd = self.file.open().fd
         position = self.size
         if position + size > self._reserved_bytes and position >= _RESERVE_FROM_BYTES:
             self._reserve(fd, position + size)
@@ -318,7 +317,7 @@ class Segment:
     # --- reading --------------------------------------------------------------------------------------
 
     def slice(self, position: int, size: int) -> FileSlice:
-        return FileSlice(self._disk, self.file.handle or self.file.open(), position, size)
+        return FileSlice(self._disk, self.file.open(), position, size)
 
     def translate(self, offset: int) -> tuple[int, int, int] | None:
         """(base offset, position, size) of the batch that holds an offset, or of the first one after it."""
@@ -337,7 +336,7 @@ class Segment:
 
     def _search(self, offset: int, indexed: int, position: int) -> tuple[int, int, int] | None:
         """Go from batch to batch until one reaches the offset. The first must be the one the index meant."""
-        fd = (self.file.handle or self.file.open()).fd
+        fd = self.file.open().fd
         end = self.size
         expected = indexed if position else MAX_INT64
         if position >= end > 0:
