@@ -125,6 +125,11 @@ class Partition:
         end = log.log_end_offset
         results = log.append_as_leader(sets, self.leader_epoch, origin)
         if log.log_end_offset != end:
+            metrics = self.metrics
+            metrics.messages_in += log.log_end_offset - end
+            for checked, result in zip(sets, results, strict=True):
+                if type(result) is AppendInfo and not result.duplicate:
+                    metrics.bytes_in += len(checked.buffer)
             self._advance_high_watermark()
             if self._fetch_waiters:
                 self.wake_fetchers()
@@ -137,7 +142,6 @@ class Partition:
         sets = [
             outcome for outcome in checked if type(outcome) is CheckedRecords and not _in_transaction(outcome)
         ]
-        end = self.log.log_end_offset
         results: list[AppendInfo | KafkaError] = []
         if sets:
             try:
@@ -155,12 +159,8 @@ class Partition:
                 else next(appended)
                 for outcome in checked
             ]
-        metrics.messages_in += self.log.log_end_offset - end
-        for outcome, result in zip(checked, results, strict=True):
-            if type(result) is AppendInfo:
-                assert isinstance(outcome, CheckedRecords)
-                metrics.bytes_in += len(outcome.buffer)
-            else:
+        for result in results:
+            if type(result) is not AppendInfo:
                 metrics.failed_produces += 1
         return results
 
