@@ -3,6 +3,7 @@
 An entry names the last offset of a batch and the position where that batch begins.
 """
 
+from array import array
 from bisect import bisect_left, bisect_right
 from struct import Struct
 from typing import ClassVar
@@ -20,10 +21,11 @@ from odradek.log.index_file import (
 # position         uint32  4   in the .log file
 _ENTRY = Struct(">II")
 _WARM_ENTRIES = WARM_BYTES // _ENTRY.size
+_AHEAD_ENTRIES = 512
 
 
 class OffsetIndex(IndexFile):
-    __slots__ = ("_offsets", "_positions")
+    __slots__ = ("_block", "_offsets", "_positions")
 
     ENTRY_BYTES: ClassVar[int] = _ENTRY.size
 
@@ -31,6 +33,7 @@ class OffsetIndex(IndexFile):
         numbers = unsigned_numbers(data)
         self._offsets = numbers[0::2]
         self._positions = numbers[1::2]
+        self._block: tuple[array[int], array[int]] | None = None
 
     def _check_loaded(self) -> None:
         """What a crash leaves of a pre-allocated file, a tail of zeros, cannot be an index."""
@@ -74,11 +77,16 @@ class OffsetIndex(IndexFile):
         slot = bisect_right(self._offsets, relative) - 1
         if slot >= 0:
             return self.base_offset + self._offsets[slot], self._positions[slot]
-        slot = self._search_file(relative + 1, 0) - 1
-        if slot < 0:
-            return self.base_offset, 0
-        found, position = _ENTRY.unpack(self._read(slot, slot + 1))
-        return self.base_offset + found, position
+        block = self._block
+        if block is None or not block[0][0] <= relative < block[0][-1]:
+            slot = self._search_file(relative + 1, 0) - 1
+            if slot < 0:
+                return self.base_offset, 0
+            # Who reads here goes on reading behind it: the next lookups find what they need in memory.
+            numbers = unsigned_numbers(self._read(slot, min(slot + _AHEAD_ENTRIES, self._first)))
+            block = self._block = numbers[0::2], numbers[1::2]
+        slot = bisect_right(block[0], relative) - 1
+        return self.base_offset + block[0][slot], block[1][slot]
 
     def upper_bound(self, position: int) -> int | None:
         """The offset of the first entry whose batch begins at a position or after it."""
