@@ -169,9 +169,12 @@ class History:
         return commit
 
     def commit_acknowledged(self, commit: Commit) -> None:
-        if commit.era == self.era or GROUP_METADATA_TOPIC in self.flushed_topics:
-            self.acknowledged_commits += 1
-            self.commits[commit.group, commit.tp].acknowledged.append((self.next_place(), commit))
+        """The broker said that a commit is done. One that an audit has settled since needs no more proof."""
+        self.acknowledged_commits += 1
+        log = self.commits[commit.group, commit.tp]
+        proves = commit.era == self.era or GROUP_METADATA_TOPIC in self.flushed_topics
+        if proves and commit in log.sent:
+            log.acknowledged.append((self.next_place(), commit))
 
     def power_lost(self, flushed: Mapping[TopicPartition, Mapping[int, bytes]]) -> None:
         """A power loss may take what was acknowledged but not flushed: those offsets are free again."""

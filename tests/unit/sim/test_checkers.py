@@ -280,4 +280,14 @@ def test_commits_of_an_earlier_era_count_only_where_they_are_flushed() -> None:
         commit = history.commit_sent("g", 1, TP, 5)
         history.power_lost({})
         history.commit_acknowledged(commit)
-        assert history.acknowledged_commits == count
+        assert len(history.commits["g", TP].acknowledged) == count
+
+
+def test_an_answer_that_comes_after_the_audit_changes_nothing() -> None:
+    history = History()
+    commit = history.commit_sent("g", 1, TP, 5)
+    log = history.commits["g", TP]
+    log.settle(5, history.next_place(), keep_generation=True)
+    history.commit_acknowledged(commit)
+    assert checkers.lost_commits("g", log, 5, NOW) == []
+    assert checkers.lost_commits("g", log, 4, NOW) != []
