@@ -78,18 +78,11 @@ class Model:
                 since = None
         return since
 
-    def is_forgettable(self, log_start: int) -> bool:
-        """Whether a transaction is open of which no record is left: a restart does not know it any more."""
-        since = self.open_since()
-        return since is not None and not any(
-            b.kind == TRANSACTIONAL and b.base_offset >= since and b.end_offset > log_start
-            for b in self.batches
-        )
-
-    def forget(self) -> None:
+    def forget(self, log_start: int) -> None:
+        """Of the open transaction, forget the batches of which no record is left."""
         since = self.open_since()
         for b in self.batches:
-            if since is not None and b.base_offset >= since:
+            if since is not None and b.base_offset >= since and b.end_offset <= log_start:
                 b.forgotten = True
 
     def remember(self, log_start: int) -> None:
@@ -304,12 +297,13 @@ class LogMachine(RuleBasedStateMachine):
         log = self.log
         assert log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.log_end_offset
         assert log.recovery_point <= log.log_end_offset
-        if self.model.is_forgettable(log.log_start_offset) and not log.producers.has_transactions:
-            self.model.forget()
-        if not self.model.is_forgettable(log.log_start_offset):
-            since = self.model.open_since()
-            stable = log.high_watermark if since is None else max(since, log.log_start_offset)
-            assert log.last_stable_offset == stable
+        if log.producers.first_unstable_offset != self.model.open_since():
+            # A restart or a truncation replays what is left of a log, and knows of nothing else.
+            self.model.forget(log.log_start_offset)
+        since = self.model.open_since()
+        assert log.last_stable_offset == (
+            log.high_watermark if since is None else max(since, log.log_start_offset)
+        )
 
     @invariant()
     def readers_see_the_model(self) -> None:
@@ -319,8 +313,7 @@ class LogMachine(RuleBasedStateMachine):
         offset = self.rng.randint(start, self.log.log_end_offset)
         for begin in (start, offset):
             assert self.consume(begin, Isolation.HIGH_WATERMARK) == self.model.records(begin, committed=False)
-        if not self.model.is_forgettable(start):
-            assert self.consume(start, Isolation.TXN_COMMITTED) == self.model.records(start, committed=True)
+        assert self.consume(start, Isolation.TXN_COMMITTED) == self.model.records(start, committed=True)
 
     @invariant()
     def times_lead_to_records(self) -> None:

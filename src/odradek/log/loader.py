@@ -241,7 +241,7 @@ def _recover(
     first = todo[0]
     snapshots.remove_outside(-1, first.base_offset)
     load_producers(producers, snapshots, segments, log_start_offset, first.base_offset)
-    next_offset = first.base_offset
+    next_offset, truncated = first.base_offset, 0
     for index, segment in enumerate(todo):
         if index and segment.base_offset > log_start_offset:
             snapshots.take(producers.entries.values(), segment.base_offset)
@@ -256,9 +256,9 @@ def _recover(
                 gone.unlink()
             disk.fsync_dir(path)
             break
-    # What was cut off here, or by a failed append before, must not come back after another crash: neither
-    # behind new batches nor at the end of a segment that is not looked at again.
-    disk.fdatasync(segments.active.file.open().fd)
+    if truncated:
+        # What was cut off must not come back after another crash, behind new batches.
+        disk.fdatasync(segments.active.file.open().fd)
     return next_offset
 
 

@@ -153,6 +153,10 @@ class Segment:
 
     def _open_indexes(self, *, time: bool = False) -> None:
         """Open what an index says; where it is missing or cannot be right, rebuild both from the log."""
+        if self.size == 0:
+            # A crash may have brought entries back that a truncation took.
+            self.reset_indexes()
+            return
         base, most = self.base_offset, self._index_max_bytes
         try:
             if self._offset_index is None:
@@ -264,6 +268,7 @@ class Segment:
                 self._write_rest(fd, buffers, position, written)
         except OSError:
             self._disk.ftruncate(fd, position)
+            self._disk.fdatasync(fd)
             raise
 
     def _write_rest(self, fd: int, buffers: Sequence[Buffer], position: int, written: int) -> None:
