@@ -92,7 +92,8 @@ def test_a_node_that_skips_its_recovery_is_caught() -> None:
 
 
 def test_a_node_that_forgets_its_producers_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ProducerState, "get", lambda self, producer_id: None)
+    monkeypatch.setattr(ProducerState, "commit", lambda self, staged: None)
+    monkeypatch.setattr(ProducerState, "replay", lambda self, batch, marker: None)
     assert any("again at" in violation for violation in catch().violations)
 
 
