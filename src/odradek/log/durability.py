@@ -4,7 +4,7 @@ import uuid
 
 from odradek.log.checkpoints import format_epochs, format_partition_metadata
 from odradek.log.files import write_file
-from odradek.log.local_log import FlushJob
+from odradek.log.local_log import FlushJob, FlushProof
 from odradek.log.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from odradek.log.reading import ReadableLog
 
@@ -27,7 +27,7 @@ class DurableLog(ReadableLog):
         newest = self.snapshots.offsets[-1] if self.snapshots.offsets else self.log_start_offset
         if offset > newest:
             self.snapshots.take(self.producers.entries.values(), offset)
-            self._directory_dirty = True
+            self._changes += 1
 
     @property
     def is_flush_due(self) -> bool:
@@ -44,12 +44,6 @@ class DurableLog(ReadableLog):
         up_to = self.log_end_offset if up_to is None else up_to
         return self._flush_job(up_to, closing=False) if up_to > self.recovery_point else None
 
-    def _epochs_to_write(self) -> list[tuple[str, bytes]]:
-        if not self.epochs.dirty:
-            return []
-        self.epochs.dirty = False
-        return [(f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(self.epochs.entries))]
-
     def flush(self, up_to: int | None = None) -> None:
         """Make the log durable up to an offset, here and now."""
         job = self.begin_flush(up_to)
@@ -64,31 +58,51 @@ class DurableLog(ReadableLog):
         self.finish_flush(job)
 
     def _flush_job(self, up_to: int, *, closing: bool) -> FlushJob:
-        """The active segment's indexes matter at a clean stop only: without one they are rebuilt."""
-        paths = self.snapshots.unsynced()
-        if not self._topic_id_durable and self.topic_id is not None:
-            paths.append(f"{self.path}/{PARTITION_METADATA}")
-            self._topic_id_durable = True
+        """The active segment's indexes matter at a clean stop only: without one they are rebuilt.
+
+        Several jobs may be under way: each syncs all that no finished one has, and writes nothing itself.
+        """
         try:
             descriptors = []
             for segment in self.segments.between(self.recovery_point, up_to):
                 if closing or segment is not self.segments.active:
                     descriptors += segment.flush_indexes()
                 descriptors.append(segment.file.open())
+            paths = self.snapshots.unsynced()
+            if not self._topic_id_durable and self.topic_id is not None:
+                paths.append(f"{self.path}/{PARTITION_METADATA}")
+            if self._epochs_durable != self.epochs.version:
+                for path, content in self._epochs_to_write():
+                    write_file(self._disk, path, content, sync=False)
+                paths.append(f"{self.path}/{LEADER_EPOCH_CHECKPOINT}")
         except OSError as e:
             raise self.fail(e, "flushing") from e
-        epochs = self._epochs_to_write()
-        directories = [self.path] if self._directory_dirty or epochs else []
-        if not self._placed:
-            directories.append(self.directory)
-        self._directory_dirty, self._placed = False, True
-        return FlushJob(self._disk, up_to, self._truncations, descriptors, epochs, paths, directories)
+        directories = []
+        if self._changes_durable < self._changes:
+            directories = [self.path, self.directory] if self._changes_durable == 0 else [self.path]
+        return FlushJob(self._disk, self._proof(up_to), descriptors, paths, directories)
+
+    def _proof(self, up_to: int) -> FlushProof:
+        return FlushProof(
+            up_to, self._truncations, self._changes, self.epochs.version, self.topic_id is not None
+        )
+
+    def _epochs_to_write(self) -> list[tuple[str, bytes]]:
+        if self._epochs_written == self.epochs.version:
+            return []
+        self._epochs_written = self.epochs.version
+        self._changes += 1
+        return [(f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(self.epochs.entries))]
 
     def finish_flush(self, job: FlushJob) -> None:
         """A job has run to its end. What was truncated meanwhile may have been written anew, undurably."""
-        if job.truncations == self._truncations:
-            self.recovery_point = max(self.recovery_point, job.up_to)
+        proof = job.proof
+        if proof.truncations == self._truncations:
+            self.recovery_point = max(self.recovery_point, proof.up_to)
             assert self.recovery_point <= self.log_end_offset
+        self._changes_durable = max(self._changes_durable, proof.changes)
+        self._epochs_durable = max(self._epochs_durable, proof.epochs)
+        self._topic_id_durable |= proof.topic_id
         self.last_flush_ms = self._clock.now_ms()
 
     def begin_close(self) -> FlushJob | None:
@@ -105,4 +119,4 @@ class DurableLog(ReadableLog):
         if not epochs:
             return None
         # No record hangs on these epochs, and a torn file is rebuilt from the log: nothing to sync.
-        return FlushJob(self._disk, self.recovery_point, self._truncations, drafts=epochs)
+        return FlushJob(self._disk, self._proof(self.recovery_point), drafts=epochs)

@@ -7,17 +7,18 @@ from odradek.core.types import NO_LEADER_EPOCH, NO_OFFSET
 
 
 class EpochCache:
-    """(epoch, start offset) in rising order of both. `dirty` says that it differs from the file."""
+    """(epoch, start offset) in rising order of both. `version` counts the changes."""
 
-    __slots__ = ("_epochs", "_starts", "dirty", "latest")
+    __slots__ = ("_epochs", "_starts", "latest", "version")
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self.latest = NO_LEADER_EPOCH
+        self.version = 0
         for epoch, start in entries:
             self.assign(epoch, start)
-        self.dirty = False
+        self.version = 0
 
     @property
     def entries(self) -> list[tuple[int, int]]:
@@ -83,4 +84,4 @@ class EpochCache:
 
     def _changed(self) -> None:
         self.latest = self._epochs[-1] if self._epochs else NO_LEADER_EPOCH
-        self.dirty = True
+        self.version += 1

@@ -70,6 +70,8 @@ def load(
     if not found:
         return _begin(pool, path, config, now_ms, log_start_offset, topic_id)
     segments = Segments(found)
+    # Older snapshots know of transactions that may have ended in the records that are gone.
+    log_start_offset = max(log_start_offset, segments.first.base_offset)
     epochs = _read_epochs(disk, path, segments) if LEADER_EPOCH_CHECKPOINT in names else EpochCache()
     snapshots = SnapshotStore(disk, path, (offset_of(n) or 0 for n in names if n.endswith(SNAPSHOT_SUFFIX)))
     producers = ProducerState()
@@ -105,7 +107,6 @@ def load(
         snapshots.remove_outside(log_start_offset, log_start_offset)
         return _begin(pool, path, config, now_ms, log_start_offset, topic_id)
 
-    log_start_offset = max(log_start_offset, segments.first.base_offset)
     epochs.truncate_from_end(log_end_offset)
     epochs.truncate_from_start(log_start_offset)
     snapshots.remove_strays(segments.base_offsets)
@@ -163,7 +164,10 @@ def _read_topic_id(disk: Disk, path: str) -> uuid.UUID | None:
 
 def _read_epochs(disk: Disk, path: str, segments: Segments) -> EpochCache:
     try:
-        return EpochCache(parse_epochs(read_file(disk, f"{path}/{LEADER_EPOCH_CHECKPOINT}")))
+        content = read_file(disk, f"{path}/{LEADER_EPOCH_CHECKPOINT}")
+        if not content:
+            raise CheckpointError("it is empty")
+        return EpochCache(parse_epochs(content))
     except CheckpointError as e:
         _log.warning("%s/%s cannot be read, rebuilding it from the log: %s", path, LEADER_EPOCH_CHECKPOINT, e)
     epochs = EpochCache()
@@ -175,7 +179,7 @@ def _read_epochs(disk: Disk, path: str, segments: Segments) -> EpochCache:
         except KafkaError as e:
             _log.warning("%s: %s", segment.file.path, e)
             break
-    epochs.dirty = True
+    epochs.version += 1
     return epochs
 
 

@@ -28,48 +28,43 @@ class Position(NamedTuple):
     size: int
 
 
+class FlushProof(NamedTuple):
+    """What is durable once a flush has run: the state of a log as the flush found it."""
+
+    up_to: int
+    truncations: int
+    changes: int
+    epochs: int
+    topic_id: bool
+
+
 class FlushJob:
     """What makes a log durable up to an offset. `run` may leave the event loop; the log is told after it."""
 
-    __slots__ = (
-        "_descriptors",
-        "_directories",
-        "_disk",
-        "_drafts",
-        "_rewrites",
-        "_synced_paths",
-        "truncations",
-        "up_to",
-    )
+    __slots__ = ("_descriptors", "_directories", "_disk", "_drafts", "_paths", "proof")
 
     def __init__(
         self,
         disk: Disk,
-        up_to: int,
-        truncations: int,
+        proof: FlushProof,
         descriptors: Sequence[Descriptor] = (),
-        rewrites: Sequence[tuple[str, bytes]] = (),
-        synced_paths: Sequence[str] = (),
+        paths: Sequence[str] = (),
         directories: Sequence[str] = (),
         drafts: Sequence[tuple[str, bytes]] = (),
     ) -> None:
         self._disk = disk
-        self.up_to = up_to
-        self.truncations = truncations
+        self.proof = proof
         self._descriptors = descriptors
-        self._rewrites = rewrites
-        self._synced_paths = synced_paths
+        self._paths = paths
         self._directories = directories
         self._drafts = drafts
 
     def run(self) -> None:
-        """Sync everything, data first. Raises OSError: then nothing may count as durable."""
+        """Sync everything, data first; drafts are written only. Raises OSError: then nothing is durable."""
         disk = self._disk
         for descriptor in self._descriptors:
             disk.fdatasync(descriptor.fd)
-        for path, content in self._rewrites:
-            write_file(disk, path, content)
-        for path in self._synced_paths:
+        for path in self._paths:
             try:
                 sync_file(disk, path)
             except FileNotFoundError:
@@ -84,11 +79,11 @@ class LocalLog:
     """Segments on one disk. After an I/O error nothing is written or read any more: `failure` says why."""
 
     __slots__ = (
+        "_changes",
+        "_changes_durable",
         "_clock",
         "_deleted",
-        "_directory_dirty",
         "_disk",
-        "_placed",
         "_rng",
         "_roll_after_ms",
         "_truncations",
@@ -132,9 +127,10 @@ class LocalLog:
         self.on_rolled: Callable[[TopicPartition], None] | None = None
         self.last_flush_ms = self._clock.now_ms()
         self._truncations = 0
-        # Whether the entries of the directory, and its own in the log directory, are durable is not known.
-        self._directory_dirty = True
-        self._placed = False
+        # Changes to the directory's entries; whether those before, and its own in the log directory, are
+        # durable is not known.
+        self._changes = 1
+        self._changes_durable = 0
         self._deleted: list[tuple[int, list[str]]] = []
 
     # --- failure --------------------------------------------------------------------------------------
@@ -173,7 +169,7 @@ class LocalLog:
         for suffix in SEGMENT_SUFFIXES:
             unlink_if_exists(self._disk, f"{self.path}/{file_name(base_offset, suffix)}")
         jitter_ms = min(self.config.segment_jitter_ms, self._roll_after_ms)
-        self._directory_dirty = True
+        self._changes += 1
         return Segment.create(
             self.pool,
             self.path,

@@ -46,6 +46,8 @@ class ReadableLog(LocalLog):
 
     __slots__ = (
         "_bound",
+        "_epochs_durable",
+        "_epochs_written",
         "_first_unstable_offset",
         "_newest",
         "_topic_id_durable",
@@ -81,6 +83,7 @@ class ReadableLog(LocalLog):
         self.topic_id = topic_id
         self._topic_id_durable = False
         self.epochs = epochs
+        self._epochs_written = self._epochs_durable = 0
         self.producers = producers
         self.snapshots = snapshots
         self.log_start_offset = log_start_offset

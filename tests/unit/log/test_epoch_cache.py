@@ -20,7 +20,7 @@ def test_a_known_epoch_keeps_its_start() -> None:
     cache = EpochCache([(2, 5)])
     cache.assign(2, 9)
     assert cache.entries == [(2, 5)]
-    assert not cache.dirty
+    assert cache.version == 0
 
 
 def test_an_epoch_without_records_gives_way_to_the_next() -> None:
@@ -28,7 +28,7 @@ def test_an_epoch_without_records_gives_way_to_the_next() -> None:
     cache.assign(1, 98)
     cache.assign(2, 98)
     assert cache.entries == [(0, 0), (2, 98)]
-    assert cache.dirty
+    assert cache.version > 0
 
 
 def test_entries_that_a_new_one_contradicts_are_dropped() -> None:

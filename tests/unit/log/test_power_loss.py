@@ -1,0 +1,187 @@
+"""Stories of power loss that the machine in tests/property once found, each as short as it can be told."""
+
+import random
+
+import pytest
+
+from odradek.log.log import Log
+from odradek.log.lookup import MAX_TIMESTAMP
+from odradek.records.check import Origin
+from odradek.sim.disk import DiskFaults, SimDisk
+from odradek.sim.process import Process
+from odradek.sim.trace import Trace
+from odradek.sim.volume import CrashModel, Volume
+from tests.unit.log.support import (
+    TP,
+    LogRuntime,
+    append,
+    batch,
+    config,
+    idempotent,
+    marker,
+    offsets,
+    transactional,
+)
+
+LOSE_ALL = CrashModel(keep_all=0, lose_all=1, zero_tail=0, garbage_tail=0)
+KEEP_ALL = CrashModel(keep_all=1, lose_all=0, zero_tail=0, garbage_tail=0)
+PATH = "/data/orders-0"
+
+
+class Machine:
+    """A host whose power can be cut."""
+
+    def __init__(self) -> None:
+        self.volume = Volume()
+        self._boot()
+        self.runtime.disk.makedirs("/data")
+        self.volume.sync_all()
+
+    def _boot(self) -> None:
+        self.runtime = LogRuntime()
+        self._process = Process("node")
+        self.runtime.disk = SimDisk(  # type: ignore[assignment]
+            self.volume,
+            self._process,
+            DiskFaults(),
+            random.Random(1),
+            Trace(lambda: 0.0),
+            self.runtime.clock.now_ms,
+            lambda seconds: None,
+        )
+
+    def open(self, *, clean: bool = False, log_start_offset: int = 0, recovery_point: int = 0) -> Log:
+        log = Log.open(
+            self.runtime,
+            PATH,
+            TP,
+            None,
+            config(index_interval_bytes=50, segment_index_bytes=480),
+            clean_shutdown=clean,
+            log_start_offset=log_start_offset,
+            recovery_point=recovery_point,
+        )
+        log.advance_high_watermark(log.log_end_offset)
+        return log
+
+    def lose_power(self, model: CrashModel = LOSE_ALL) -> None:
+        self._process.alive = False
+        self.volume.crash(random.Random(1), model)
+        self._boot()
+
+    def kill(self) -> None:
+        self._process.alive = False
+        self._boot()
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def test_a_flush_does_not_rely_on_one_that_is_still_under_way(machine: Machine) -> None:
+    log = machine.open()
+    append(log, batch(), epoch=3)
+    log.roll()
+    under_way = log.begin_flush()
+    append(log, batch(), epoch=4)
+    log.flush()
+    assert log.recovery_point == 2
+    machine.lose_power()
+    log = machine.open(recovery_point=2)
+    assert offsets(log) == [0, 1]
+    assert log.epochs.entries == [(3, 0), (4, 1)]
+    assert under_way is not None
+
+
+def test_records_that_a_truncation_dropped_do_not_come_back(machine: Machine) -> None:
+    log = machine.open()
+    append(log, *(batch() for _ in range(4)))
+    log.flush()
+    log.truncate_to(1)
+    append(log, batch())
+    machine.lose_power()
+    assert offsets(machine.open()) == [0]
+
+
+def test_deleted_records_do_not_hide_that_the_others_are_not_durable(machine: Machine) -> None:
+    log = machine.open()
+    append(log, *(batch() for _ in range(3)))
+    log.increment_log_start_offset(3)
+    log.flush()
+    machine.lose_power()
+    assert machine.open(log_start_offset=3).log_end_offset == 3
+
+
+def test_indexes_of_a_segment_that_was_flushed_while_active_are_durable_once_it_is_sealed(
+    machine: Machine,
+) -> None:
+    log = machine.open()
+    append(log, transactional(0, 2))
+    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    log.flush()
+    log.roll()
+    append(log, batch())
+    log.flush()
+    machine.lose_power()
+    log = machine.open(recovery_point=4)
+    assert log.segments.first.txn_index.entries == [(7, 0, 2, 3)]
+    assert log.segments.first.time_index.entries == 1
+
+
+def test_indexes_are_durable_after_a_clean_stop_of_a_log_that_was_flushed_before(machine: Machine) -> None:
+    log = machine.open()
+    append(log, *(batch() for _ in range(9)))
+    log.flush()
+    log.close()
+    machine.lose_power()
+    log = machine.open(clean=True, recovery_point=9)
+    assert log.segments.active.offset_index.entries > 0
+    assert offsets(log) == list(range(9))
+
+
+def test_a_transaction_whose_marker_was_deleted_with_its_segment_is_not_open_for_ever(
+    machine: Machine,
+) -> None:
+    log = machine.open()
+    append(log, transactional(0))
+    log._take_snapshot(1)  # as a stop does, with the transaction open
+    append(log, marker(committed=True), origin=Origin.COORDINATOR)
+    log.roll()
+    append(log, batch())
+    log.increment_log_start_offset(2)
+    log.retain(0)
+    log.flush()
+    machine.lose_power()
+    log = machine.open(log_start_offset=0)
+    assert log.log_start_offset == 2
+    assert log.last_stable_offset == log.high_watermark == 3
+
+
+def test_an_index_that_came_back_for_an_empty_segment_is_not_believed(machine: Machine) -> None:
+    log = machine.open()
+    append(log, batch())
+    log.roll()
+    append(log, batch(timestamp=1_800_000_000_000))
+    log.close()
+    log = machine.open(clean=True)
+    log.truncate_to(1)
+    log.close()
+    machine.lose_power()
+    log = machine.open(clean=True, recovery_point=1)
+    found = log.offset_for_timestamp(MAX_TIMESTAMP)
+    assert found is not None
+    assert found.offset == 0
+
+
+def test_producers_are_known_after_a_kill_and_after_power_loss(machine: Machine) -> None:
+    log = machine.open()
+    append(log, idempotent(0, 2), idempotent(2))
+    machine.kill()
+    log = machine.open()
+    (again,) = append(log, idempotent(2))
+    assert again.duplicate
+    log.flush()
+    machine.lose_power(KEEP_ALL)
+    (again,) = append(machine.open(recovery_point=3), idempotent(2))
+    assert again.duplicate
