@@ -54,7 +54,7 @@ class OutputQueue:
     `on_error` when the socket or the file failed: nothing more can be sent then.
     """
 
-    __slots__ = ("_on_drained", "_on_error", "_pieces", "_probe", "_runtime", "_sock", "_state", "sent_bytes")
+    __slots__ = ("_on_drained", "_on_error", "_pieces", "_probe", "_runtime", "_sock", "_state")
 
     def __init__(
         self,
@@ -70,7 +70,6 @@ class OutputQueue:
         self._on_drained = on_drained
         self._on_error = on_error
         self._state = _State.IDLE
-        self.sent_bytes = 0
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
@@ -83,9 +82,23 @@ class OutputQueue:
 
     def flush(self) -> bool:
         """Send what the socket takes now. True when nothing is left."""
-        if self._state is _State.IDLE and self._pieces:
+        pieces = self._pieces
+        if self._state is _State.IDLE and pieces:
+            head = pieces[0]
+            if type(head) is bytes and len(pieces) == 1:
+                try:
+                    sent = self._sock.send(head)
+                except BlockingIOError:
+                    sent = 0
+                except OSError as e:
+                    self._on_error(e)
+                    return False
+                if sent == len(head):
+                    pieces.clear()
+                    return True
+                pieces[0] = head[sent:]
             self._run()
-        return not self._pieces
+        return not pieces
 
     def close(self) -> None:
         self._move_to(_State.IDLE)
@@ -133,8 +146,6 @@ class OutputQueue:
                 turn += sent
         except BlockingIOError:
             return _State.SOCKET_FULL
-        finally:
-            self.sent_bytes += turn
         return _State.IDLE
 
     def _gather(self) -> list[bytes]:

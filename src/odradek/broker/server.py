@@ -54,7 +54,8 @@ class Server:
 
     def observe(self, api_key: int, version: int, received_at: float, count: int = 1) -> None:
         """Count answered requests and the time since they were received."""
-        self._metrics.request(api_key).observe(version, int((self.loop.time() - received_at) * 1e6), count)
+        found = self._metrics.requests.get(api_key) or self._metrics.request(api_key)
+        found.observe(version, int((self.loop.time() - received_at) * 1e6), count)
 
     async def close(self) -> None:
         for listener in self._listeners.values():

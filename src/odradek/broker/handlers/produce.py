@@ -38,6 +38,8 @@ def handle_run(
 ) -> int:
     """Handle neighbouring frames as one; returns how many, fewer than given when one left the loop."""
     taken = _handle_routed(node, connection, view, frames) if connection.routes else 0
+    if taken == len(frames):
+        return taken
     requests: list[PendingProduce] = []
     groups: dict[tuple[Partition, int], list[Entry]] = {}
     heavy: PendingProduce | None = None
