@@ -46,6 +46,18 @@ def test_nothing_of_the_broker_is_loaded_until_a_fixture_is_used(run):
     result.assert_outcomes(passed=1)
 
 
+def test_the_brokers_asserts_stay_its_own(run):
+    result = run(
+        """
+        def test_plain(kafka):
+            from odradek.broker import node
+
+            assert type(node.__spec__.loader).__name__ == "SourceFileLoader"
+        """
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_values_come_back_and_names_are_the_tests_own(run):
     result = run(
         HELPERS
