@@ -173,6 +173,7 @@ class AppendableLog(DurableLog):
         for completed in staged.completed:
             stable = producers.stable_offset_after(completed)
             if completed.aborted:
+                self._changes += not segment.has_txn_index
                 segment.add_aborted(
                     AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
                 )

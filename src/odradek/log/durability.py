@@ -77,7 +77,7 @@ class DurableLog(ReadableLog):
                 paths.append(f"{self.path}/{LEADER_EPOCH_CHECKPOINT}")
         except OSError as e:
             raise self.fail(e, "flushing") from e
-        directories = []
+        directories: list[str] = []
         if self._changes_durable < self._changes:
             directories = [self.path, self.directory] if self._changes_durable == 0 else [self.path]
         return FlushJob(self._disk, self._proof(up_to), descriptors, paths, directories)
@@ -113,7 +113,8 @@ class DurableLog(ReadableLog):
             self._take_snapshot(self.log_end_offset)
         except OSError as e:
             raise self.fail(e, "closing") from e
-        if sealed or self.log_end_offset > self.recovery_point:
+        unsettled = self.log_end_offset > 0 and self._changes_durable < self._changes
+        if sealed or unsettled or self.log_end_offset > self.recovery_point:
             return self._flush_job(self.log_end_offset, closing=True)
         epochs = self._epochs_to_write()
         if not epochs:

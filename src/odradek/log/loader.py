@@ -39,6 +39,8 @@ _log = logging.getLogger(__name__)
 
 
 class LoadedLog(NamedTuple):
+    """`settled`: closed cleanly with records in it, so that every entry of the directory is durable."""
+
     segments: Segments
     log_start_offset: int
     log_end_offset: int
@@ -47,6 +49,7 @@ class LoadedLog(NamedTuple):
     producers: ProducerState
     snapshots: SnapshotStore
     topic_id: uuid.UUID | None
+    settled: bool
 
 
 def load(
@@ -126,6 +129,7 @@ def load(
         producers,
         snapshots,
         topic_id,
+        settled=recover_from is None and log_end_offset > 0,
     )
 
 
@@ -150,6 +154,7 @@ def _begin(
         producers,
         SnapshotStore(pool.disk, path),
         topic_id,
+        settled=False,
     )
 
 

@@ -72,6 +72,8 @@ class Log(AppendableLog):
             producers=loaded.producers,
             snapshots=loaded.snapshots,
         )
+        if loaded.settled:
+            log._changes_durable = log._changes
         if loaded.topic_id is None and topic_id is not None:
             log.set_topic_id(topic_id)
         return log

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from odradek.log.log import Log
+from odradek.log.log import Isolation, Log
 from odradek.log.lookup import MAX_TIMESTAMP
 from odradek.records.check import Origin
 from odradek.sim.disk import DiskFaults, SimDisk
@@ -172,6 +172,21 @@ def test_an_index_that_came_back_for_an_empty_segment_is_not_believed(machine: M
     found = log.offset_for_timestamp(MAX_TIMESTAMP)
     assert found is not None
     assert found.offset == 0
+
+
+def test_a_transaction_index_that_recovery_made_anew_is_durable_after_a_clean_stop(machine: Machine) -> None:
+    log = machine.open()
+    append(log, transactional(0))
+    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    log.flush()
+    machine.kill()
+    log = machine.open(recovery_point=2)
+    log.roll()
+    log.close()
+    machine.lose_power()
+    log = machine.open(clean=True, recovery_point=2)
+    assert log.segments.first.txn_index.entries == [(7, 0, 1, 2)]
+    assert log.read(0, 1000, Isolation.TXN_COMMITTED).aborted == [(7, 0)]
 
 
 def test_producers_are_known_after_a_kill_and_after_power_loss(machine: Machine) -> None:
