@@ -64,9 +64,9 @@ class Machine:
         log.advance_high_watermark(log.log_end_offset)
         return log
 
-    def lose_power(self, model: CrashModel = LOSE_ALL) -> None:
+    def lose_power(self, model: CrashModel = LOSE_ALL, seed: int = 1) -> None:
         self._process.alive = False
-        self.volume.crash(random.Random(1), model)
+        self.volume.crash(random.Random(seed), model)
         self._boot()
 
     def kill(self) -> None:
@@ -174,7 +174,10 @@ def test_an_index_that_came_back_for_an_empty_segment_is_not_believed(machine: M
     assert found.offset == 0
 
 
-def test_a_transaction_index_that_recovery_made_anew_is_durable_after_a_clean_stop(machine: Machine) -> None:
+@pytest.mark.parametrize("seed", range(6))
+def test_a_transaction_index_that_recovery_made_anew_is_durable_after_a_clean_stop(
+    machine: Machine, seed: int
+) -> None:
     log = machine.open()
     append(log, transactional(0))
     append(log, marker(committed=False), origin=Origin.COORDINATOR)
@@ -183,7 +186,7 @@ def test_a_transaction_index_that_recovery_made_anew_is_durable_after_a_clean_st
     log = machine.open(recovery_point=2)
     log.roll()
     log.close()
-    machine.lose_power()
+    machine.lose_power(seed=seed)
     log = machine.open(clean=True, recovery_point=2)
     assert log.segments.first.txn_index.entries == [(7, 0, 1, 2)]
     assert log.read(0, 1000, Isolation.TXN_COMMITTED).aborted == [(7, 0)]
