@@ -40,6 +40,10 @@ class Caller:
         self._versions: dict[ApiKey, int] = {}
         self._connection: Connection | None = None
 
+    async def connect(self) -> None:
+        """Be connected, so that what is sent next leaves at once and dies with this life of the broker."""
+        await self._connected()
+
     async def call(self, api_key: ApiKey, request: Any, *, version: int | None = None) -> Any:
         """Send and wait for the response."""
         return await self.answer(await self.send(api_key, request, version=version))

@@ -156,6 +156,7 @@ class Member:
     async def _commit(self) -> None:
         if not self._positions or self._rng.random() < 0.5:
             return
+        await self._caller.connect()
         types = request_types(ApiKey.OFFSET_COMMIT)
         commits = []
         topics = []

@@ -96,8 +96,10 @@ class Producer:
         """Send until all are answered for good, or given up."""
         loop = asyncio.get_running_loop()
         while queue:
-            several, life = len(queue) > 1, self._lives()
+            several = len(queue) > 1
             try:
+                await self._caller.connect()
+                life = self._lives()
                 answers = []
                 for batch in queue:
                     self._history.batch_sent(batch)

@@ -126,6 +126,8 @@ class Scenario:
         ]
         self._topic_ids: dict[str, UUID] = {}
         self._flushed: Flushed | None = None
+        self._born = 0
+        """The place in the history at which this life of the node began."""
         self._invariants = checkers.LogInvariants()
         self._log = _NodeLog(self._world.trace)
         self._outcome = Outcome(seed)
@@ -179,7 +181,7 @@ class Scenario:
             self._stop_at_violations(tasks)
         for task in tasks:
             await task
-        await self._audit(born=self._history.next_place())
+        await self._audit()
         await host.stop()
         await self._restart(None)
         await host.stop()
@@ -297,7 +299,7 @@ class Scenario:
             fuse = (episode.crash_in_recovery, episode.kind)
         self._invariants.new_life()
         while True:
-            born = self._history.next_place()
+            self._born = self._history.next_place()
             try:
                 await self._host.start(fuse)
             except NodeCrashed:
@@ -307,9 +309,9 @@ class Scenario:
                 self._end(f"the node does not start: {e!r}")
             self._host.call_off_crash()
             break
-        await self._audit(born)
+        await self._audit()
 
-    async def _audit(self, born: int) -> None:
+    async def _audit(self) -> None:
         world = self._world
         name = f"auditor{self._history.next_place()}"
         auditor = Auditor(
@@ -321,7 +323,7 @@ class Scenario:
             self._topic_ids,
             world.rng_for(f"{name}:versions"),
         )
-        self._outcome.violations += await auditor.audit(born, self._flushed)
+        self._outcome.violations += await auditor.audit(self._born, self._flushed)
         self._flushed = None
 
     # -- evidence
