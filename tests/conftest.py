@@ -18,6 +18,16 @@ from tests.support.topics import create_topic
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "apache: needs java and Apache Kafka's jars; skipped without them")
+    if os.environ.get("ODRADEK_REQUIRE_KERNEL") == "1":
+        _require_kernel()
+
+
+def _require_kernel() -> None:
+    """Where a compiler is at hand, as in CI, tests on the slow twin of the kernel would prove too little."""
+    from odradek.records.kernel import NATIVE
+
+    if not NATIVE:
+        raise pytest.UsageError("ODRADEK_REQUIRE_KERNEL=1, but the record kernel was not built")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -43,7 +43,7 @@ class RequestMetrics:
         self.versions: dict[int, int] = {}
         self._window = [0] * _BUCKETS
         self._previous = [0] * _BUCKETS
-        self._window_start_ms = 0
+        self._window_start_ms: int | None = None
 
     def observe(self, version: int, elapsed_us: int, count: int = 1) -> None:
         self.count += count
@@ -52,7 +52,9 @@ class RequestMetrics:
         self._window[_bucket(elapsed_us)] += count
 
     def roll(self, now_ms: int) -> None:
-        """Begin a new window when the current one is old enough."""
+        """Begin a new window when the current one is old enough; the first begins with the first look."""
+        if self._window_start_ms is None:
+            self._window_start_ms = now_ms
         age_ms = now_ms - self._window_start_ms
         if age_ms >= WINDOW_MS:
             self._previous = self._window if age_ms < 2 * WINDOW_MS else [0] * _BUCKETS

@@ -60,11 +60,33 @@ class _TestRuntime(RealRuntime):
 class _LogTail(logging.Handler):
     """The last lines that one thread logged."""
 
+    attached = 0
+    before = (logging.NOTSET, True)  # of the package's logger, while any broker has a tail on it
+
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.lines: deque[str] = deque(maxlen=LOG_LINES)
         self.thread: int | None = None
         self.setFormatter(logging.Formatter(_LOG_FORMAT))
+
+    def attach(self, thread: threading.Thread) -> None:
+        """Take the node's lines, and keep them out of the test's own log, until `detach`."""
+        self.thread = thread.ident
+        logger = logging.getLogger("odradek")
+        if not _LogTail.attached:
+            _LogTail.before = logger.level, logger.propagate
+        _LogTail.attached += 1
+        logger.addHandler(self)
+        logger.setLevel(min(logger.level or logging.INFO, logging.INFO))
+        logger.propagate = False
+
+    def detach(self) -> None:
+        logger = logging.getLogger("odradek")
+        logger.removeHandler(self)
+        _LogTail.attached -= 1
+        if not _LogTail.attached:
+            level, logger.propagate = _LogTail.before
+            logger.setLevel(level)
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.thread == self.thread:
@@ -110,12 +132,7 @@ class Broker:
         self._loop = ShiftedLoop(self.shift)
         self._thread = threading.Thread(target=self._loop.run_forever, name="odradek-broker", daemon=True)
         self._thread.start()
-        self._log.thread = self._thread.ident
-        logger = logging.getLogger("odradek")
-        logger.addHandler(self._log)
-        if logger.getEffectiveLevel() > logging.INFO:
-            logger.setLevel(logging.INFO)
-        logger.propagate = False
+        self._log.attach(self._thread)
         node = Node(config, self.make_runtime())
         try:
             self.run(node.start())
@@ -180,4 +197,4 @@ class Broker:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-        logging.getLogger("odradek").removeHandler(self._log)
+        self._log.detach()

@@ -36,6 +36,13 @@ def test_quantiles_forget_after_two_windows_but_counts_do_not():
     assert stats.count == 1
 
 
+def test_what_came_before_the_first_look_is_seen_by_it():
+    stats = RequestMetrics()
+    stats.observe(0, 5)
+    stats.roll(1_700_000_000_000)
+    assert stats.quantile_us(0.5) == pytest.approx(5, rel=0.13)
+
+
 def test_a_window_that_nobody_scraped_for_long_is_dropped():
     stats = RequestMetrics()
     stats.roll(WINDOW_MS)
