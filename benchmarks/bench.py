@@ -17,6 +17,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shutil
 import statistics
 import sys
@@ -140,7 +141,8 @@ def main() -> None:
 def write(out: pathlib.Path, results: report.Results, *, with_apache: bool) -> None:
     when = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"
     known = versions(with_apache)
-    command = "make bench" if len(sys.argv) == 1 else f'make bench BENCH_ARGS="{" ".join(sys.argv[1:])}"'
+    shown = re.sub(r"--(out|work|lock)[ =]\S+ ?", "", " ".join(sys.argv[1:])).strip()
+    command = f'make bench BENCH_ARGS="{shown}"' if shown else "make bench"
     (out / "RESULTS.md").write_text(report.markdown(results, known, command, when))
     samples = {"odradek": results.first, "apache": results.apache, "odradek again": results.second}
     (out / "results.json").write_text(json.dumps(samples, indent=1) + "\n")

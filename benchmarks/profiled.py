@@ -6,6 +6,7 @@ The table is written when the node stops. The cost is a few per cent, so timed r
 
 import collections
 import pathlib
+import re
 import signal
 import sys
 import types
@@ -21,7 +22,8 @@ def main() -> None:
     def sample(_: int, frame: types.FrameType | None) -> None:
         if frame is not None:
             code = frame.f_code
-            name = code.co_filename.rpartition("site-packages/")[2].rpartition("/src/")[2]
+            # No path of the machine: what comes after the folder that holds packages or sources.
+            name = re.sub(r".*/(?:site-packages|src|lib/python3\.\d+)/", "", code.co_filename)
             own[f"{name}:{code.co_qualname}"] += 1
 
     signal.signal(signal.SIGPROF, sample)
