@@ -1,0 +1,109 @@
+"""The benchmark's own arithmetic and pictures, and the control program that it drives Odradek with."""
+
+import pathlib
+import socket
+import subprocess
+import sys
+from xml.dom import minidom
+
+import pytest
+
+from tests.support.batches import batch
+from tests.support.produce import produce
+from tests.support.raw import Connection
+from tests.support.topics import create_topic
+
+BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
+CONTROL = BENCHMARKS / "odradek-ctl"
+
+
+@pytest.fixture
+def modules(monkeypatch):
+    """The benchmark's modules, which import each other as a script's neighbours do."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import budget
+    import chart
+    import report
+
+    yield budget, chart, report
+    for name in ("budget", "chart", "report"):
+        sys.modules.pop(name)
+
+
+@pytest.mark.parametrize(
+    ("odradek", "apache", "verdict"),
+    [
+        (39, 200, "met"),
+        (39, 100, "met by value"),
+        (60, 400, "met by ratio"),
+        (60, 200, "missed"),
+        (39, None, "met"),
+        (60, None, "missed"),
+    ],
+)
+def test_a_budget_is_met_by_the_number_or_by_the_ratio(modules, odradek, apache, verdict):
+    row = modules[0].Row("latency.p50", "latency", "us", "latency", 193, 40)
+    assert row.verdict(odradek, apache) == verdict
+
+
+def test_more_is_better_where_the_row_says_so(modules):
+    row = modules[0].Row("x", "rate", "MB/s", "x", 100, 500, lower_is_better=False)
+    assert row.verdict(600, 100) == "met"
+    assert row.verdict(400, 100) == "missed"
+
+
+def test_a_report_names_what_was_missed_with_its_profile(modules):
+    _, _, report = modules
+    results = report.Results(
+        first={"latency.p50": [60.0], "start.rss": [26.0]},
+        apache={"latency.p50": [200.0], "start.rss": [390.0]},
+        second={"latency.p50": [66.0], "start.rss": [26.0]},
+        profiles={"latency": "100.0% somewhere.py:somehow\n"},
+    )
+    text = report.markdown(results, {"Odradek": "abc"}, "make bench", "today")
+    row = next(line for line in text.splitlines() if "1 in flight, p50" in line and line.startswith("|"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[2:4] == ["63 (60-66, 2)", "200 (200-200, 1)"]
+    assert cells[4:] == ["0.315", "40", "0.207", "1.10", "missed"]
+    assert "100.0% somewhere.py:somehow" in text
+    assert "memory, idle" not in text.partition("## Missed")[2]
+
+
+def test_the_chart_is_well_formed_and_says_its_numbers(modules):
+    budget, chart, _ = modules
+    rows = [(row, 10.0, 100.0) for row in budget.ROWS]
+    document = minidom.parseString(chart.svg("A <title>", "machine & more", rows))
+    titles = [t.firstChild.data for t in document.getElementsByTagName("title")]
+    assert titles[0] == "A <title>"
+    assert sum("Odradek 10" in t and "Apache Kafka 100" in t for t in titles) == len(budget.ROWS)
+    for bar in document.getElementsByTagName("rect"):
+        assert float(bar.getAttribute("width")) > 0
+
+
+def control(*args: object) -> str:
+    done = subprocess.run(
+        [str(CONTROL), *map(str, args)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_control_program_starts_kills_restarts_and_stops_a_node(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = control("start", "--port", port, "--dir", tmp_path, "--set", "num.partitions=3")
+    try:
+        create_topic(address, "kept")
+        with Connection(address) as connection:
+            assert produce(connection, "kept", batch()).error_code == 0
+        pid = control("status", "--dir", tmp_path).split()[2]
+        control("kill", 1, "--dir", tmp_path)
+        assert control("status", "--dir", tmp_path) == f"1 broker,controller down {port}"
+        control("restart", 1, "--dir", tmp_path)
+        assert control("status", "--dir", tmp_path).split()[2] != pid
+        with Connection(address) as connection:
+            assert produce(connection, "kept", batch()).base_offset == 1
+    finally:
+        control("stop", "--dir", tmp_path)
+    assert "down" in control("status", "--dir", tmp_path)
