@@ -19,7 +19,7 @@ import pytest
 from kio.index import load_request_schema
 
 from tests.compat.scenarios import SCENARIOS, World
-from tests.support.raw import Connection, _entity_of, _fields
+from tests.support.raw import Connection, entity_of, fields_of
 
 HERE = pathlib.Path(__file__).parent
 ANSWERS = HERE / "answers.json"
@@ -126,9 +126,9 @@ def field_names(api_key: int) -> frozenset[str]:
     names: set[str] = set()
 
     def collect(cls: type) -> None:
-        for field, annotation in _fields(cls):
+        for field, annotation in fields_of(cls):
             names.add(field.name)
-            nested = _entity_of(annotation)
+            nested = entity_of(annotation)
             if nested:
                 collect(nested)
 

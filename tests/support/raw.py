@@ -22,12 +22,12 @@ ZERO_UUID = uuid.UUID(int=0)
 EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
-def _entity_of(annotation: Any) -> type | None:
+def entity_of(annotation: Any) -> type | None:
     """The nested dataclass inside `X`, `X | None`, `tuple[X, ...]` or `tuple[X, ...] | None`."""
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         return annotation
     for arg in typing.get_args(annotation):
-        found = _entity_of(arg)
+        found = entity_of(arg)
         if found is not None:
             return found
     return None
@@ -61,7 +61,7 @@ def _plain(kafka_type: str, value: Any) -> Any:
 
 
 @functools.cache
-def _fields(cls: type) -> list[tuple[dataclasses.Field[Any], Any]]:
+def fields_of(cls: type) -> list[tuple[dataclasses.Field[Any], Any]]:
     hints = typing.get_type_hints(cls)
     return [(f, hints[f.name]) for f in dataclasses.fields(cls)]
 
@@ -69,8 +69,8 @@ def _fields(cls: type) -> list[tuple[dataclasses.Field[Any], Any]]:
 def build(cls: type, values: dict[str, Any]) -> Any:
     """An entity of one version from a dict that may hold more fields than this version has."""
     out: dict[str, Any] = {}
-    for field, annotation in _fields(cls):
-        nested, array = _entity_of(annotation), _is_array(annotation)
+    for field, annotation in fields_of(cls):
+        nested, array = entity_of(annotation), _is_array(annotation)
         kafka_type = field.metadata.get("kafka_type", "")
         if field.name in values:
             value = values[field.name]
