@@ -40,7 +40,9 @@ def offset_for_timestamp(log: "ReadableLog", timestamp: int) -> TimestampOffset 
         return _latest_record(log)
     for segment in log.segments.all():
         if segment.largest_timestamp_ms() >= timestamp:
-            return _first_record(segment, timestamp, log.log_start_offset)
+            found = _first_record(segment, timestamp, log.log_start_offset)
+            if found is not None:  # else all that is late enough lies below the log start
+                return found
     return None
 
 

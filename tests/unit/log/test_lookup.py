@@ -66,3 +66,15 @@ def test_times_are_found_after_a_restart(runtime: LogRuntime, tmp_path: Path) ->
     log = open_log(runtime, tmp_path, changes=SMALL, clean_shutdown=True)
     assert log.offset_for_timestamp(NOW_MS + 13) == TimestampOffset(NOW_MS + 13, 13, 0)
     assert log.offset_for_timestamp(MAX_TIMESTAMP) == TimestampOffset(NOW_MS + 19, 19, 0)
+
+
+def test_a_segment_whose_late_records_are_trimmed_does_not_end_the_search(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(timestamp=NOW_MS + 900))
+    append(log, batch(timestamp=NOW_MS))
+    log.roll()
+    append(log, batch(timestamp=NOW_MS + 500))
+    log.increment_log_start_offset(1)
+    assert log.offset_for_timestamp(NOW_MS + 400) == TimestampOffset(NOW_MS + 500, 2, 0)
