@@ -421,7 +421,8 @@ class Segment:
             self.txn_index.truncate_to(offset)
         if found is not None:
             self.cut(found[1])
-            self._disk.fdatasync(self.file.open().fd)
+            for descriptor in (self.file.open(), *self.flush_indexes()):
+                self._disk.fdatasync(descriptor.fd)
         if self.size == 0:
             self.created_ms = now_ms
         self._bytes_since_index = 0

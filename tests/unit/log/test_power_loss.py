@@ -192,6 +192,21 @@ def test_a_transaction_index_that_recovery_made_anew_is_durable_after_a_clean_st
     assert log.read(0, 1000, Isolation.TXN_COMMITTED).aborted == [(7, 0)]
 
 
+def test_aborted_transactions_that_a_truncation_dropped_do_not_come_back(machine: Machine) -> None:
+    log = machine.open()
+    append(log, transactional(0))
+    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    log.close()
+    log = machine.open(clean=True)
+    log.truncate_to(0)
+    log.close()
+    machine.lose_power()
+    log = machine.open(clean=True)
+    append(log, transactional(0))
+    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    assert log.segments.active.txn_index.entries == [(7, 0, 1, 2)]
+
+
 def test_producers_are_known_after_a_kill_and_after_power_loss(machine: Machine) -> None:
     log = machine.open()
     append(log, idempotent(0, 2), idempotent(2))
