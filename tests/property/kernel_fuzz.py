@@ -77,8 +77,9 @@ def one_round(native: ModuleType, rng: random.Random) -> None:
     sets = [exact(b"".join(parts)), *map(exact, parts), exact(rng.randbytes(rng.randrange(100)))]
     low, high = rng.choice(((INT64[0], INT64[-1]), (1_699_999_998_000, 1_700_000_002_000)))
     need_keys = rng.random() < 0.5
-    assert native.validate(sets, BatchMeta, low, high, need_keys) == kernel_py.validate(
-        sets, BatchMeta, low, high, need_keys
+    plain_bytes = rng.choice((-1, 70, 100, 1000))
+    assert native.validate(sets, BatchMeta, low, high, need_keys, plain_bytes) == kernel_py.validate(
+        sets, BatchMeta, low, high, need_keys, plain_bytes
     )
     start = rng.choice((0, 0, rng.randrange(len(sets[0]) + 1)))
     assert native.scan_segment(sets[0], BatchMeta, start) == kernel_py.scan_segment(sets[0], BatchMeta, start)

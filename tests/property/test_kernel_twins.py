@@ -49,10 +49,16 @@ def test_crc_is_the_same_at_every_length_and_alignment() -> None:
 
 
 @settings(max_examples=800, deadline=None)
-@given(SETS, BOUNDS, st.booleans())
-def test_validate_is_the_same(sets: list[bytes], bounds: tuple[int, int], need_keys: bool) -> None:
+@given(SETS, BOUNDS, st.booleans(), st.sampled_from((-1, 70, 100, 1000)))
+def test_validate_is_the_same(
+    sets: list[bytes], bounds: tuple[int, int], need_keys: bool, plain_bytes: int
+) -> None:
     args = (sets, BatchMeta, *bounds, need_keys)
     assert native.validate(*args) == kernel_py.validate(*args)
+    for readonly in (True, False):
+        some = [data if readonly else bytearray(data) for data in sets]
+        args = (some, BatchMeta, *bounds, need_keys, plain_bytes)
+        assert native.validate(*args) == kernel_py.validate(*args)
 
 
 @settings(max_examples=500, deadline=None)

@@ -162,7 +162,7 @@ class Connection:
                 produces.append((start + 4, stop))
             else:
                 if produces:
-                    if self._produce(view, produces):
+                    if self._produce(buffer, view, produces):
                         return
                     produces = []
                 waiting.start = stop
@@ -173,7 +173,7 @@ class Connection:
                 if self.closed:
                     return
             start = stop
-        if produces and self._produce(view, produces):
+        if produces and self._produce(buffer, view, produces):
             return
         if self._more:
             waiting.start = start
@@ -182,9 +182,9 @@ class Connection:
             _check_size(buffer, start, end, limit)
         waiting.keep(start, need)
 
-    def _produce(self, view: memoryview, frames: list[tuple[int, int]]) -> bool:
+    def _produce(self, buffer: bytearray, view: memoryview, frames: list[tuple[int, int]]) -> bool:
         """Hand a run of Produce frames on. True when one of them was suspended: nothing behind it may run."""
-        taken = produce.handle_run(self._server.node, self, view, frames)
+        taken = produce.handle_run(self._server.node, self, buffer, view, frames)
         start, stop = frames[taken - 1]
         self._input.start = stop
         self._input.expect(stop - start + 4)

@@ -43,36 +43,38 @@ class Route:
     def acknowledge(self, correlation_id: int, info: AppendInfo) -> bytes:
         return self._reply(correlation_id, info.first_offset, info.log_append_time_ms, info.log_start_offset)
 
-    def records(self, view: memoryview, start: int, stop: int) -> memoryview | None:
+    def records(self, buffer: bytearray, view: memoryview, start: int, stop: int) -> memoryview | None:
         """The records of a frame on this route; None where it is not on it, or its check may take long."""
         position = start + self.end
-        if position + HEADER_BYTES > stop or view[start + HEAD.size : position] != self.bytes:
+        if (
+            position + HEADER_BYTES > stop
+            or buffer[start + _VERSION] != self.version
+            or not buffer.startswith(self.bytes, start + HEAD.size, position)
+        ):
             return None
-        if view[start + _VERSION] != self.version:
-            return None
-        byte = view[position]
+        byte = buffer[position]
         position += 1
         size = byte & 0x7F
         shift = 7
-        while byte > 127:
-            byte = view[position]
+        while byte > 127 and shift < 35:
+            byte = buffer[position]
             position += 1
             size |= (byte & 0x7F) << shift
             shift += 7
         end = position + size - 1
-        if end + 3 != stop or size <= HEADER_BYTES or view[end:stop] != _NO_TAGS:
+        if end + 3 != stop or size <= HEADER_BYTES or not buffer.startswith(_NO_TAGS, end, stop):
             return None
-        if view[position + ATTRIBUTES] & (CODEC_MASK | TRANSACTIONAL_FLAG):
+        if buffer[position + ATTRIBUTES] & (CODEC_MASK | TRANSACTIONAL_FLAG):
             return None
         return view[position:end]
 
 
 def find_route(
-    routes: list[Route], view: memoryview, start: int, stop: int
+    routes: list[Route], buffer: bytearray, view: memoryview, start: int, stop: int
 ) -> tuple[Route | None, memoryview | None]:
-    """The route a frame is on, and its records."""
+    """The route a frame is on, and its records; `view` is of the buffer that holds it."""
     for route in routes:
-        records = route.records(view, start, stop)
+        records = route.records(buffer, view, start, stop)
         if records is not None:
             return route, records
     return None, None

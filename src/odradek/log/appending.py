@@ -73,6 +73,7 @@ class AppendableLog(DurableLog):
         accepted: list[tuple[int, list[BatchMeta]]] = []
         pending_bytes = 0
         staged: Staged | None = None
+        max_size, max_time, max_offset = segment.free_bounds(segment_bytes, self._roll_after_ms, len(sets))
         for checked in sets:
             batches = checked.batches
             buffer = checked.buffer
@@ -90,7 +91,11 @@ class AppendableLog(DurableLog):
             if size > segment_bytes:
                 results.append(self._too_large(size))
                 continue
-            if segment.should_roll(
+            if (
+                segment.size + pending_bytes + size > max_size
+                or max_timestamp > max_time
+                or last_offset > max_offset
+            ) and segment.should_roll(
                 segment_bytes,
                 self._roll_after_ms,
                 pending_bytes + size,
@@ -102,6 +107,7 @@ class AppendableLog(DurableLog):
                     self._commit(segment, buffers, pending_bytes, accepted, staged)
                     buffers, accepted, pending_bytes, staged = [], [], 0, None
                 segment = self._roll_at(first_offset)
+                max_size = -1
             if numbered:
                 if staged is None:
                     staged = Staged(self.producers)
@@ -156,6 +162,7 @@ class AppendableLog(DurableLog):
         """Write; only what is written changes the state."""
         position = segment.size
         segment.write(buffers, size)
+        self.appended_bytes += size
         offset, batches = accepted[0]
         self._newest = _new(Position, (segment, offset, position, batches[0].size))
         for offset, batches in accepted:

@@ -87,6 +87,7 @@ class LocalLog:
         "_rng",
         "_roll_after_ms",
         "_truncations",
+        "appended_bytes",
         "config",
         "failure",
         "last_flush_ms",
@@ -126,6 +127,7 @@ class LocalLog:
         self.on_failed: Callable[[str, StorageError], None] | None = None
         self.on_rolled: Callable[[TopicPartition], None] | None = None
         self.last_flush_ms = self._clock.now_ms()
+        self.appended_bytes = 0  # since the log was opened
         self._truncations = 0
         # Changes to the directory's entries; whether those before, and its own in the log directory, are
         # durable is not known.

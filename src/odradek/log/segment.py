@@ -39,6 +39,7 @@ _SCAN_BYTES: Final = 1 << 20
 _MAX_BUFFERS: Final = 1024
 _RESERVE_FROM_BYTES: Final = 1 << 20
 _RESERVE_BYTES: Final = 16 << 20
+_ASK: Final = (-1, -1, -1)
 
 
 class Segment:
@@ -219,6 +220,20 @@ class Segment:
         if self._max_timestamp is None:
             self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
         return self._max_timestamp, self._offset_of_max_timestamp
+
+    def free_bounds(self, segment_bytes: int, roll_after_ms: int, batches: int) -> tuple[int, int, int]:
+        """(file size, timestamp, offset) up to which batches need not ask `should_roll`; -1: all must."""
+        offset_index, time_index, first = self._offset_index, self._time_index, self._first_timestamp
+        if offset_index is None or time_index is None or self._max_timestamp is None:
+            return _ASK
+        if first is None or first < 0:
+            return _ASK
+        room = min(
+            offset_index.max_entries - offset_index.entries, time_index.max_entries - time_index.entries
+        )
+        if room <= batches + 1:
+            return _ASK
+        return segment_bytes, first + roll_after_ms - self.roll_jitter_ms, self.base_offset + MAX_INT32
 
     def should_roll(
         self,

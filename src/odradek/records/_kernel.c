@@ -188,8 +188,20 @@ validate_all(const Py_buffer *views, Py_ssize_t count, const struct bounds *boun
     return 1;
 }
 
+/* Whether a set is one sound batch in a writable buffer that may be appended as it came. */
+static int
+is_plain(const struct batch *batch, const Py_buffer *view, long long plain_bytes)
+{
+    const uint8_t *p = view->buf;
+    return batch->verdict.finding == OK && batch->position == 0 && !view->readonly &&
+           view->len == be_int32(p + 8) + (int64_t)LOG_OVERHEAD && view->len <= plain_bytes &&
+           be_int64(p) == 0 && !(be_int16(p + 21) & (LOG_APPEND_TIME_FLAG | CONTROL_FLAG)) &&
+           (be_int64(p + 43) < 0 || be_int32(p + 53) >= 0) && batch->verdict.largest == be_int64(p + 35);
+}
+
 static PyObject *
-findings_of(const struct batches *found, const Py_buffer *views, Py_ssize_t count, PyTypeObject *type)
+findings_of(const struct batches *found, const Py_buffer *views, Py_ssize_t count, PyTypeObject *type,
+            long long plain_bytes)
 {
     PyObject *result = PyList_New(count);
     if (result == NULL) {
@@ -197,6 +209,16 @@ findings_of(const struct batches *found, const Py_buffer *views, Py_ssize_t coun
     }
     size_t next = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
+        if (next < found->count && found->items[next].set == (size_t)i &&
+            is_plain(&found->items[next], &views[i], plain_bytes)) {
+            PyObject *meta = make_meta(type, views[i].buf, 0);
+            if (meta == NULL || PyList_SetItem(result, i, meta) < 0) {
+                Py_DECREF(result);
+                return NULL;
+            }
+            next++;
+            continue;
+        }
         PyObject *set = PyList_New(0);
         if (set == NULL || PyList_SetItem(result, i, set) < 0) {
             Py_DECREF(result);
@@ -216,8 +238,10 @@ static PyObject *
 kernel_validate(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     struct bounds bounds;
-    if (!check_args("validate", nargs, 5, 5) || !is_meta_type(args[1]) ||
-        !as_int64(args[2], &bounds.min_timestamp) || !as_int64(args[3], &bounds.max_timestamp)) {
+    long long plain_bytes = -1;
+    if (!check_args("validate", nargs, 5, 6) || !is_meta_type(args[1]) ||
+        !as_int64(args[2], &bounds.min_timestamp) || !as_int64(args[3], &bounds.max_timestamp) ||
+        (nargs > 5 && !as_int64(args[5], &plain_bytes))) {
         return NULL;
     }
     bounds.need_keys = PyObject_IsTrue(args[4]);
@@ -259,7 +283,7 @@ kernel_validate(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     else {
         whole = validate_all(views, count, &bounds, &found);
     }
-    result = whole ? findings_of(&found, views, count, (PyTypeObject *)args[1]) : PyErr_NoMemory();
+    result = whole ? findings_of(&found, views, count, (PyTypeObject *)args[1], plain_bytes) : PyErr_NoMemory();
 done:
     batches_free(&found);
     while (taken > 0) {

@@ -12,8 +12,9 @@ def validate(
     min_timestamp: int,
     max_timestamp: int,
     need_keys: bool,
+    plain_bytes: int = -1,
     /,
-) -> list[list[tuple[int, int, int, M | None]]]: ...
+) -> list[M | list[tuple[int, int, int, M | None]]]: ...
 def check_records(
     data: Buffer,
     count: int,

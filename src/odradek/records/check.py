@@ -77,39 +77,22 @@ def check_produce(
     Timestamps and CRC may be rewritten in place in a writable set; a read-only one is copied.
     """
     earliest, latest = _time_bounds(rules, now_ms)
-    max_message_bytes, timestamp_type, _, _, compacted, target_codec, _, _, _ = rules
-    kept = timestamp_type == CREATE_TIME and not target_codec
+    kept = rules.timestamp_type == CREATE_TIME and not rules.target_codec
     results: list[CheckedRecords | KafkaError] = []
-    findings = kernel.validate(sets, BatchMeta, earliest, latest, compacted)
+    findings = kernel.validate(
+        sets, BatchMeta, earliest, latest, rules.compacted, rules.max_message_bytes if kept else -1
+    )
     for data, found in zip(sets, findings, strict=True):
-        checked = _plain(data, found, max_message_bytes) if kept and len(found) == 1 else None
-        if checked is not None:
-            results.append(checked)
+        if type(found) is BatchMeta:
+            assert not isinstance(data, bytes)
+            results.append(CheckedRecords(data, [found]))
             continue
+        assert isinstance(found, list)
         try:
             results.append(_check_set(data, found, rules, now_ms, version))
         except KafkaError as e:
             results.append(e)
     return results
-
-
-def _plain(data: Buffer, found: _Found, max_message_bytes: int) -> CheckedRecords | None:
-    """A set that is what nearly every one is: one good batch, appended as it came. None for all others."""
-    finding, _, largest, batch = found[0]
-    if finding or batch is None or isinstance(data, bytes):
-        return None
-    _, size, base_offset, _, _, attributes, _, max_timestamp, producer_id, _, sequence, _, _, _ = batch
-    if (
-        base_offset == 0
-        and size == len(data)
-        and size <= max_message_bytes
-        and not attributes & (LOG_APPEND_TIME_FLAG | CONTROL_FLAG)
-        and (producer_id < 0 or sequence >= 0)
-        and largest == max_timestamp
-        and not (isinstance(data, memoryview) and data.readonly)
-    ):
-        return CheckedRecords(data, [batch])
-    return None
 
 
 def _time_bounds(rules: CheckRules, now_ms: int) -> tuple[int, int]:

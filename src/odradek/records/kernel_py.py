@@ -49,6 +49,8 @@ RecordTuple: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
 _HEADER = Struct(">qiibIhiqqqhii")
 _LENGTH = Struct(">i")
 _NO_TIMESTAMP = -1
+_LOG_APPEND_TIME_FLAG = 0x08
+_CONTROL_FLAG = 0x20
 _MAX_COUNT = 0x7FFFFFFF
 
 
@@ -177,13 +179,37 @@ def check_records(
 
 
 def validate(
-    sets: Sequence[Buffer], meta: type[M], min_timestamp: int, max_timestamp: int, need_keys: bool
-) -> list[list[tuple[int, int, int, M | None]]]:
+    sets: Sequence[Buffer],
+    meta: type[M],
+    min_timestamp: int,
+    max_timestamp: int,
+    need_keys: bool,
+    plain_bytes: int = -1,
+) -> list[M | list[tuple[int, int, int, M | None]]]:
     """Per set, per whole batch in it: (finding, record index, largest timestamp, meta of the header).
 
     A set's list ends before a partial batch, and after one whose length or magic cannot be (meta None).
+    Of a set that is what nearly every one is, one sound batch of at most `plain_bytes` in a writable buffer
+    with nothing to refuse or to rewrite, only the meta is given.
     """
-    return [_validate_set(data, meta, min_timestamp, max_timestamp, need_keys) for data in sets]
+    result: list[M | list[tuple[int, int, int, M | None]]] = []
+    for data in sets:
+        found = _validate_set(data, meta, min_timestamp, max_timestamp, need_keys)
+        result.append(_plain(data, found, plain_bytes) or found)
+    return result
+
+
+def _plain(data: Buffer, found: list[tuple[int, int, int, M | None]], plain_bytes: int) -> M | None:
+    if len(found) != 1 or found[0][0] != OK or memoryview(data).readonly:
+        return None
+    _, _, largest, batch = found[0]
+    assert batch is not None
+    _, size, base_offset, _, _, attributes, _, max_timestamp, producer_id, _, sequence, *_ = batch
+    if size != len(data) or size > plain_bytes or base_offset != 0 or largest != max_timestamp:
+        return None
+    if attributes & (_LOG_APPEND_TIME_FLAG | _CONTROL_FLAG) or (producer_id >= 0 and sequence < 0):
+        return None
+    return batch
 
 
 def _validate_set(

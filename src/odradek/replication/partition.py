@@ -9,6 +9,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER_EPOCH, TopicPartition
 from odradek.log.log import AppendInfo, FetchInfo, Isolation, Log
 from odradek.records.check import CheckedRecords, CheckRules, Origin
+from odradek.records.header import TRANSACTIONAL_FLAG
 from odradek.replication.isr import CommittedIsr, IsrState, committed_offset
 from odradek.replication.rules import check_rules
 from odradek.replication.waiters import CommitWaiters, FetchWaiter
@@ -122,14 +123,12 @@ class Partition:
         """Append what was checked; the high watermark follows as far as the in-sync set allows."""
         assert self.is_leader
         log = self.log
-        end = log.log_end_offset
+        end, size = log.log_end_offset, log.appended_bytes
         results = log.append_as_leader(sets, self.leader_epoch, origin)
         if log.log_end_offset != end:
             metrics = self.metrics
             metrics.messages_in += log.log_end_offset - end
-            for checked, result in zip(sets, results, strict=True):
-                if type(result) is AppendInfo and not result.duplicate:
-                    metrics.bytes_in += len(checked.buffer)
+            metrics.bytes_in += log.appended_bytes - size
             self._advance_high_watermark()
             if self._fetch_waiters:
                 self.wake_fetchers()
@@ -140,7 +139,9 @@ class Partition:
         metrics = self.metrics
         metrics.produces += len(checked)
         sets = [
-            outcome for outcome in checked if type(outcome) is CheckedRecords and not _in_transaction(outcome)
+            outcome
+            for outcome in checked
+            if type(outcome) is CheckedRecords and not outcome.batches[0].attributes & TRANSACTIONAL_FLAG
         ]
         results: list[AppendInfo | KafkaError] = []
         if sets:
@@ -155,7 +156,7 @@ class Partition:
                 outcome
                 if isinstance(outcome, KafkaError)
                 else KafkaError(ErrorCode.INVALID_TXN_STATE)
-                if _in_transaction(outcome)
+                if outcome.batches[0].attributes & TRANSACTIONAL_FLAG
                 else next(appended)
                 for outcome in checked
             ]
@@ -207,7 +208,3 @@ class Partition:
     def wake_fetchers(self) -> None:
         for waiter in self._fetch_waiters:
             waiter.poke()
-
-
-def _in_transaction(checked: CheckedRecords) -> bool:
-    return checked.batches[0].is_transactional

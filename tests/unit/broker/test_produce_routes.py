@@ -5,7 +5,8 @@ import struct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.broker.produce_routes import MAX_ROUTES, find_route, learn_route
+from odradek.broker.produce_routes import MAX_ROUTES, learn_route
+from odradek.broker.produce_routes import find_route as find_in_buffer
 from odradek.records.batch import build_batch
 from odradek.wire.headers import encode_request, parse_request_header
 from odradek.wire.messages import request_types
@@ -27,6 +28,11 @@ def frame(
         ],
     )
     return memoryview(encode_request(0, version, correlation_id, client_id, request))[4:]
+
+
+def find_route(routes, data, start, stop):
+    buffer = bytearray(data)
+    return find_in_buffer(routes, buffer, memoryview(buffer), start, stop)
 
 
 def learned(*frames):

@@ -34,10 +34,14 @@ if TYPE_CHECKING:
 
 
 def handle_run(
-    node: "Node", connection: "Connection", view: memoryview, frames: list[tuple[int, int]]
+    node: "Node",
+    connection: "Connection",
+    buffer: bytearray,
+    view: memoryview,
+    frames: list[tuple[int, int]],
 ) -> int:
-    """Handle neighbouring frames as one; returns how many, fewer than given when one left the loop."""
-    taken = _handle_routed(node, connection, view, frames) if connection.routes else 0
+    """Handle neighbouring frames of a buffer as one; returns how many: fewer when one left the loop."""
+    taken = _handle_routed(node, connection, buffer, view, frames) if connection.routes else 0
     if taken == len(frames):
         return taken
     requests: list[PendingProduce] = []
@@ -68,14 +72,18 @@ def handle_run(
 
 
 def _handle_routed(
-    node: "Node", connection: "Connection", view: memoryview, frames: list[tuple[int, int]]
+    node: "Node",
+    connection: "Connection",
+    buffer: bytearray,
+    view: memoryview,
+    frames: list[tuple[int, int]],
 ) -> int:
     """The leading frames that go the way of earlier ones, to one partition, and can be answered at once.
 
     What is the same as in the frames before is not looked at again; every record is.
     """
     start, stop = frames[0]
-    route, records = find_route(connection.routes, view, start, stop)
+    route, records = find_route(connection.routes, buffer, view, start, stop)
     if route is None or records is None:
         return 0
     partition = node.replicas.find(route.topic, route.index)
@@ -89,7 +97,7 @@ def _handle_routed(
         if len(sets) == len(frames):
             break
         start, stop = frames[len(sets)]
-        records = route.records(view, start, stop)
+        records = route.records(buffer, view, start, stop)
     checked = check_produce(sets, partition.rules, node.runtime.clock.now_ms(), route.version)
     outcomes = partition.append_checked(checked)
     replies = [

@@ -40,6 +40,8 @@ enum column {
 #define CRC_START 21
 #define LEGACY_MIN_SIZE 14
 #define NO_TIMESTAMP (-1)
+#define LOG_APPEND_TIME_FLAG 0x08
+#define CONTROL_FLAG 0x20
 #define RECORD_MIN_BYTES 7
 
 /* ---- numbers ---- */
