@@ -10,12 +10,14 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Protocol
 
+from odradek.records.kernel import allocate
 from odradek.runtime.api import Runtime, Socket
 
 SENDFILE_FROM_BYTES = 128 * 1024
 CHUNK_BYTES = 1024 * 1024
 TURN_BYTES = 8 * CHUNK_BYTES
 GATHER_PIECES = 64
+_ENDS_EARLY = "the log file ends before the slice that was to be sent"
 
 
 class Slice(Protocol):
@@ -65,7 +67,7 @@ class OutputQueue:
     ) -> None:
         self._runtime = runtime
         self._sock = sock
-        self._pieces: deque[bytes | _FilePart] = deque()
+        self._pieces: deque[bytes | bytearray | _FilePart] = deque()
         self._probe = bytearray(1)
         self._on_drained = on_drained
         self._on_error = on_error
@@ -131,36 +133,41 @@ class OutputQueue:
                 if turn >= TURN_BYTES:
                     return _State.SOCKET_FULL  # let others have their turn; the socket wakes us again
                 head = pieces[0]
-                if type(head) is bytes and len(pieces) == 1:
-                    sent = sock.send(head)
-                elif type(head) is _FilePart and not self._is_cached(head):
-                    self._read_in_pool(head)
-                    return _State.READING_DISK
-                elif type(head) is _FilePart and head.size >= SENDFILE_FROM_BYTES:
+                if type(head) is _FilePart and head.size >= SENDFILE_FROM_BYTES:
+                    if not self._is_cached(head):
+                        self._read_in_pool(head)
+                        return _State.READING_DISK
                     sent = sock.sendfile(head.fd, head.position, min(head.size, CHUNK_BYTES))
                     if sent == 0:
-                        raise OSError("the log file ends before the slice that was to be sent")
+                        raise OSError(_ENDS_EARLY)
                 else:
-                    sent = sock.sendmsg(self._gather())
+                    gathered = self._gather()
+                    if not gathered:
+                        assert type(head) is _FilePart
+                        self._read_in_pool(head)
+                        return _State.READING_DISK
+                    sent = sock.sendmsg(gathered) if len(gathered) > 1 else sock.send(gathered[0])
                 self._consume(sent)
                 turn += sent
         except BlockingIOError:
             return _State.SOCKET_FULL
         return _State.IDLE
 
-    def _gather(self) -> list[bytes]:
+    def _gather(self) -> list[bytes | bytearray]:
         """Bytes and small cached parts up to the next piece that must go another way."""
-        gathered: list[bytes] = []
+        gathered: list[bytes | bytearray] = []
         total = 0
         pieces = self._pieces
         for i in range(min(len(pieces), GATHER_PIECES)):
             piece = pieces[i]
             if type(piece) is _FilePart:
-                if piece.size >= SENDFILE_FROM_BYTES or total >= CHUNK_BYTES or not self._is_cached(piece):
+                if piece.size >= SENDFILE_FROM_BYTES or total >= CHUNK_BYTES:
                     break
-                piece = self._read(piece.fd, piece.size, piece.position)
-                pieces[i] = piece
-            assert isinstance(piece, bytes)
+                data = self._read_cached(piece)
+                if data is None:
+                    break
+                pieces[i] = piece = data
+            assert not isinstance(piece, _FilePart)
             gathered.append(piece)
             total += len(piece)
         return gathered
@@ -169,16 +176,16 @@ class OutputQueue:
         pieces = self._pieces
         while sent:
             head = pieces[0]
-            size = len(head) if isinstance(head, bytes) else head.size
+            size = head.size if isinstance(head, _FilePart) else len(head)
             if sent >= size:
                 pieces.popleft()
                 sent -= size
                 continue
-            if isinstance(head, bytes):
-                pieces[0] = head[sent:]
-            else:
+            if isinstance(head, _FilePart):
                 head.position += sent
                 head.size -= sent
+            else:
+                pieces[0] = head[sent:]
             return
 
     def _is_cached(self, part: _FilePart) -> bool:
@@ -191,10 +198,21 @@ class OutputQueue:
             return False
         return True
 
+    def _read_cached(self, part: _FilePart) -> bytearray | None:
+        """A whole small part, if that needs no disk."""
+        data = allocate(part.size)
+        try:
+            count = self._runtime.disk.preadv_nowait(part.fd, (data,), part.position)
+        except BlockingIOError:
+            return None
+        if count == 0:
+            raise OSError(_ENDS_EARLY)
+        return data if count == part.size else None
+
     def _read(self, fd: int, size: int, position: int) -> bytes:
         data = self._runtime.disk.pread(fd, size, position)
         if len(data) < size:
-            raise OSError("the log file ends before the slice that was to be sent")
+            raise OSError(_ENDS_EARLY)
         return data
 
     def _read_in_pool(self, part: _FilePart) -> None:

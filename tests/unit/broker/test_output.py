@@ -44,7 +44,10 @@ class World:
     def preadv_nowait(self, fd, buffers, offset):
         if fd in self.cold:
             raise BlockingIOError
-        return 1
+        (buffer,) = buffers
+        data = self.files[fd][offset : offset + len(buffer)]
+        buffer[: len(data)] = data
+        return len(data)
 
     def add_writer(self, sock, callback):
         self.writer = callback
@@ -90,7 +93,7 @@ def test_large_slices_go_by_sendfile_between_their_neighbours():
     out.push(b"tail")
     assert out.flush()
     assert world.sent == b"head" + DATA[:SENDFILE_FROM_BYTES] + b"tail"
-    assert [how for how, _ in world.calls] == ["sendmsg", "sendfile", "send"]
+    assert [how for how, _ in world.calls] == ["send", "sendfile", "send"]
 
 
 def test_a_full_socket_is_continued_at_the_very_byte():
