@@ -66,7 +66,7 @@ class Producer:
         self._producer_id = NO_PRODUCER_ID
         self._producer_epoch = NO_PRODUCER_EPOCH
         self._queues: dict[TopicPartition, PartitionQueue] = {}
-        self._turns: dict[str, int] = {}
+        self._turns: dict[str, _Turn] = {}
         self._queued_bytes = 0
         self._pending = 0
         self._flushing = 0
@@ -95,8 +95,8 @@ class Producer:
         """Queue a record; waits only for the topic's partitions to be known and for room in the buffer."""
         self._check_usable()
         partitions = await self._partitions(topic)
-        tp = TopicPartition(topic, self._place(topic, partitions, key, partition))
         size = record_size(key, value, headers)
+        tp = TopicPartition(topic, self._place(topic, partitions, key, partition, size))
         while self._queued_bytes and self._queued_bytes + size > self._buffer_bytes:
             await self._wait_for_progress()
             self._check_usable()
@@ -148,7 +148,9 @@ class Producer:
 
         return await self._client.retrying(attempt)
 
-    def _place(self, topic: str, partitions: Sequence[int], key: bytes | None, partition: int | None) -> int:
+    def _place(
+        self, topic: str, partitions: Sequence[int], key: bytes | None, partition: int | None, size: int
+    ) -> int:
         if partition is not None:
             if partition not in partitions:
                 raise KafkaError(
@@ -157,13 +159,15 @@ class Producer:
             return partition
         if key is not None:
             return partitions[partition_of_key(key, len(partitions))]
-        # Stay with one partition while its batch grows, then go on to the next.
-        turn = self._turns.get(topic, 0)
-        queue = self._queues.get(TopicPartition(topic, partitions[turn % len(partitions)]))
-        if queue is not None and queue.batches and queue.batches[-1].size > self._batch_bytes // 2:
-            turn += 1
-            self._turns[topic] = turn
-        return partitions[turn % len(partitions)]
+        # Stay with one partition for a batch, then go on to the next. Where it begins is random: many
+        # producers of a few records each must not all choose the same partition.
+        turn = self._turns.get(topic)
+        if turn is None:
+            turn = self._turns[topic] = _Turn(self._client.runtime.rng.randrange(len(partitions)))
+        if turn.bytes >= self._batch_bytes:
+            turn.index, turn.bytes = turn.index + 1, 0
+        turn.bytes += size
+        return partitions[turn.index % len(partitions)]
 
     # The sending side
 
@@ -368,6 +372,16 @@ class Producer:
         if self._progress is None:
             self._progress = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._progress)
+
+
+class _Turn:
+    """Whose turn it is among the partitions of a topic, and how much it has got."""
+
+    __slots__ = ("bytes", "index")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.bytes = 0
 
 
 class _Unacknowledged(NamedTuple):

@@ -219,6 +219,26 @@ def test_keys_keep_their_partition_and_records_without_key_spread() -> None:
     run(scenario)
 
 
+def test_records_without_key_begin_at_a_random_partition_and_stay_there_for_a_batch() -> None:
+    async def scenario(broker: FakeBroker, log: Log, client: Client) -> None:
+        broker.topics = {"t": 4}
+        begun = set()
+        for seed in range(20):
+            client.runtime.rng.seed(seed)
+            async with Producer(client, batch_bytes=200) as producer:
+                sent = []
+                for _ in range(20):
+                    sent.append(await (await producer.send("t", b"v" * 29)))
+            partitions = [delivery.partition for delivery in sent]
+            begun.add(partitions[0])
+            assert [partitions[i : i + 4] for i in range(0, 20, 4)] == [
+                [(partitions[0] + turn) % 4] * 4 for turn in range(5)
+            ]
+        assert begun == {0, 1, 2, 3}
+
+    run(scenario)
+
+
 def test_linger_gathers_and_flush_does_not_wait_for_it() -> None:
     async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
         async with Producer(client, linger_ms=60_000) as producer:
