@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from odradek.cli.errors import Usage, usage
+from odradek.cli.errors import Failure, Usage, usage
 from odradek.cli.options import Topic, command
 from odradek.cli.properties import parse_pairs
-from odradek.cli.record_input import InputRecord, record_reader, split_records
+from odradek.cli.record_input import InputRecord, UnreadableError, read_records, record_reader
 from odradek.cli.session import Session
 
 if TYPE_CHECKING:
@@ -44,7 +44,11 @@ def produce(
     partition: Annotated[
         int | None,
         typer.Option(
-            "-p", "--partition", min=0, help="Partition. [default: by key, else in turn]", show_default=False
+            "-p",
+            "--partition",
+            min=0,
+            help="Partition. [default: by key, else a batch to each in turn]",
+            show_default=False,
         ),
     ] = None,
     compression: Annotated[
@@ -80,17 +84,21 @@ def produce(
         session.terminal.note("one record a line; end with Ctrl-D")
     defaults = InputRecord(None if key is None else key.encode(), None, fixed_headers, topic, partition)
     sender = _Sender(session, defaults, tombstone, _ACKS[level], codec)
+    unreadable: UnreadableError | None = None
     try:
         with session.progress(f"writing to {topic}", "records") as progress:
-            for pieces in split_records(_arriving(session), end):
-                with usage():
-                    records = [read(piece) for piece in pieces]
+            for records in read_records(_arriving(session), end, read):
                 sender.send(records)
                 progress.advance(len(records))
+    except UnreadableError as e:
+        unreadable = e
     finally:
         sender.close()
     count = sender.delivered
-    session.terminal.note(f"{count} record{'s' * (count != 1)} to {topic}")
+    counted = f"{count} record{'s' * (count != 1)}"
+    if unreadable is not None:
+        raise Failure(f"{unreadable}; {counted} written")
+    session.terminal.note(f"{counted} to {topic}")
 
 
 def _arriving(session: Session) -> Iterator[bytes]:

@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from odradek.cli.record_format import Headers, Token, tokens
+from odradek.cli.record_format import Headers, Token, encoder, tokens
 from odradek.cli.times import parse_time_ms
 
 _READABLE = "kvhptd"
+
+
+class UnreadableError(ValueError):
+    """A record of the input that cannot be read; says where it stands and what is wrong with it."""
 
 
 class InputRecord(NamedTuple):
@@ -47,6 +51,24 @@ def split_records(chunks: Iterable[bytes], end: bytes) -> Iterator[list[bytes]]:
         yield [rest]
 
 
+def read_records(
+    chunks: Iterable[bytes], end: bytes, read: Callable[[bytes], InputRecord]
+) -> Iterator[list[InputRecord]]:
+    """The records that each chunk completes. Those before an unreadable one are given before it is raised."""
+    noun = "line" if end == b"\n" else "record"
+    number = 0
+    for pieces in split_records(chunks, end):
+        records: list[InputRecord] = []
+        for piece in pieces:
+            number += 1
+            try:
+                records.append(read(piece))
+            except ValueError as e:
+                yield records
+                raise UnreadableError(f"{noun} {number}: {e}") from e
+        yield records
+
+
 def _check(found: list[Token], template: str) -> None:
     letters = [token.letter for token in found if token.letter]
     if not letters or any(letter not in _READABLE for letter in letters):
@@ -55,6 +77,9 @@ def _check(found: list[Token], template: str) -> None:
         raise ValueError(f"a token stands twice in {template!r}")
     if any(a.letter and b.letter for a, b in pairwise(found)):
         raise ValueError(f"two tokens in {template!r} have nothing between them")
+    for letter, argument in found:
+        if letter in ("k", "v"):
+            encoder(argument)
 
 
 def _from_template(piece: bytes, found: list[Token]) -> InputRecord:
@@ -96,8 +121,6 @@ def _decode(data: bytes, argument: str) -> bytes:
             return base64.b64decode(data, validate=True)
     except ValueError as e:
         raise ValueError(f"not {argument}: {_shown(data)} ({e})") from None
-    if argument:
-        raise ValueError(f"no such encoding: {{{argument}}} (one of {{hex}} {{base64}})")
     return data
 
 
@@ -111,6 +134,8 @@ def _from_json(piece: bytes) -> InputRecord:
     headers = row.get("headers") or ()
     if isinstance(headers, dict):
         headers = headers.items()
+    elif not (isinstance(headers, list | tuple) and all(_is_header(pair) for pair in headers)):
+        raise ValueError(f"headers that are no list of [name, value]: {_shown(piece)}")
     timestamp = row.get("timestamp")
     return InputRecord(
         key=_bytes(row.get("key")),
@@ -118,6 +143,10 @@ def _from_json(piece: bytes) -> InputRecord:
         headers=tuple((name, _bytes(value)) for name, value in headers),
         timestamp_ms=None if timestamp is None else parse_time_ms(str(timestamp), 0),
     )
+
+
+def _is_header(pair: Any) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str)
 
 
 def _bytes(value: Any) -> bytes | None:

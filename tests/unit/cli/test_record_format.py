@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from odradek.cli.record_format import ConsumedRecord, record_object, record_writer
-from odradek.cli.record_input import InputRecord, record_reader, split_records
+from odradek.cli.record_input import InputRecord, UnreadableError, read_records, record_reader, split_records
 
 RECORD = ConsumedRecord("t", 2, 7, 5, 1250, b"k", b"v\xff", (("a", b"1"), ("b", None)))
 PLAIN = ConsumedRecord("t", 0, 8, 5, 1250, None, b'he said "hi"', ())
@@ -104,14 +104,26 @@ def test_a_template_cuts_at_its_separators() -> None:
     )
 
 
-@pytest.mark.parametrize("template", ["%k%v", "%o %v", "x", "%v %v"])
+@pytest.mark.parametrize("template", ["%k%v", "%o %v", "x", "%v %v", "%v{rot13}"])
 def test_templates_that_cannot_be_read_are_refused(template: str) -> None:
-    with pytest.raises(ValueError, match=r"template|cannot read|nothing between|twice"):
+    with pytest.raises(ValueError, match=r"template|cannot read|nothing between|twice|encoding"):
         record_reader(template)
 
 
-@pytest.mark.parametrize("piece", [b"{", b"[1]", b'{"key": "a"}'])
+@pytest.mark.parametrize("piece", [b"{", b"[1]", b'{"key": "a"}', b'{"value": 1, "headers": 5}'])
 def test_bad_json_is_shown(piece: bytes) -> None:
     _, read = record_reader("jsonl")
-    with pytest.raises(ValueError, match=r"not JSON|no object"):
+    with pytest.raises(ValueError, match=r"not JSON|no object|no list"):
         read(piece)
+
+
+@pytest.mark.parametrize(
+    ("template", "end", "noun"), [("%k=%v\\n", b"\n", "line"), ("%k=%v;", b";", "record")]
+)
+def test_an_unreadable_record_is_numbered_and_those_before_it_are_given(
+    template: str, end: bytes, noun: str
+) -> None:
+    found = read_records([end.join([b"a=1", b"b=2", b"", b"c=3"]), end], *record_reader(template))
+    assert [record.key for record in next(found)] == [b"a", b"b"]
+    with pytest.raises(UnreadableError, match=f"^{noun} 3: no '='"):
+        next(found)
