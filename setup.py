@@ -12,7 +12,10 @@ setup(
         Extension(
             "odradek.records._kernel",
             sources=["src/odradek/records/_kernel.c"],
-            depends=[f"src/odradek/records/native/{name}.h" for name in ("crc32c", "read", "write")],
+            depends=[
+                f"src/odradek/records/native/{name}.h"
+                for name in ("crc32c", "encode", "objects", "read", "write")
+            ],
             define_macros=[("Py_LIMITED_API", "0x030b0000")],
             # CFLAGS of the environment replace the interpreter's own optimization level.
             extra_compile_args=[] if sys.platform == "win32" else ["-O3"],

@@ -4,147 +4,12 @@
  * knows compression, configuration or Kafka's error codes. Work on more than GIL_FREE_BYTES runs without the
  * interpreter's lock.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
+#include "native/encode.h"
+#include "native/objects.h"
 #include "native/read.h"
 #include "native/write.h"
 
 #define GIL_FREE_BYTES (256 << 10)
-
-/* ---- Python objects ---- */
-
-static newfunc tuple_new;
-
-/* A tuple of numbers; steals nothing, gives NULL with an error set. */
-static PyObject *
-int_tuple(const int64_t *values, Py_ssize_t count)
-{
-    PyObject *tuple = PyTuple_New(count);
-    for (Py_ssize_t i = 0; tuple != NULL && i < count; i++) {
-        PyObject *number = PyLong_FromLongLong(values[i]);
-        if (number == NULL || PyTuple_SetItem(tuple, i, number) < 0) {
-            Py_CLEAR(tuple);
-        }
-    }
-    return tuple;
-}
-
-/* The header of a batch as an instance of a tuple type, in the order of header.BatchMeta. */
-static PyObject *
-make_meta(PyTypeObject *type, const uint8_t *p, size_t position)
-{
-    const int64_t fields[] = {
-        (int64_t)position, be_int32(p + 8) + (int64_t)LOG_OVERHEAD,
-        be_int64(p),       be_int32(p + 23),
-        be_int32(p + 12),  be_int16(p + 21),
-        be_int64(p + 27),  be_int64(p + 35),
-        be_int64(p + 43),  be_int16(p + 51),
-        be_int32(p + 53),  be_int32(p + 57),
-        be32(p + 17),      p[16],
-    };
-    PyObject *values = int_tuple(fields, sizeof(fields) / sizeof(fields[0]));
-    if (values == NULL) {
-        return NULL;
-    }
-    PyObject *meta = NULL;
-    PyObject *args = PyTuple_New(1);
-    if (args == NULL || PyTuple_SetItem(args, 0, values) < 0) {
-        if (args == NULL) {
-            Py_DECREF(values);
-        }
-    }
-    else {
-        meta = tuple_new(type, args, NULL);
-    }
-    Py_XDECREF(args);
-    return meta;
-}
-
-static int
-is_meta_type(PyObject *type)
-{
-    if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, &PyTuple_Type)) {
-        return 1;
-    }
-    PyErr_SetString(PyExc_TypeError, "meta must be a tuple type");
-    return 0;
-}
-
-static PyObject *
-make_finding(const struct batch *batch, PyTypeObject *type, const uint8_t *data)
-{
-    PyObject *meta = Py_None;
-    if (batch->has_meta) {
-        meta = make_meta(type, data + batch->position, batch->position);
-        if (meta == NULL) {
-            return NULL;
-        }
-    }
-    else {
-        Py_INCREF(meta);
-    }
-    PyObject *finding = PyTuple_New(4);
-    PyObject *numbers[] = {PyLong_FromLong(batch->verdict.finding), PyLong_FromLongLong(batch->verdict.index),
-                           PyLong_FromLongLong(batch->verdict.largest), meta};
-    int failed = finding == NULL;
-    for (int i = 0; i < 4; i++) {
-        if (failed || numbers[i] == NULL) {
-            failed = 1;
-            Py_XDECREF(numbers[i]);
-        }
-        else {
-            PyTuple_SetItem(finding, i, numbers[i]);
-        }
-    }
-    if (failed) {
-        Py_CLEAR(finding);
-    }
-    return finding;
-}
-
-static int
-append_new(PyObject *list, PyObject *item)
-{
-    if (item == NULL) {
-        return 0;
-    }
-    int failed = PyList_Append(list, item);
-    Py_DECREF(item);
-    return !failed;
-}
-
-static int
-check_args(const char *name, Py_ssize_t given, Py_ssize_t least, Py_ssize_t most)
-{
-    if (given < least || given > most) {
-        PyErr_Format(PyExc_TypeError, "%s() takes %zd to %zd arguments (%zd given)", name, least, most, given);
-        return 0;
-    }
-    return 1;
-}
-
-static int
-as_int64(PyObject *number, long long *value)
-{
-    *value = PyLong_AsLongLong(number);
-    return *value != -1 || !PyErr_Occurred();
-}
-
-/* A position or an amount of room: not negative, not beyond `most`. */
-static int
-as_size(PyObject *number, Py_ssize_t most, Py_ssize_t *value)
-{
-    *value = PyLong_AsSsize_t(number);
-    if (*value == -1 && PyErr_Occurred()) {
-        return 0;
-    }
-    if (*value < 0 || *value > most) {
-        PyErr_Format(PyExc_ValueError, "%zd is not between 0 and %zd", *value, most);
-        return 0;
-    }
-    return 1;
-}
 
 static PyObject *
 kernel_crc32c(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
@@ -197,6 +62,38 @@ is_plain(const struct batch *batch, const Py_buffer *view, long long plain_bytes
            view->len == be_int32(p + 8) + (int64_t)LOG_OVERHEAD && view->len <= plain_bytes &&
            be_int64(p) == 0 && !(be_int16(p + 21) & (LOG_APPEND_TIME_FLAG | CONTROL_FLAG)) &&
            (be_int64(p + 43) < 0 || be_int32(p + 53) >= 0) && batch->verdict.largest == be_int64(p + 35);
+}
+
+static PyObject *
+make_finding(const struct batch *batch, PyTypeObject *type, const uint8_t *data)
+{
+    PyObject *meta = Py_None;
+    if (batch->has_meta) {
+        meta = make_meta(type, data + batch->position, batch->position);
+        if (meta == NULL) {
+            return NULL;
+        }
+    }
+    else {
+        Py_INCREF(meta);
+    }
+    PyObject *finding = PyTuple_New(4);
+    PyObject *numbers[] = {PyLong_FromLong(batch->verdict.finding), PyLong_FromLongLong(batch->verdict.index),
+                           PyLong_FromLongLong(batch->verdict.largest), meta};
+    int failed = finding == NULL;
+    for (int i = 0; i < 4; i++) {
+        if (failed || numbers[i] == NULL) {
+            failed = 1;
+            Py_XDECREF(numbers[i]);
+        }
+        else {
+            PyTuple_SetItem(finding, i, numbers[i]);
+        }
+    }
+    if (failed) {
+        Py_CLEAR(finding);
+    }
+    return finding;
 }
 
 static PyObject *
@@ -421,20 +318,6 @@ done:
 }
 
 static PyObject *
-as_bytearray(struct output *out)
-{
-    PyObject *result;
-    if (out->failed) {
-        result = PyErr_NoMemory();
-    }
-    else {
-        result = PyByteArray_FromStringAndSize((const char *)out->bytes, (Py_ssize_t)out->size);
-    }
-    free(out->bytes);
-    return result;
-}
-
-static PyObject *
 kernel_build(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     Py_ssize_t room = 0;
@@ -486,90 +369,6 @@ done:
         PyBuffer_Release(&buffers[--taken]);
     }
     return result;
-}
-
-/* A key, a value or a header's value: bytes-like or None. */
-static int
-put_object(struct output *out, PyObject *object)
-{
-    if (object == Py_None) {
-        put_varint(out, -1);
-        return 1;
-    }
-    Py_buffer view;
-    if (PyObject_GetBuffer(object, &view, PyBUF_SIMPLE) < 0) {
-        return 0;
-    }
-    put_varint(out, view.len);
-    put_bytes(out, view.buf, (size_t)view.len);
-    PyBuffer_Release(&view);
-    return 1;
-}
-
-/* Any sequence as a tuple of a known length, so that its items can be borrowed. */
-static PyObject *
-as_tuple(PyObject *sequence, Py_ssize_t length)
-{
-    PyObject *tuple = PySequence_Tuple(sequence);
-    if (tuple != NULL && length >= 0 && PyTuple_Size(tuple) != length) {
-        PyErr_Format(PyExc_ValueError, "expected %zd items, got %zd", length, PyTuple_Size(tuple));
-        Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
-static int
-put_header(struct output *out, PyObject *item)
-{
-    PyObject *header = as_tuple(item, 2);
-    if (header == NULL) {
-        return 0;
-    }
-    Py_ssize_t length;
-    const char *name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(header, 0), &length);
-    int done = 0;
-    if (name != NULL) {
-        put_varint(out, length);
-        put_bytes(out, name, (size_t)length);
-        done = put_object(out, PyTuple_GetItem(header, 1));
-    }
-    Py_DECREF(header);
-    return done;
-}
-
-static int
-put_record(struct output *out, PyObject *item, Py_ssize_t index, long long base_timestamp)
-{
-    PyObject *headers = NULL;
-    int done = 0;
-    PyObject *record = as_tuple(item, 4);
-    long long timestamp;
-    if (record == NULL || !as_int64(PyTuple_GetItem(record, 0), &timestamp)) {
-        goto out;
-    }
-    out->size = 0;
-    put_bytes(out, "", 1);
-    put_varint(out, (int64_t)((uint64_t)timestamp - (uint64_t)base_timestamp));
-    put_varint(out, index);
-    if (!put_object(out, PyTuple_GetItem(record, 1)) || !put_object(out, PyTuple_GetItem(record, 2))) {
-        goto out;
-    }
-    headers = as_tuple(PyTuple_GetItem(record, 3), -1);
-    if (headers == NULL) {
-        goto out;
-    }
-    Py_ssize_t count = PyTuple_Size(headers);
-    put_varint(out, count);
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (!put_header(out, PyTuple_GetItem(headers, i))) {
-            goto out;
-        }
-    }
-    done = 1;
-out:
-    Py_XDECREF(headers);
-    Py_XDECREF(record);
-    return done;
 }
 
 static PyObject *
