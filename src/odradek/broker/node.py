@@ -191,7 +191,7 @@ class Node:
         return self.config.int("offsets.topic.num.partitions") if topic is None else len(topic.partitions)
 
     def _directory_failed(self, path: str, failure: StorageError) -> None:
-        for tp in self.replicas.take_offline(path, str(failure)):
+        for tp in self.replicas.take_offline(path, failure.message or ""):
             if tp.topic == GROUP_METADATA_TOPIC:
                 self.groups.on_resigned(tp.partition)
 

@@ -42,7 +42,7 @@ def serve(
     except (DirectoryInUseError, FormatError) as e:
         raise Failure(str(e), "next: odradek start --data-dir DIR") from e
     except KafkaError as e:
-        raise Failure(f"{e.code.name}: {e}") from e
+        raise Failure(str(e)) from e
 
 
 async def _run(config: NodeConfig, http_port: int | None, started_s: float, http_is_optional: bool) -> None:

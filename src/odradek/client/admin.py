@@ -326,7 +326,7 @@ class Admin:
             error = error_of(response)
             if error in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 self._client.forget_coordinator(group)
-            check(error, f"group {group}")
+            check(error, place=f"group {group}")
             return response
 
         return await self._client.retrying(attempt)
@@ -360,7 +360,7 @@ class Admin:
                         tp = TopicPartition(topic.name, partition.partition_index)
                         if partition.error_code:
                             self._client.forget_leader(tp)
-                            failure = KafkaError(ErrorCode(partition.error_code), f"partition {tp}")
+                            failure = KafkaError(ErrorCode(partition.error_code), place=f"partition {tp}")
                         else:
                             found[tp] = partition
             if failure is not None:

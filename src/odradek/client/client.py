@@ -160,7 +160,7 @@ class Client:
         if leader != NO_LEADER:
             return leader
         if tp.topic in self.cluster.errors:
-            raise KafkaError(self.cluster.errors[tp.topic], f"topic {tp.topic}")
+            raise KafkaError(self.cluster.errors[tp.topic], place=f"topic {tp.topic}")
         topic = self.cluster.topics.get(tp.topic)
         if topic is None or tp.partition not in topic.partitions:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}")
@@ -171,7 +171,7 @@ class Client:
         if topic not in self.cluster.topics:
             await self.refresh([topic], allow_auto_creation=allow_auto_creation)
         if topic in self.cluster.errors:
-            raise KafkaError(self.cluster.errors[topic], f"topic {topic}")
+            raise KafkaError(self.cluster.errors[topic], place=f"topic {topic}")
         return sorted(self.cluster.topics[topic].partitions)
 
     async def coordinator(self, key: str, key_type: int = GROUP_COORDINATOR) -> int:
@@ -182,7 +182,7 @@ class Client:
         types = request_types(ApiKey.FIND_COORDINATOR)
         request = types.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
         (found,) = (await self.send(ApiKey.FIND_COORDINATOR, request)).coordinators
-        check(found.error_code, found.error_message or f"no coordinator for {key}")
+        check(found.error_code, found.error_message, place=f"coordinator of {key}")
         if found.node_id not in self.cluster.brokers:
             await self.refresh()
         self._coordinators[key_type, key] = found.node_id
@@ -257,7 +257,7 @@ def may_pass(error: Exception) -> bool:
     return isinstance(error, OSError)
 
 
-def check(error_code: int, message: str | None = None) -> None:
+def check(error_code: int, message: str | None = None, *, place: str | None = None) -> None:
     """Raise the KafkaError that a response's error code stands for."""
     if error_code:
         try:
@@ -265,7 +265,7 @@ def check(error_code: int, message: str | None = None) -> None:
         except ValueError:
             code = ErrorCode.UNKNOWN_SERVER_ERROR
             message = f"error code {error_code}, unknown here" + (f": {message}" if message else "")
-        raise KafkaError(code, message)
+        raise KafkaError(code, message or None, place=place)
 
 
 def parse_servers(servers: str | Sequence[str]) -> list[tuple[str, int]]:

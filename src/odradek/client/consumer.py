@@ -207,7 +207,7 @@ class Consumer:
             for tp in partitions:
                 code = self._client.cluster.errors.get(tp.topic)
                 if code is not None and not code.retriable:
-                    raise KafkaError(code, f"topic {tp.topic}")
+                    raise KafkaError(code, place=f"topic {tp.topic}")
             if any(self._client.cluster.leader(tp) == NO_LEADER for tp in partitions):
                 await self._pause()
         except (OSError, KafkaError) as e:
@@ -235,7 +235,7 @@ class Consumer:
                 max_version=max_version,
                 timeout_ms=self._max_wait_ms + self._client.request_timeout_ms,
             )
-            check(response.error_code, f"fetch from broker {node_id}")
+            check(response.error_code, place=f"fetch from broker {node_id}")
             if generation == self._generation:
                 for topic in response.responses:
                     name = topic.topic or self._client.cluster.names.get(topic.topic_id, "")
@@ -292,7 +292,7 @@ class Consumer:
             reader.position, reader.reset_to = None, self._reset_to
         elif answer.error_code:
             try:
-                check(answer.error_code, f"fetch from {tp} at offset {reader.position}")
+                check(answer.error_code, place=f"fetch from {tp} at offset {reader.position}")
             except KafkaError as e:
                 self._client.forget_leader(tp)
                 if not e.retriable:

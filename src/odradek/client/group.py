@@ -93,7 +93,7 @@ class GroupMember:
         self._forget_membership()
         try:
             response = await self._client.call_coordinator(self.group_id, ApiKey.LEAVE_GROUP, request)
-            check(response.error_code, f"leaving group {self.group_id}")
+            check(response.error_code, place=f"leaving group {self.group_id}")
         except (OSError, KafkaError) as e:
             # Leaving is a courtesy: a member that cannot be reached is dropped when its session ends.
             if not may_pass(e):
@@ -155,7 +155,7 @@ class GroupMember:
             if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
                 self.member_id = response.member_id
                 continue
-            check(response.error_code, f"joining group {self.group_id}")
+            check(response.error_code, place=f"joining group {self.group_id}")
             self.member_id = response.member_id
             self.generation_id = response.generation_id
             return response
@@ -202,7 +202,7 @@ class GroupMember:
         response = await self._client.call_coordinator(
             self.group_id, api_key, request, channel=self._channel, timeout_ms=timeout_ms
         )
-        check(response.error_code, f"group {self.group_id}")
+        check(response.error_code, place=f"group {self.group_id}")
         return response
 
 

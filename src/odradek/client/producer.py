@@ -191,7 +191,7 @@ class Producer:
 
         async def attempt() -> Any:
             response = await self._client.send(ApiKey.INIT_PRODUCER_ID, request)
-            check(response.error_code, "no producer id")
+            check(response.error_code, place="a producer id")
             return response
 
         response = await self._client.retrying(attempt)
@@ -235,7 +235,7 @@ class Producer:
         for queue in queues:
             if self._client.cluster.leader(queue.tp) == NO_LEADER and queue.batches:
                 code = self._client.cluster.errors.get(queue.tp.topic, ErrorCode.LEADER_NOT_AVAILABLE)
-                self._settle(queue, queue.batches[0], KafkaError(code, f"produce to {queue.tp}"))
+                self._settle(queue, queue.batches[0], KafkaError(code, place=f"produce to {queue.tp}"))
 
     async def _deliver(self, node_id: int, queues: list[PartitionQueue]) -> None:
         batches = {queue.tp: queue.batches[0] for queue in queues}
@@ -397,12 +397,12 @@ _UNACKNOWLEDGED = _Unacknowledged()
 
 def _error_of(tp: TopicPartition, answer: Any) -> KafkaError:
     try:
-        check(answer.error_code, answer.error_message or f"produce to {tp}")
+        check(answer.error_code, answer.error_message, place=f"produce to {tp}")
     except KafkaError as e:
         if not answer.record_errors:
             return e
         reasons = [(r.batch_index, r.batch_index_error_message or "") for r in answer.record_errors]
-        return RecordError(e.code, str(e), reasons)
+        return RecordError(e.code, e.message, reasons, place=e.place)
     raise AssertionError("an answer without an error")
 
 

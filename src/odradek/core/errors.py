@@ -196,12 +196,16 @@ _RETRIABLE = frozenset(
 
 
 class KafkaError(Exception):
-    """An error that has a place in Kafka's protocol."""
+    """An error of Kafka's protocol: its code, what is wrong, and the place, where that is not said in it."""
 
-    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
-        super().__init__(message or code.name)
+    def __init__(self, code: ErrorCode, message: str | None = None, *, place: str | None = None) -> None:
+        super().__init__(code, message)
         self.code = code
         self.message = message
+        self.place = place
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.code.name, self.place, self.message)))
 
     @property
     def retriable(self) -> bool:
@@ -211,8 +215,15 @@ class KafkaError(Exception):
 class RecordError(KafkaError):
     """A produce refused because of single records: (index in the batch, reason) for each."""
 
-    def __init__(self, code: ErrorCode, message: str, records: Sequence[tuple[int, str]] = ()) -> None:
-        super().__init__(code, message)
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str | None,
+        records: Sequence[tuple[int, str]] = (),
+        *,
+        place: str | None = None,
+    ) -> None:
+        super().__init__(code, message, place=place)
         self.records = tuple(records)
 
 

@@ -129,7 +129,7 @@ class ReplicaManager:
                 opened = self.logs.get_or_create(tp, topic.id, self._topic_config(topic.name))
             except StorageError as e:
                 log.error("Cannot open %s: %s", tp, e)
-                self.offline[tp] = str(e)
+                self.offline[tp] = e.message or ""
                 return
             partition = Partition(opened, self.broker_id, self._metrics.topic(topic.name))
             self._remember(partition, topic.id)

@@ -23,6 +23,13 @@ def test_the_clusters_own_words_win() -> None:
     assert failure.hint == "next: odradek topic describe x"
 
 
+def test_the_cause_is_told_where_the_cluster_says_nothing_but_the_code() -> None:
+    error = KafkaError(ErrorCode.MESSAGE_TOO_LARGE, place="produce to x-0")
+    assert str(kafka_failure("topic x", "x", error)) == (
+        "topic x: MESSAGE_TOO_LARGE: a record is larger than the topic's max.message.bytes"
+    )
+
+
 def test_a_code_without_advice_is_still_named() -> None:
     assert str(kafka_failure("group g", "g", KafkaError(ErrorCode.ILLEGAL_GENERATION))) == (
         "group g: ILLEGAL_GENERATION"

@@ -34,6 +34,6 @@ def describe_producers(ctx: RequestContext, request: Any) -> Any:
                 ]
             except KafkaError as e:
                 answer.error_code = e.code
-                answer.error_message = str(e)
+                answer.error_message = e.message or e.code.name
         topics.append(types.TopicResponse(name=topic.name, partitions=partitions))
     return types.DescribeProducersResponse(topics=topics)
