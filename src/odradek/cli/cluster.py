@@ -108,15 +108,8 @@ def _change(
     dry_run: bool,
 ) -> None:
     from odradek.cli.config_admin import BROKER, alter_configs, config_changes, deletes_records, shows_changes
-    from odradek.core.configs import BROKER_KEYS, nearest
 
     name = "" if broker is None else str(broker)
-    for key in wanted:
-        if key not in BROKER_KEYS and not key.startswith("listener.name."):
-            close = nearest(key)
-            session.terminal.note(
-                f"{key} is not a configuration of Kafka" + (f"; did you mean {close}?" if close else "")
-            )
     changes = config_changes(session.cluster, BROKER, name, wanted, unset)
     table = Table(columns("CONFIG BEFORE AFTER"), [list(change) for change in changes])
     alter_configs(session.cluster, BROKER, name, wanted, unset, validate_only=True)

@@ -1,11 +1,11 @@
 """Configurations of topics and brokers over the wire: reading, changing, and what a change may delete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from odradek.cli.cluster_access import ClusterAccess
-from odradek.cli.errors import Failure, kafka_failure
-from odradek.core.configs import BROKER_KEYS, TOPIC_KEYS, ConfigSource, nearest
+from odradek.cli.errors import Failure, Usage, kafka_failure
+from odradek.core.configs import BROKER_KEYS, TIME_FAMILIES, TOPIC_KEYS, ConfigSource, is_known, nearest
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
@@ -14,6 +14,7 @@ from odradek.wire.messages import request_types
 TOPIC, BROKER = 2, 4
 _NAMES = {TOPIC: "topic", BROKER: "broker"}
 _SET, _DELETE = 0, 1
+_UNITS_MS = {name: unit_ms for family in TIME_FAMILIES.values() for name, unit_ms in family}
 
 
 class ConfigChange(NamedTuple):
@@ -78,16 +79,30 @@ def alter_configs(
 def config_changes(
     cluster: ClusterAccess, resource_type: int, name: str, wanted: Mapping[str, str], unset: Sequence[str]
 ) -> list[ConfigChange]:
-    """What setting and unsetting would change; what an unset one returns to is told by its synonyms."""
+    """What setting and unsetting would change; for one that is unset, what it falls back on."""
     described = name
     if resource_type == BROKER and not name:
         described = str(cluster.broker_ids()[0])  # what is set for all brokers, as one of them sees it
     entries = {e.name: e for e in describe_configs(cluster, resource_type, described, synonyms=True)}
+    # Which of a topic's configurations can be set the cluster says itself; a broker's it takes as they come.
+    given = unset if resource_type == TOPIC else [*wanted, *unset]
+    unknown = [key for key in given if key not in entries and (resource_type == TOPIC or not is_known(key))]
+    if unknown:
+        raise Usage(
+            f"unknown configuration of a {_NAMES[resource_type]}: {unknown[0]}",
+            did_you_mean(unknown[:1], entries),
+        )
     changes = [
         ConfigChange(key, entries[key].value if key in entries else None, value)
         for key, value in wanted.items()
     ]
-    changes += [ConfigChange(key, *_unset(entries.get(key), resource_type, name)) for key in unset]
+    own = _own_source(resource_type, name)
+    for key in unset:
+        entry = entries.get(key)
+        before = after = None if entry is None else entry.value
+        if entry is not None and entry.config_source == own:
+            after = _told_by_synonyms(entry, own) or _told_by_broker(cluster, resource_type, key)
+        changes.append(ConfigChange(key, before, after))
     return changes
 
 
@@ -108,14 +123,27 @@ def _own_source(resource_type: int, name: str) -> ConfigSource:
     return ConfigSource.DYNAMIC_BROKER if name else ConfigSource.DYNAMIC_DEFAULT_BROKER
 
 
-def _unset(entry: Any, resource_type: int, name: str) -> tuple[str | None, str | None]:
-    """Before and after for a configuration that loses its own value; None where the cluster does not tell."""
-    if entry is None:
-        return None, None
-    own = _own_source(resource_type, name)
-    if entry.config_source != own:
-        return entry.value, entry.value
-    return entry.value, next((s.value for s in entry.synonyms if s.source != own), None)
+def _told_by_synonyms(entry: Any, own: ConfigSource) -> str | None:
+    """What stands behind a configuration's own value, as far as its description says."""
+    behind = (s for s in entry.synonyms if s.source != own and s.value is not None)
+    return next((_in_unit_of(entry.name, s.name, s.value) for s in behind), None)
+
+
+def _told_by_broker(cluster: ClusterAccess, resource_type: int, key: str) -> str | None:
+    """What a broker has under the names a configuration falls back on: of those in coarser units of time no
+    description of a topic speaks."""
+    known = (TOPIC_KEYS if resource_type == TOPIC else BROKER_KEYS).get(key)
+    if known is None:
+        return None
+    entries = {e.name: e for e in describe_configs(cluster, BROKER, str(cluster.broker_ids()[0]))}
+    behind = (entries[name] for name in known.synonyms if name != key and name in entries)
+    return next((_in_unit_of(key, e.name, e.value) for e in behind if e.value is not None), known.default)
+
+
+def _in_unit_of(key: str, name: str, value: str) -> str:
+    """The value of a synonym (log.retention.hours) in the unit of the key (retention.ms)."""
+    factor = _UNITS_MS.get(name, 1) // _UNITS_MS.get(key, 1)
+    return value if factor <= 1 or int(value) < 0 else str(int(value) * factor)
 
 
 def deletes_records(changes: Sequence[ConfigChange]) -> bool:
@@ -146,9 +174,12 @@ def _failure(resource_type: int, name: str, result: Any, keys: Sequence[str] = (
         name,
         KafkaError(ErrorCode(result.error_code), result.error_message),
     )
-    known = TOPIC_KEYS if resource_type == TOPIC else BROKER_KEYS
-    unknown = [key for key in keys if key not in known]
-    close = nearest(unknown[0]) if unknown else None
-    if result.error_code == ErrorCode.INVALID_CONFIG and close in known:
-        failure.hint = f"did you mean {close}?"
+    if result.error_code == ErrorCode.INVALID_CONFIG:
+        failure.hint = did_you_mean(keys, TOPIC_KEYS if resource_type == TOPIC else BROKER_KEYS)
     return failure
+
+
+def did_you_mean(keys: Iterable[str], known: Collection[str]) -> str | None:
+    """The hint for the first key that is misspelt, if one is."""
+    closest = (nearest(key, known) for key in keys if key not in known)
+    return next((f"did you mean {close}?" for close in closest if close), None)

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from odradek.cli.cluster_access import ClusterAccess, TopicInfo
+from odradek.cli.config_admin import did_you_mean
 from odradek.cli.errors import Failure, kafka_failure
+from odradek.core.configs import TOPIC_KEYS
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID, TopicPartition, uuid_to_text
 from odradek.wire.api_keys import ApiKey
@@ -46,7 +48,12 @@ def create_topics(
             continue
         if code is not ErrorCode.NONE:
             error = KafkaError(code, topic.error_message)
-            failures.append(kafka_failure(f"topic {topic.name}", topic.name, error))
+            failure = kafka_failure(f"topic {topic.name}", topic.name, error)
+            if code is not ErrorCode.TOPIC_ALREADY_EXISTS and "topic describe" in (failure.hint or ""):
+                failure.hint = None
+            if code is ErrorCode.INVALID_CONFIG:
+                failure.hint = did_you_mean(configs, TOPIC_KEYS)
+            failures.append(failure)
             continue
         created.append(
             [

@@ -4,7 +4,7 @@ The table is config_definitions.json (Apache Kafka 4.3.1's own). No values in fo
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pkgutil import get_data
 from typing import Any, NamedTuple
 
@@ -108,9 +108,10 @@ def is_known(name: str) -> bool:
     return name in BROKER_KEYS or name.startswith(OPEN_PREFIXES)
 
 
-def nearest(name: str) -> str | None:
-    """The known key closest to a misspelt one, if any comes near."""
+def nearest(name: str, among: Iterable[str] | None = None) -> str | None:
+    """The key closest to a misspelt one, if any comes near: of those given, else of all that are known."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name.replace("_", ".").lower(), [*BROKER_KEYS, *TOPIC_KEYS], n=1, cutoff=0.8)
+    keys = [*BROKER_KEYS, *TOPIC_KEYS] if among is None else list(among)
+    close = get_close_matches(name.replace("_", ".").lower(), keys, n=1, cutoff=0.8)
     return close[0] if close else None

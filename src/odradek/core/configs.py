@@ -11,7 +11,7 @@ from odradek.core.config_describe import (
 )
 from odradek.core.config_dynamic import validate_dynamic_broker_configs
 from odradek.core.config_file import parse_properties
-from odradek.core.config_keys import BROKER_KEYS, TOPIC_KEYS, ConfigKey, nearest
+from odradek.core.config_keys import BROKER_KEYS, TIME_FAMILIES, TOPIC_KEYS, ConfigKey, is_known, nearest
 from odradek.core.config_listeners import Listener
 from odradek.core.config_node import Deviation, NodeConfig, node_defaults, unsupported
 from odradek.core.config_topic import TopicConfig, validate_topic_config, validate_topic_configs
@@ -20,6 +20,7 @@ from odradek.core.config_values import ConfigError
 __all__ = [
     "BROKER_KEYS",
     "CONFIG_TYPES",
+    "TIME_FAMILIES",
     "TOPIC_KEYS",
     "ConfigEntry",
     "ConfigError",
@@ -33,6 +34,7 @@ __all__ = [
     "describe_broker",
     "describe_broker_default",
     "describe_topic",
+    "is_known",
     "nearest",
     "node_defaults",
     "parse_properties",
