@@ -17,13 +17,8 @@ from odradek.metadata.records import (
     encode_record,
     record_frame,
 )
+from odradek.raft.control import LeaderChangeMessage, LeaderVoter, control_batch, read_control_batch
 from odradek.records.batch import Record, iter_batches, iter_records
-from odradek.wire.raft_records import (
-    LeaderChangeMessage,
-    LeaderChangeVoter,
-    decode_control_value,
-    encode_control_value,
-)
 from tests.golden import loader
 
 
@@ -58,23 +53,35 @@ def test_every_record_of_the_golden_metadata_log_and_its_snapshots_is_written_ba
     assert {"PartitionChangeRecord", "BeginTransactionRecord", "EndTransactionRecord"} < seen
 
 
-def test_every_control_record_of_the_golden_metadata_log_is_written_back_identically() -> None:
+def test_every_control_batch_of_the_golden_metadata_log_is_written_back_identically() -> None:
     types = set()
-    for data in metadata_files().values():
-        for record in records_in(data, control=True):
-            assert record.key is not None
-            assert record.value is not None
-            type_ = int.from_bytes(record.key[2:4], "big")
-            types.add(type_)
-            decoded = decode_control_value(type_, record.value)
-            assert encode_control_value(decoded) == record.value
-    assert types == {2, 3, 4, 5, 6}
+    for name, data in metadata_files().items():
+        for batch in iter_batches(data):
+            if batch.is_control:
+                records = read_control_batch(data, batch)
+                types.update(type(record).__name__ for record in records)
+                written = control_batch(
+                    records,
+                    base_offset=batch.base_offset,
+                    epoch=batch.partition_leader_epoch,
+                    timestamp_ms=batch.base_timestamp,
+                )
+                assert written == data[batch.position : batch.position + batch.size], name
+    assert types == {
+        "LeaderChangeMessage",
+        "SnapshotHeaderRecord",
+        "SnapshotFooterRecord",
+        "KRaftVersionRecord",
+        "VotersRecord",
+    }
 
 
 def test_a_leader_change_is_written_as_version_0() -> None:
-    voter = LeaderChangeVoter(voter_id=1, voter_directory_id=UUID(int=5))
+    voter = LeaderVoter(voter_id=1, voter_directory_id=UUID(int=5))
     message = LeaderChangeMessage(leader_id=1, voters=[voter], granting_voters=[voter])
-    assert encode_control_value(message) == bytes.fromhex("0000 00000001 02 00000001 00 02 00000001 00 00")
+    data = control_batch([message], base_offset=0, epoch=1, timestamp_ms=0)
+    (record,) = records_in(bytes(data), control=True)
+    assert record.value == bytes.fromhex("0000 00000001 02 00000001 00 02 00000001 00 00")
 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
