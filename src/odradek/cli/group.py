@@ -1,6 +1,6 @@
 """`odradek group`: consumer groups, how far they are, and moving them. The requests are group_admin.py's."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,6 +9,10 @@ from odradek.cli.errors import Failure, Usage, raise_all
 from odradek.cli.options import DryRun, Group, Groups, Partitions, Watch, Yes, command
 from odradek.cli.output import Section, Table, columns
 from odradek.cli.session import Session
+from odradek.core.types import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.cli.cluster_access import Place
 
 app = typer.Typer()
 
@@ -172,12 +176,23 @@ def seek(
     if not topics:
         chosen = [tp for tp in chosen if tp in before]
     places = session.cluster.resolve(found, chosen, wanted.first)
+    places = {tp: _within_log(session, tp, place) for tp, place in places.items()}
     rows = [[*tp, before.get(tp), place.offset, place.end] for tp, place in places.items()]
     table = Table(columns("TOPIC PARTITION# BEFORE# AFTER# END#"), rows)
     if session.confirm(table, f"Move the offsets of {name}?", yes=yes, dry_run=dry_run):
         refused = commit_offsets(session.cluster, name, {tp: place.offset for tp, place in places.items()})
         kept = [row for tp, row in zip(places, rows, strict=True) if tp not in refused]
         session.done(table._replace(rows=kept), refused.values())
+
+
+def _within_log(session: Session, tp: TopicPartition, place: "Place") -> "Place":
+    """The nearest offset that the log has, with a word about it: a group that stands elsewhere is reset to
+    wherever its consumers' auto.offset.reset says."""
+    nearest = min(max(place.offset, place.start), place.end)
+    if nearest != place.offset:
+        side = "beyond the end" if nearest < place.offset else "before the start"
+        session.terminal.note(f"{tp}: {place.offset} is {side} of the log, {nearest} is taken")
+    return place._replace(offset=nearest)
 
 
 def _refuse_members(session: Session, name: str) -> None:
@@ -198,14 +213,22 @@ def delete(session: Session, names: Groups, yes: Yes = False, dry_run: DryRun = 
     """Delete groups with their committed offsets."""
     from odradek.cli.group_admin import committed_offsets, delete_groups, describe_group
 
-    rows = []
-    for name in names:
-        group = describe_group(session.cluster, name)
+    rows: list[list[Any]] = []
+    missing: list[Failure] = []
+    for name in dict.fromkeys(names):
+        try:
+            group = describe_group(session.cluster, name)
+        except Failure as e:
+            missing.append(e)
+            continue
         offsets = committed_offsets(session.cluster, name)
         rows.append([name, group.state, len(group.members), len(offsets)])
+    if not rows:
+        raise_all(missing)
     table = Table(columns("GROUP STATE MEMBERS# OFFSETS#"), rows)
     question = f"Delete {len(rows)} group{'s' * (len(rows) > 1)} with all offsets?"
     if session.confirm(table, question, yes=yes, dry_run=dry_run):
-        failures = delete_groups(session.cluster, names)
+        failures = delete_groups(session.cluster, [row[0] for row in rows])
         deleted = [row for row in rows if row[0] not in failures]
-        session.done(table._replace(rows=deleted), failures.values())
+        session.done(table._replace(rows=deleted), [*missing, *failures.values()])
+    raise_all(missing)

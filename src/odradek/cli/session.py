@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from odradek.cli.errors import Failure, Usage, raise_all, usage
+from odradek.cli.errors import FAILED, Failure, Usage, raise_all, usage
 from odradek.cli.offsets import OffsetRange, parse_offsets, parse_partitions
 from odradek.cli.output import Section, Table, check_format, render_sections, render_table, sections_object
 from odradek.cli.progress import Progress
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _SETTLE_TRIES = 100
 _SETTLE_PAUSE_S = 0.05
+_SHORTEST_WATCH_S = 0.1
 
 
 class Session:
@@ -137,6 +138,8 @@ class Session:
             return
         with usage():
             pause_s = parse_duration_ms(every) / 1000
+        if pause_s < _SHORTEST_WATCH_S:
+            raise Usage(f"--watch {every}: at least 100ms")
         try:
             while True:
                 if self.terminal.is_screen and self.format in ("text", "wide"):
@@ -159,5 +162,6 @@ class Session:
             )
         self.terminal.note(render_table(change, "text").rstrip("\n"))
         if not self.terminal.ask(question):
-            raise Failure("nothing was changed")
+            self.terminal.note("nothing was changed")
+            raise SystemExit(FAILED)
         return True

@@ -145,7 +145,8 @@ def delete(session: Session, names: Topics, yes: Yes = False, dry_run: DryRun = 
     from odradek.cli.topic_admin import delete_topics
 
     topics, missing = session.cluster.find_topics(names)
-    raise_all(missing)
+    if not topics:
+        raise_all(missing)
     bounds = session.cluster.bounds(topics)
     rows: list[list[Any]] = []
     for topic in topics:
@@ -154,10 +155,11 @@ def delete(session: Session, names: Topics, yes: Yes = False, dry_run: DryRun = 
     table = Table(columns("TOPIC PARTITIONS# RECORDS#"), rows)
     question = f"Delete {len(rows)} topic{'s' * (len(rows) > 1)} with all records?"
     if session.confirm(table, question, yes=yes, dry_run=dry_run):
-        failures = delete_topics(session.cluster, names)
+        failures = delete_topics(session.cluster, [topic.name for topic in topics])
         deleted = [row for row in rows if row[0] not in failures]
         session.settle(lambda: not session.cluster.find_topics([row[0] for row in deleted])[0])
-        session.done(table._replace(rows=deleted), failures.values())
+        session.done(table._replace(rows=deleted), [*missing, *failures.values()])
+    raise_all(missing)
 
 
 @command(app, "add-partitions")

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from odradek.cli.errors import Failure, Usage
+from odradek.cli.errors import Usage
 from odradek.cli.output import Table, columns
 from odradek.cli.progress import Progress
 from odradek.cli.session import Session
@@ -80,9 +80,15 @@ def test_a_person_is_shown_the_change_and_asked() -> None:
     assert made.confirm(CHANGE, "Delete?", yes=False, dry_run=False)
     assert err.getvalue() == "TOPIC   RECORDS\norders        5\nDelete? [y/N] "
     assert out.getvalue() == ""
-    made, _ = session(Tty("\n"), Tty())
-    with pytest.raises(Failure, match="nothing was changed"):
+
+
+def test_an_answer_of_no_is_no_error_but_the_command_has_not_done_its_work() -> None:
+    err = Tty()
+    made, _ = session(Tty("n\n"), err)
+    with pytest.raises(SystemExit) as ended:
         made.confirm(CHANGE, "Delete?", yes=False, dry_run=False)
+    assert ended.value.code == 1
+    assert err.getvalue().endswith("Delete? [y/N] nothing was changed\n")
 
 
 def test_progress_is_silent_for_short_work_and_redraws_on_a_terminal() -> None:
