@@ -84,13 +84,19 @@ class Session:
 
     __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged")
 
-    def __init__(self, session_id: int, now_ms: int, privileged: bool) -> None:
+    def __init__(
+        self,
+        session_id: int,
+        partitions: dict[PartitionKey, PartitionFetch],
+        now_ms: int,
+        privileged: bool,
+    ) -> None:
         self.id = session_id
         self.epoch = 1
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.privileged = privileged
-        self.partitions: dict[PartitionKey, PartitionFetch] = {}
+        self.partitions = partitions
 
     def update(
         self, wanted: Iterable[tuple[PartitionKey, PartitionFetch]], forgotten: Iterable[PartitionKey]
@@ -104,6 +110,14 @@ class Session:
             else:
                 known.take(fetch)
 
+    def worth(self) -> tuple[bool, int, int]:
+        """Followers before consumers, then the more partitions the better."""
+        return self.privileged, len(self.partitions), self.id
+
+    def is_old(self) -> bool:
+        """Whether it has been in use for long, and so may give way to a larger one."""
+        return self.last_used_ms - self.created_ms > EVICTION_MS
+
     def move_to_end(self, key: PartitionKey) -> None:
         """A partition that had its turn waits behind the others next time."""
         self.partitions[key] = self.partitions.pop(key)
@@ -115,25 +129,20 @@ class FetchContext(NamedTuple):
     session: Session | None
     partitions: dict[PartitionKey, PartitionFetch]
     incremental: bool
-    session_id: int
 
 
 class FetchSessions:
     """The sessions of one node, at most `slots` of them (max.incremental.fetch.session.cache.slots)."""
 
-    __slots__ = ("_sessions", "evictions", "slots")
+    __slots__ = ("_least", "_sessions", "_slots")
 
     def __init__(self, slots: int) -> None:
-        self.slots = slots
-        self.evictions = 0
+        self._slots = slots
+        # The longest unused first.
         self._sessions: dict[int, Session] = {}
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    @property
-    def partition_count(self) -> int:
-        return sum(len(s.partitions) for s in self._sessions.values())
+        # Whom a follower (True) and whom a consumer would displace, until a session comes, goes or changes
+        # its worth: a client that finds the cache full asks with every fetch.
+        self._least: dict[bool, Session | None] = {}
 
     def begin(
         self,
@@ -148,46 +157,69 @@ class FetchSessions:
     ) -> FetchContext:
         """What to read for this fetch. `new_id` draws a random id for a session that is made."""
         if epoch == FINAL_EPOCH:
-            self._sessions.pop(session_id, None)
-            return FetchContext(None, dict(wanted), False, INVALID_SESSION_ID)
+            self._remove(session_id)
+            return FetchContext(None, dict(wanted), False)
         if epoch == INITIAL_EPOCH:
-            self._sessions.pop(session_id, None)
-            session = self._create(new_id, privileged, now_ms) if wanted else None
-            if session is None:
-                return FetchContext(None, dict(wanted), False, INVALID_SESSION_ID)
-            session.update(wanted, ())
-            return FetchContext(session, session.partitions, False, session.id)
+            self._remove(session_id)
+            partitions = dict(wanted)
+            session = self._create(new_id, partitions, privileged, now_ms) if partitions else None
+            return FetchContext(session, partitions, False)
         known = self._sessions.get(session_id)
         if known is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if known.epoch != epoch:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        size, was_old = len(known.partitions), known.is_old()
         known.update(wanted, forgotten)
         if not known.partitions:
-            del self._sessions[session_id]
-            return FetchContext(None, {}, False, INVALID_SESSION_ID)
+            self._remove(session_id)
+            return FetchContext(None, {}, False)
         known.last_used_ms = now_ms
+        self._sessions[session_id] = self._sessions.pop(session_id)
+        if len(known.partitions) != size or known.is_old() != was_old:
+            self._least.clear()
         known.epoch = 1 if known.epoch == MAX_EPOCH else known.epoch + 1
-        return FetchContext(known, known.partitions, True, known.id)
+        return FetchContext(known, known.partitions, True)
 
-    def _create(self, new_id: Callable[[], int], privileged: bool, now_ms: int) -> Session | None:
-        if len(self._sessions) >= self.slots and not self._evict(privileged, now_ms):
+    def _create(
+        self,
+        new_id: Callable[[], int],
+        partitions: dict[PartitionKey, PartitionFetch],
+        privileged: bool,
+        now_ms: int,
+    ) -> Session | None:
+        if len(self._sessions) >= self._slots and not self._evict(privileged, len(partitions), now_ms):
             return None
         session_id = new_id()
         while session_id in self._sessions or session_id == INVALID_SESSION_ID:
             session_id = new_id()
-        session = self._sessions[session_id] = Session(session_id, now_ms, privileged)
+        session = self._sessions[session_id] = Session(session_id, partitions, now_ms, privileged)
+        self._least.clear()
         return session
 
-    def _evict(self, privileged: bool, now_ms: int) -> bool:
-        """Free one slot: an idle session, or for a follower's fetch one that is not a follower's."""
-        for candidate in self._sessions.values():
-            idle = now_ms - candidate.last_used_ms > EVICTION_MS
-            if idle or (privileged and not candidate.privileged):
-                del self._sessions[candidate.id]
-                self.evictions += 1
-                return True
-        return False
+    def _remove(self, session_id: int) -> None:
+        if self._sessions.pop(session_id, None) is not None:
+            self._least.clear()
 
-    def is_known(self, session_id: int) -> bool:
-        return session_id in self._sessions
+    def _evict(self, privileged: bool, size: int, now_ms: int) -> bool:
+        """Free one slot: of an idle session, or of one worth less than the new one. Only followers displace
+        the young, and only consumers."""
+        unused = next(iter(self._sessions.values()), None)
+        if unused is not None and now_ms - unused.last_used_ms > EVICTION_MS:
+            self._remove(unused.id)
+            return True
+        least = self._least_worthy(privileged)
+        if least is None or least.worth() >= (privileged, size, INVALID_SESSION_ID):
+            return False
+        self._remove(least.id)
+        return True
+
+    def _least_worthy(self, privileged: bool) -> Session | None:
+        """The first to give way to a session of this kind."""
+        if privileged not in self._least:
+            self._least[privileged] = min(
+                (s for s in self._sessions.values() if s.is_old() or (privileged and not s.privileged)),
+                key=Session.worth,
+                default=None,
+            )
+        return self._least[privileged]

@@ -25,12 +25,22 @@ def begin(sessions, session_id, epoch, wanted=(), forgotten=(), *, now_ms=0, new
     )
 
 
+def session_id_of(context):
+    return 0 if context.session is None else context.session.id
+
+
+def assert_unknown(sessions, session_id):
+    with pytest.raises(KafkaError) as e:
+        begin(sessions, session_id, 1)
+    assert e.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
 def test_a_full_fetch_makes_a_session_that_incremental_fetches_continue():
     sessions = FetchSessions(10)
     full = begin(sessions, 0, 0, [A, B])
-    assert (full.session_id, full.incremental, list(full.partitions)) == (7, False, [A, B])
+    assert (session_id_of(full), full.incremental, list(full.partitions)) == (7, False, [A, B])
     more = begin(sessions, 7, 1)
-    assert (more.session_id, more.incremental, list(more.partitions)) == (7, True, [A, B])
+    assert (session_id_of(more), more.incremental, list(more.partitions)) == (7, True, [A, B])
 
 
 def test_epoch_must_follow_the_last_one_and_wraps_to_one():
@@ -46,34 +56,74 @@ def test_epoch_must_follow_the_last_one_and_wraps_to_one():
 
 def test_unknown_session_is_refused_and_a_final_fetch_ends_one():
     sessions = FetchSessions(10)
-    with pytest.raises(KafkaError) as e:
-        begin(sessions, 99, 1)
-    assert e.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert_unknown(sessions, 99)
     begin(sessions, 0, 0, [A])
-    assert begin(sessions, 7, -1, [A]).session_id == 0
-    assert not sessions.is_known(7)
+    assert begin(sessions, 7, -1, [A]).session is None
+    assert_unknown(sessions, 7)
 
 
 def test_forgotten_partitions_leave_and_an_empty_session_ends():
     sessions = FetchSessions(10)
     begin(sessions, 0, 0, [A, B])
     assert list(begin(sessions, 7, 1, forgotten=[A]).partitions) == [B]
-    assert begin(sessions, 7, 2, forgotten=[B]).session_id == 0
-    assert len(sessions) == 0
+    assert begin(sessions, 7, 2, forgotten=[B]).session is None
+    assert_unknown(sessions, 7)
 
 
 def test_a_full_cache_serves_without_a_session_until_one_is_idle():
     sessions = FetchSessions(1)
     begin(sessions, 0, 0, [A], new_id=1, now_ms=0)
-    assert begin(sessions, 0, 0, [A], new_id=2, now_ms=EVICTION_MS).session_id == 0
-    assert begin(sessions, 0, 0, [A], new_id=2, now_ms=EVICTION_MS + 1).session_id == 2
-    assert not sessions.is_known(1)
+    assert begin(sessions, 0, 0, [A], new_id=2, now_ms=EVICTION_MS).session is None
+    assert session_id_of(begin(sessions, 0, 0, [A], new_id=2, now_ms=EVICTION_MS + 1)) == 2
+    assert_unknown(sessions, 1)
 
 
-def test_a_follower_displaces_a_consumer_from_a_full_cache():
+def test_the_longest_unused_session_goes_first():
+    sessions = FetchSessions(2)
+    begin(sessions, 0, 0, [A], new_id=1, now_ms=0)
+    begin(sessions, 0, 0, [A], new_id=2, now_ms=0)
+    begin(sessions, 1, 1, now_ms=10)
+    begin(sessions, 0, 0, [A], new_id=3, now_ms=EVICTION_MS + 11)
+    assert_unknown(sessions, 2)
+    assert begin(sessions, 1, 2).incremental
+
+
+def test_no_slots_means_no_sessions():
+    assert begin(FetchSessions(0), 0, 0, [A]).session is None
+
+
+def test_a_follower_displaces_a_consumer_from_a_full_cache_however_young_or_large():
     sessions = FetchSessions(1)
-    begin(sessions, 0, 0, [A], new_id=1)
-    assert begin(sessions, 0, 0, [A], new_id=2, privileged=True).session_id == 2
+    begin(sessions, 0, 0, [A, B], new_id=1)
+    assert session_id_of(begin(sessions, 0, 0, [A], new_id=2, privileged=True)) == 2
+    assert begin(sessions, 0, 0, [A, B], new_id=3).session is None, "and is not displaced by one"
+
+
+@pytest.mark.parametrize("privileged", [False, True])
+def test_a_larger_session_displaces_a_smaller_one_of_its_kind_that_is_not_young(privileged):
+    sessions = FetchSessions(1)
+    begin(sessions, 0, 0, [A], new_id=1, now_ms=0, privileged=privileged)
+    begin(sessions, 1, 1, now_ms=EVICTION_MS, privileged=privileged)
+
+    def larger(now_ms, wanted=(A, B)):
+        return begin(sessions, 0, 0, wanted, new_id=2, now_ms=now_ms, privileged=privileged)
+
+    assert larger(EVICTION_MS).session is None, "young"
+    begin(sessions, 1, 2, now_ms=EVICTION_MS + 1, privileged=privileged)
+    assert larger(EVICTION_MS + 1, [A]).session is None, "no larger"
+    assert session_id_of(larger(EVICTION_MS + 1)) == 2
+    assert_unknown(sessions, 1)
+
+
+def test_the_smallest_gives_way_also_after_a_session_has_grown():
+    sessions = FetchSessions(2)
+    for session_id in (1, 2):
+        begin(sessions, 0, 0, [A], new_id=session_id)
+        begin(sessions, session_id, 1, now_ms=EVICTION_MS + 1)
+    assert begin(sessions, 0, 0, [A], new_id=3, now_ms=EVICTION_MS + 1).session is None
+    begin(sessions, 1, 2, [B], now_ms=EVICTION_MS + 1)
+    assert session_id_of(begin(sessions, 0, 0, [A, B], new_id=3, now_ms=EVICTION_MS + 1)) == 3
+    assert_unknown(sessions, 2)
 
 
 def test_only_news_is_told():
