@@ -8,13 +8,15 @@ the recovery point every index is rebuilt.
 
 import sys
 from array import array
+from bisect import bisect_left
+from struct import Struct
 from typing import ClassVar, Final
 
 from odradek.log.files import FilePool, PooledFile, read_fully, write_fully
 
 WARM_BYTES: Final = 8192
 PENDING_BYTES: Final = 512
-BLOCK_ENTRIES: Final = 64
+_BLOCK_ENTRIES: Final = 64
 
 
 def unsigned_numbers(data: bytes) -> "array[int]":
@@ -44,14 +46,14 @@ class IndexFile:
         "max_entries",
     )
 
-    ENTRY_BYTES: ClassVar[int]
+    ENTRY: ClassVar[Struct]
 
     def __init__(
         self, pool: FilePool, path: str, base_offset: int, max_bytes: int, *, fresh: bool = False
     ) -> None:
         self._disk = pool.disk
         self.base_offset = base_offset
-        self.max_entries = max_bytes // self.ENTRY_BYTES
+        self.max_entries = max_bytes // self.ENTRY.size
         self.entries = 0
         self._first = 0
         self._written = 0
@@ -64,24 +66,39 @@ class IndexFile:
 
     def _load(self) -> None:
         size = self._disk.size(self.file.open().fd)
-        entries, rest = divmod(size, self.ENTRY_BYTES)
+        entries, rest = divmod(size, self.ENTRY.size)
         if rest:
-            raise CorruptIndexError(f"{self.file.path}: {size} bytes are not entries of {self.ENTRY_BYTES}")
+            raise CorruptIndexError(f"{self.file.path}: {size} bytes are not entries of {self.ENTRY.size}")
         self._set_entries(entries)
         self._check_loaded()
 
     def _set_entries(self, entries: int) -> None:
         """Take the first `entries` of the file as all there are, and hold the newest of them in memory."""
         self.entries = self._written = entries
-        self._first = max(0, entries - WARM_BYTES // self.ENTRY_BYTES)
+        self._first = max(0, entries - WARM_BYTES // self.ENTRY.size)
         self._take_tail(self._read(self._first, entries) if entries else b"")
 
     def _read(self, first: int, end: int) -> bytes:
-        size = self.ENTRY_BYTES
+        size = self.ENTRY.size
         data = read_fully(self._disk, self.file.open().fd, (end - first) * size, first * size)
         if len(data) != (end - first) * size:
             raise CorruptIndexError(f"{self.file.path}: ends before entry {end}")
         return data
+
+    def _search_file(self, value: int, field: int) -> int:
+        """The first entry below those in memory whose field reaches a value; else the first in memory."""
+        low, high = 0, self._first
+        while high - low > _BLOCK_ENTRIES:
+            middle = (low + high) // 2
+            if self.ENTRY.unpack(self._read(middle, middle + 1))[field] < value:
+                low = middle + 1
+            else:
+                high = middle
+        if low < high:
+            low += bisect_left(
+                [entry[field] for entry in self.ENTRY.iter_unpack(self._read(low, high))], value
+            )
+        return low
 
     def _take_tail(self, data: bytes) -> None:
         raise NotImplementedError
@@ -94,9 +111,9 @@ class IndexFile:
         if self._pending:
             fd = self.file.open().fd
             if not self._extended:
-                self._disk.ftruncate(fd, max(self.max_entries, self.entries) * self.ENTRY_BYTES)
+                self._disk.ftruncate(fd, max(self.max_entries, self.entries) * self.ENTRY.size)
                 self._extended = True
-            write_fully(self._disk, fd, self._pending, self._written * self.ENTRY_BYTES)
+            write_fully(self._disk, fd, self._pending, self._written * self.ENTRY.size)
             self._written = self.entries
             self._pending = bytearray()
 
@@ -104,12 +121,12 @@ class IndexFile:
         """End the file with its last entry: no more come, or the node stops."""
         self.flush()
         if self._extended:
-            self._disk.ftruncate(self.file.open().fd, self.entries * self.ENTRY_BYTES)
+            self._disk.ftruncate(self.file.open().fd, self.entries * self.ENTRY.size)
             self._extended = False
 
     def cut(self, entries: int) -> None:
         """Forget all but the first `entries`."""
         self.flush()
-        self._disk.ftruncate(self.file.open().fd, entries * self.ENTRY_BYTES)
+        self._disk.ftruncate(self.file.open().fd, entries * self.ENTRY.size)
         self._extended = False
         self._set_entries(entries)

@@ -9,7 +9,6 @@ from struct import Struct
 from typing import ClassVar
 
 from odradek.log.index_file import (
-    BLOCK_ENTRIES,
     PENDING_BYTES,
     WARM_BYTES,
     CorruptIndexError,
@@ -27,7 +26,7 @@ _AHEAD_ENTRIES = 512
 class OffsetIndex(IndexFile):
     __slots__ = ("_block", "_offsets", "_positions")
 
-    ENTRY_BYTES: ClassVar[int] = _ENTRY.size
+    ENTRY: ClassVar[Struct] = _ENTRY
 
     def _take_tail(self, data: bytes) -> None:
         numbers = unsigned_numbers(data)
@@ -107,16 +106,3 @@ class OffsetIndex(IndexFile):
             slot = self._search_file(relative, 0)
         if slot < self.entries:
             self.cut(slot)
-
-    def _search_file(self, value: int, field: int) -> int:
-        """The first entry below those in memory whose field reaches a value; else the first in memory."""
-        low, high = 0, self._first
-        while high - low > BLOCK_ENTRIES:
-            middle = (low + high) // 2
-            if _ENTRY.unpack(self._read(middle, middle + 1))[field] < value:
-                low = middle + 1
-            else:
-                high = middle
-        if low < high:
-            low += bisect_left(unsigned_numbers(self._read(low, high))[field::2], value)
-        return low

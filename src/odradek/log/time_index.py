@@ -10,7 +10,7 @@ from struct import Struct
 from typing import ClassVar
 
 from odradek.core.types import NO_TIMESTAMP
-from odradek.log.index_file import BLOCK_ENTRIES, PENDING_BYTES, WARM_BYTES, CorruptIndexError, IndexFile
+from odradek.log.index_file import PENDING_BYTES, WARM_BYTES, CorruptIndexError, IndexFile
 
 # timestamp        int64   0   the largest so far
 # relative offset  uint32  8   from the segment's base offset
@@ -21,7 +21,7 @@ _WARM_ENTRIES = WARM_BYTES // _ENTRY.size
 class TimeIndex(IndexFile):
     __slots__ = ("_offsets", "_timestamps")
 
-    ENTRY_BYTES: ClassVar[int] = _ENTRY.size
+    ENTRY: ClassVar[Struct] = _ENTRY
 
     def _take_tail(self, data: bytes) -> None:
         entries = list(_ENTRY.iter_unpack(data))
@@ -85,16 +85,3 @@ class TimeIndex(IndexFile):
             slot = self._search_file(relative, 1)
         if slot < self.entries:
             self.cut(slot)
-
-    def _search_file(self, value: int, field: int) -> int:
-        """The first entry below those in memory whose field reaches a value; else the first in memory."""
-        low, high = 0, self._first
-        while high - low > BLOCK_ENTRIES:
-            middle = (low + high) // 2
-            if _ENTRY.unpack(self._read(middle, middle + 1))[field] < value:
-                low = middle + 1
-            else:
-                high = middle
-        if low < high:
-            low += bisect_left([entry[field] for entry in _ENTRY.iter_unpack(self._read(low, high))], value)
-        return low
