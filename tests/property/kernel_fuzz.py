@@ -90,6 +90,8 @@ def one_round(native: ModuleType, rng: random.Random) -> None:
     if count < 1000:
         args = (section, count, rng.choice(INT64), low, high, need_keys)
         assert native.check_records(*args) == kernel_py.check_records(*args)
+        args = (*args, rng.choice((0, 1, 3, 100)))
+        assert outcome(native.find_outsiders, *args) == outcome(kernel_py.find_outsiders, *args)
     position = min(len(section), rng.choice((0, 0, 1)))
     spans = outcome(native.walk, section, count, position)
     assert count >= 1000 or spans == outcome(kernel_py.walk, section, count, position)

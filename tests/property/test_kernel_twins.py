@@ -80,6 +80,9 @@ def test_check_records_and_walk_are_the_same(
     position = min(position, len(data)) if position < 3 else 0
     args = (data, count, 1_700_000_000_000, *bounds, need_keys, position)
     assert native.check_records(*args) == kernel_py.check_records(*args)
+    for most in (0, 1, 100):
+        args = (data, count, 1_700_000_000_000, *bounds, need_keys, most)
+        assert outcome(native.find_outsiders, *args) == outcome(kernel_py.find_outsiders, *args)
     walked = outcome(native.walk, data, count, position)
     assert walked == outcome(kernel_py.walk, data, count, position)
     if isinstance(walked, bytes):
@@ -129,6 +132,8 @@ def test_wrong_arguments_are_refused_not_followed() -> None:
         native.encode([(0, "text", None, ())], 0)
     with pytest.raises(ValueError, match="not between"):
         native.walk(b"", 0, 1)
+    with pytest.raises(ValueError, match="not between"):
+        native.find_outsiders(b"", 0, 0, 0, 0, False, 1 << 40)
     with pytest.raises(ValueError, match="cannot hold"):
         native.walk(b"", 1 << 40)
     with pytest.raises(ValueError, match="expected"):

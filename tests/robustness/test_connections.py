@@ -10,6 +10,7 @@ import struct
 import threading
 import time
 
+import cramjam
 import pytest
 
 from tests.support.batches import batch, record, varint
@@ -174,7 +175,11 @@ def test_large_frames_reserve_memory_only_as_they_arrive(node):
 
 
 def bomb(kind: str) -> bytes:
-    """A batch of about a megabyte that unpacks to a gigabyte."""
+    """A batch of about a megabyte that unpacks to far more, or is answered with far more."""
+    if kind == "a million refused records":
+        count = 1_100_000
+        payload = bytes(cramjam.zstd.compress(b"".join(record(i, None) for i in range(count)), 12))
+        return batch(payload=payload, count=count, attributes=4, timestamp=0x7FFFFFFFFFFF)
     size = 1000 * MB
     if kind == "one large record":
         body_size = 1 + 3 + 1 + len(varint(size)) + size + 1 - 2
@@ -187,16 +192,18 @@ def bomb(kind: str) -> bytes:
     return batch(payload=packer, count=count, attributes=1)
 
 
-@pytest.mark.parametrize("kind", ["one large record", "a million records"])
+@pytest.mark.parametrize("kind", ["one large record", "a million records", "a million refused records"])
 def test_a_decompression_bomb_hurts_nobody_else(node, kind):
     create_topic(node.bootstrap, "bombed", 1, {"max.message.bytes": str(20 * MB)})
     sent = bomb(kind)
     before = peak = rss_mb(node)
     done = threading.Event()
+    answers: list[bytes] = []
 
     def throw() -> None:
         with contextlib.suppress(OSError), Connection(node.bootstrap, 100) as offender:
-            offender.call(PRODUCE, 9, produce_values("bombed", sent))
+            offender.socket.sendall(request_bytes(PRODUCE, 9, produce_values("bombed", sent)))
+            answers.append(offender.receive_frame())
         done.set()
 
     thrower = threading.Thread(target=throw)
@@ -204,9 +211,11 @@ def test_a_decompression_bomb_hurts_nobody_else(node, kind):
         thrower.start()
         while not done.wait(0.02):
             peak = max(peak, rss_mb(node))
+        wait_until(lambda: len(others.times) > 20)
     thrower.join()
     others.check()
     assert peak - before < 150
+    assert all(len(answer) < 64 * 1024 for answer in answers)
     with Connection(node.bootstrap) as connection:
         assert produce(connection, "bombed", batch([b"after"])).error_code == 0
         assert fetch(connection, "t")[0] == 0

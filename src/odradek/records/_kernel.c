@@ -10,6 +10,7 @@
 #include "native/write.h"
 
 #define GIL_FREE_BYTES (256 << 10)
+#define MOST_OUTSIDERS (1 << 16)
 
 static PyObject *
 kernel_crc32c(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
@@ -228,6 +229,64 @@ kernel_check_records(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     return int_tuple(fields, 3);
 }
 
+/* The amounts and the first outsiders, as find_outsiders found them. */
+static PyObject *
+outsiders_of(const struct outsider *first, int64_t room, int64_t no_keys, int64_t bad_timestamps)
+{
+    int64_t kept = no_keys + bad_timestamps < room ? no_keys + bad_timestamps : room;
+    PyObject *list = PyList_New(0);
+    for (int64_t i = 0; list != NULL && i < kept; i++) {
+        if (!append_new(list, int_tuple((const int64_t *)&first[i], 4))) {
+            Py_CLEAR(list);
+        }
+    }
+    return list == NULL ? NULL : Py_BuildValue("LLN", (long long)no_keys, (long long)bad_timestamps, list);
+}
+
+static PyObject *
+kernel_find_outsiders(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    struct bounds bounds;
+    long long count, base_timestamp;
+    Py_ssize_t room;
+    if (!check_args("find_outsiders", nargs, 7, 7) || !as_int64(args[1], &count) ||
+        !as_int64(args[2], &base_timestamp) || !as_int64(args[3], &bounds.min_timestamp) ||
+        !as_int64(args[4], &bounds.max_timestamp) || !as_size(args[6], MOST_OUTSIDERS, &room)) {
+        return NULL;
+    }
+    bounds.need_keys = PyObject_IsTrue(args[5]);
+    Py_buffer data;
+    if (bounds.need_keys < 0 || PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0) {
+        return NULL;
+    }
+    struct outsider *first = PyMem_Malloc(((size_t)room + 1) * sizeof(struct outsider));
+    if (first == NULL) {
+        PyBuffer_Release(&data);
+        return PyErr_NoMemory();
+    }
+    const uint8_t *start = data.buf;
+    const uint8_t *end = start + data.len;
+    int64_t no_keys = 0, bad_timestamps = 0, malformed;
+    if (data.len >= GIL_FREE_BYTES) {
+        Py_BEGIN_ALLOW_THREADS
+        malformed = find_outsiders(start, end, count, base_timestamp, &bounds, first, room, &no_keys, &bad_timestamps);
+        Py_END_ALLOW_THREADS
+    }
+    else {
+        malformed = find_outsiders(start, end, count, base_timestamp, &bounds, first, room, &no_keys, &bad_timestamps);
+    }
+    PyBuffer_Release(&data);
+    PyObject *result = NULL;
+    if (malformed >= 0) {
+        PyErr_Format(PyExc_ValueError, "record %lld of %lld is malformed", (long long)malformed, count);
+    }
+    else {
+        result = outsiders_of(first, room, no_keys, bad_timestamps);
+    }
+    PyMem_Free(first);
+    return result;
+}
+
 static PyObject *
 kernel_scan_segment(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -415,6 +474,7 @@ static PyMethodDef methods[] = {
     {"crc32c", (PyCFunction)(void (*)(void))kernel_crc32c, METH_FASTCALL, NULL},
     {"validate", (PyCFunction)(void (*)(void))kernel_validate, METH_FASTCALL, NULL},
     {"check_records", (PyCFunction)(void (*)(void))kernel_check_records, METH_FASTCALL, NULL},
+    {"find_outsiders", (PyCFunction)(void (*)(void))kernel_find_outsiders, METH_FASTCALL, NULL},
     {"scan_segment", (PyCFunction)(void (*)(void))kernel_scan_segment, METH_FASTCALL, NULL},
     {"walk", (PyCFunction)(void (*)(void))kernel_walk, METH_FASTCALL, NULL},
     {"build", (PyCFunction)(void (*)(void))kernel_build, METH_FASTCALL, NULL},

@@ -25,6 +25,16 @@ def check_records(
     position: int = 0,
     /,
 ) -> tuple[int, int, int]: ...
+def find_outsiders(
+    data: Buffer,
+    count: int,
+    base_timestamp: int,
+    min_timestamp: int,
+    max_timestamp: int,
+    need_keys: bool,
+    most: int,
+    /,
+) -> tuple[int, int, list[tuple[int, int, int, int]]]: ...
 def scan_segment(data: Buffer, meta: type[M], position: int = 0, /) -> tuple[list[M], int, int]: ...
 def walk(data: Buffer, count: int, position: int = 0, /) -> bytes: ...
 def build(spans: Buffer, keys: Buffer, values: Buffer, headers: Buffer, room: int = 0, /) -> bytearray: ...

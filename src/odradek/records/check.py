@@ -3,7 +3,7 @@
 The order of the checks and the errors are Apache Kafka's: the request's own rules, then length and CRC of the
 batch, then its header, then every record. Deviations: offset deltas other than 0, 1, 2, … are refused (Apache
 stores them, so that offsets repeat or descend, or fails inside), and so is what decompresses beyond the limit
-(Apache has none).
+(Apache has none). At most MAX_RECORD_ERRORS refused records are named (Apache names all).
 """
 
 from collections.abc import Sequence
@@ -31,6 +31,8 @@ from odradek.records.header import (
 _MIN_INT64: Final = -(1 << 63)
 _MAX_INT64: Final = (1 << 63) - 1
 
+MAX_RECORD_ERRORS: Final = 100  # in one answer; what is left out can be seen by mending these
+_NO_KEY: Final = "Compacted topic cannot accept message without key"
 _ZSTD_MIN_PRODUCE_VERSION: Final = 7
 _NEWEST_PRODUCE_VERSION: Final = 13
 
@@ -246,44 +248,55 @@ def _decompressed(data: Buffer, batch: BatchMeta, rules: CheckRules) -> Buffer:
 
 
 def _record_errors(records: Buffer, batch: BatchMeta, rules: CheckRules, now_ms: int) -> RecordError | None:
-    """Name every record that is refused for its key or its time. Structure is known to be sound."""
-    count = batch.record_count
-    columns = memoryview(kernel.walk(records, count)).cast("q")
-    key_lengths = columns[kernel.KEY_LENGTH * count : (kernel.KEY_LENGTH + 1) * count]
-    deltas = columns[kernel.TIMESTAMP_DELTA * count : (kernel.TIMESTAMP_DELTA + 1) * count]
-    earliest, latest = _time_bounds(rules, now_ms)
+    """Name the records that are refused for their key or their time. Structure is known to be sound."""
+    bounds = earliest, latest = _time_bounds(rules, now_ms)
     stamped = batch.attributes & LOG_APPEND_TIME_FLAG
-    errors: list[tuple[int, str]] = []
-    untimely = False
-    for i in range(count):
-        timestamp = batch.max_timestamp if stamped else kernel.wrap64(batch.base_timestamp + deltas[i])
-        if rules.compacted and key_lengths[i] < 0:
-            errors.append((i, "Compacted topic cannot accept message without key"))
-        elif stamped and (rules.timestamp_type == LOG_APPEND_TIME or timestamp == NO_TIMESTAMP):
-            untimely = True
-            errors.append((i, "Producer should not set timestamp type to LogAppendTime."))
-        elif timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
-            untimely = True
-            errors.append(
-                (
-                    i,
-                    f"Timestamp {timestamp} of message with offset {i} is out of range. The timestamp should "
-                    f"be within [{earliest}, {latest}]",
-                )
-            )
+    no_keys, untimely, first = kernel.find_outsiders(
+        records,
+        batch.record_count,
+        batch.base_timestamp,
+        *((_MIN_INT64, _MAX_INT64) if stamped else bounds),
+        rules.compacted,
+        MAX_RECORD_ERRORS,
+    )
+    errors = {
+        index: _NO_KEY if finding == kernel.NO_KEY else _out_of_range(index, timestamp, earliest, latest)
+        for finding, index, _, timestamp in first
+    }
+    if stamped:
+        reason = _why_stamp_is_refused(batch.max_timestamp, rules, earliest, latest)
+        if reason is not None:  # for all of the batch, but for what lacks its key
+            untimely = batch.record_count - no_keys
+            for index in range(min(batch.record_count, MAX_RECORD_ERRORS)):
+                errors.setdefault(index, reason.format(index=index))
+    if not errors:
+        return None
+    named = sorted(errors.items())[:MAX_RECORD_ERRORS]
     if untimely:
         return RecordError(
             ErrorCode.INVALID_TIMESTAMP,
             "One or more records have been rejected due to invalid timestamp",
-            errors,
+            named,
         )
-    if not errors:
-        return None
     return RecordError(
         ErrorCode.INVALID_RECORD,
-        f"One or more records have been rejected due to {len(errors)} record errors in total, and only "
-        f"showing the first three errors at most: {errors[:3]}",
-        errors,
+        f"One or more records have been rejected due to {no_keys} record errors in total, and only "
+        f"showing the first three errors at most: {named[:3]}",
+        named,
+    )
+
+
+def _why_stamp_is_refused(stamp: int, rules: CheckRules, earliest: int, latest: int) -> str | None:
+    """What is wrong with the one time of a batch that claims to be stamped by a leader."""
+    if rules.timestamp_type == LOG_APPEND_TIME or stamp == NO_TIMESTAMP:
+        return "Producer should not set timestamp type to LogAppendTime."
+    return None if earliest <= stamp <= latest else _out_of_range("{index}", stamp, earliest, latest)
+
+
+def _out_of_range(index: int | str, timestamp: int, earliest: int, latest: int) -> str:
+    return (
+        f"Timestamp {timestamp} of message with offset {index} is out of range. The timestamp should "
+        f"be within [{earliest}, {latest}]"
     )
 
 

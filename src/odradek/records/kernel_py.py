@@ -167,15 +167,56 @@ def check_records(
         if finding == OK:
             if record[OFFSET_DELTA] != index:
                 finding = BAD_OFFSET_DELTA
-            elif need_keys and record[KEY_LENGTH] < 0:
-                finding = NO_KEY
-            elif timestamp != _NO_TIMESTAMP and not min_timestamp <= timestamp <= max_timestamp:
-                finding = BAD_TIMESTAMP
+            else:
+                finding = _outside(record, timestamp, min_timestamp, max_timestamp, need_keys)
             if finding != OK:
                 found_at = index
     if position != end:
         return MALFORMED, count, largest
     return finding, found_at, largest
+
+
+def _outside(
+    record: tuple[int, ...], timestamp: int, min_timestamp: int, max_timestamp: int, need_keys: bool
+) -> int:
+    if need_keys and record[KEY_LENGTH] < 0:
+        return NO_KEY
+    if timestamp != _NO_TIMESTAMP and not min_timestamp <= timestamp <= max_timestamp:
+        return BAD_TIMESTAMP
+    return OK
+
+
+def find_outsiders(
+    data: Buffer,
+    count: int,
+    base_timestamp: int,
+    min_timestamp: int,
+    max_timestamp: int,
+    need_keys: bool,
+    most: int,
+) -> tuple[int, int, list[tuple[int, int, int, int]]]:
+    """Of `count` records that fill the buffer: how many lack a key that they need, how many others have a
+    time outside the bounds, and of the first `most` of both (finding, index, offset delta, timestamp).
+
+    Raises ValueError where the records are malformed.
+    """
+    amounts = {NO_KEY: 0, BAD_TIMESTAMP: 0}
+    first: list[tuple[int, int, int, int]] = []
+    position, end = 0, len(data)
+    for index in range(count):
+        try:
+            record, position = _record(data, position, end)
+        except _MalformedError:
+            raise ValueError(f"record {index} of {count} is malformed") from None
+        timestamp = wrap64(base_timestamp + record[TIMESTAMP_DELTA])
+        finding = _outside(record, timestamp, min_timestamp, max_timestamp, need_keys)
+        if finding != OK:
+            amounts[finding] += 1
+            if len(first) < most:
+                first.append((finding, index, record[OFFSET_DELTA], timestamp))
+    if position != end:
+        raise ValueError(f"record {count} of {count} is malformed")
+    return amounts[NO_KEY], amounts[BAD_TIMESTAMP], first
 
 
 def validate(

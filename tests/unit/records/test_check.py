@@ -9,6 +9,7 @@ from odradek.core.errors import ErrorCode, KafkaError, RecordError
 from odradek.records import compression, kernel
 from odradek.records.batch import LOG_APPEND_TIME, RecordTuple, build_batch, iter_batches, iter_records
 from odradek.records.check import (
+    MAX_RECORD_ERRORS,
     CheckedRecords,
     CheckRules,
     Origin,
@@ -114,6 +115,37 @@ def test_every_refused_record_is_named() -> None:
     assert result.code == ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in result.records] == [1, 3, 5]
     assert all(str(NOW_MS - 10) in reason for _, reason in result.records)
+
+
+def test_only_the_first_of_many_refused_records_are_named_and_all_are_judged() -> None:
+    late = MAX_RECORD_ERRORS + 40
+    rows: list[RecordTuple] = [(NOW_MS, None, b"v", ())] * late + [(NOW_MS - 10, b"k", b"v", ())]
+    for codec in (compression.NONE, compression.ZSTD):
+        rules = CheckRules(timestamp_before_max_ms=5, compacted=True)
+        (result,) = check_produce([build_batch(rows, codec=codec)], rules, NOW_MS)
+        assert isinstance(result, RecordError)
+        assert result.code == ErrorCode.INVALID_TIMESTAMP, "of the last record, which is not named"
+        assert [index for index, _ in result.records] == list(range(MAX_RECORD_ERRORS))
+        (result,) = check_produce([build_batch(rows[:-1], codec=codec)], rules, NOW_MS)
+        assert isinstance(result, RecordError)
+        assert result.code == ErrorCode.INVALID_RECORD
+        assert f"due to {late} record errors in total" in str(result.message)
+        assert len(result.records) == MAX_RECORD_ERRORS
+
+
+@pytest.mark.parametrize("stamp", [NOW_MS - 10, -1])
+def test_a_leaders_stamp_is_refused_for_every_record_that_has_its_key(stamp: int) -> None:
+    rows: list[RecordTuple] = [(stamp, None if i == 1 else b"k", b"v", ()) for i in range(200)]
+    data = build_batch(rows, timestamp_type=LOG_APPEND_TIME)
+    rules = CheckRules(timestamp_before_max_ms=5, compacted=True)
+    (result,) = check_produce([data], rules, NOW_MS)
+    assert isinstance(result, RecordError)
+    assert result.code == ErrorCode.INVALID_TIMESTAMP
+    reasons = dict(result.records)
+    assert list(reasons) == list(range(MAX_RECORD_ERRORS))
+    assert "without key" in reasons[1]
+    expected = "should not set timestamp type" if stamp < 0 else "offset 2 is out of range"
+    assert expected in reasons[2]
 
 
 def test_time_bounds_are_inclusive_and_do_not_overflow() -> None:

@@ -202,6 +202,18 @@ struct verdict {
     int64_t index, largest;
 };
 
+static inline int
+outside(const struct record *r, int64_t timestamp, const struct bounds *bounds)
+{
+    if (bounds->need_keys && r->key_length < 0) {
+        return NO_KEY;
+    }
+    if ((timestamp < bounds->min_timestamp || timestamp > bounds->max_timestamp) && timestamp != NO_TIMESTAMP) {
+        return BAD_TIMESTAMP;
+    }
+    return OK;
+}
+
 static struct verdict
 examine(const uint8_t *p, const uint8_t *end, int64_t count, int64_t base_timestamp, const struct bounds *bounds)
 {
@@ -217,17 +229,7 @@ examine(const uint8_t *p, const uint8_t *end, int64_t count, int64_t base_timest
         if (timestamp > verdict.largest) {
             verdict.largest = timestamp;
         }
-        int finding = OK;
-        if (r.offset_delta != index) {
-            finding = BAD_OFFSET_DELTA;
-        }
-        else if (bounds->need_keys && r.key_length < 0) {
-            finding = NO_KEY;
-        }
-        else if ((timestamp < bounds->min_timestamp || timestamp > bounds->max_timestamp) &&
-                 timestamp != NO_TIMESTAMP) {
-            finding = BAD_TIMESTAMP;
-        }
+        int finding = r.offset_delta != index ? BAD_OFFSET_DELTA : outside(&r, timestamp, bounds);
         if (finding != OK && verdict.finding == OK) {
             verdict.finding = finding;
             verdict.index = index;
@@ -238,6 +240,36 @@ examine(const uint8_t *p, const uint8_t *end, int64_t count, int64_t base_timest
         verdict.index = count;
     }
     return verdict;
+}
+
+/* A record that lacks a key, or whose time is out of bounds. */
+struct outsider {
+    int64_t finding, index, offset_delta, timestamp;
+};
+
+/* Counts all outsiders and keeps the first `room`; gives the index of a malformed record, or -1. */
+static int64_t
+find_outsiders(const uint8_t *p, const uint8_t *end, int64_t count, int64_t base_timestamp,
+               const struct bounds *bounds, struct outsider *first, int64_t room, int64_t *no_keys,
+               int64_t *bad_timestamps)
+{
+    struct record r;
+    for (int64_t index = 0; index < count; index++) {
+        if (!read_record(&p, end, &r)) {
+            return index;
+        }
+        int64_t timestamp = wrapping_add(base_timestamp, r.timestamp_delta);
+        int finding = outside(&r, timestamp, bounds);
+        if (finding == OK) {
+            continue;
+        }
+        int64_t found = *no_keys + *bad_timestamps;
+        if (found < room) {
+            first[found] = (struct outsider){finding, index, r.offset_delta, timestamp};
+        }
+        *(finding == NO_KEY ? no_keys : bad_timestamps) += 1;
+    }
+    return p == end ? -1 : count < 0 ? 0 : count;
 }
 
 /* ---- batches ---- */
