@@ -4,6 +4,8 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from odradek.core.errors import KafkaError
+
 
 def finished(reply: Any, finish: Callable[[Any], Any]) -> Any:
     """What `finish` makes of an answer, now; or, where the answer is a coroutine, one that gives it."""
@@ -12,6 +14,26 @@ def finished(reply: Any, finish: Callable[[Any], Any]) -> Any:
 
 async def _finish_later(reply: Any, finish: Callable[[Any], Any]) -> Any:
     return finish(await reply)
+
+
+def finished_or_failed(
+    ask: Callable[[], Any], finish: Callable[[Any], Any], failed: Callable[[KafkaError], Any]
+) -> Any:
+    """The same for a question that may be refused, at once or later."""
+    try:
+        reply = ask()
+    except KafkaError as e:
+        return failed(e)
+    return _finish_or_fail_later(reply, finish, failed) if inspect.iscoroutine(reply) else finish(reply)
+
+
+async def _finish_or_fail_later(
+    reply: Any, finish: Callable[[Any], Any], failed: Callable[[KafkaError], Any]
+) -> Any:
+    try:
+        return finish(await reply)
+    except KafkaError as e:
+        return failed(e)
 
 
 def all_finished(replies: Iterable[Any], finish: Callable[[list[Any]], Any]) -> Any:

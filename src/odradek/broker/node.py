@@ -5,6 +5,7 @@ image gives this node, register, catch up, be unfenced, and only then accept cli
 backwards. Whoever calls it has an event loop and a Runtime.
 """
 
+import asyncio
 import logging
 from uuid import UUID
 
@@ -12,12 +13,18 @@ from odradek.broker.chores import start_chores
 from odradek.broker.faults import Faults
 from odradek.broker.server import Server
 from odradek.broker.topics import TopicCreation
+from odradek.broker.txn_markers import write_markers
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.coordinator import GroupCoordinator
+from odradek.coordinators.transactions.commands import WriteMarkers
+from odradek.coordinators.transactions.config import TransactionConfig
+from odradek.coordinators.transactions.coordinator import TransactionCoordinator
+from odradek.coordinators.transactions.markers import Outcomes
+from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
 from odradek.core.configs import Listener, NodeConfig, TopicConfig
-from odradek.core.errors import StorageError
+from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.core.metrics import Metrics
-from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from odradek.log.manager import LogManager
 from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.delta import MetadataDelta
@@ -55,6 +62,16 @@ class Node:
         self.groups = GroupCoordinator(
             GroupConfig.from_node(config), runtime.clock, runtime.rng, self._group_partitions
         )
+        self.transactions = TransactionCoordinator(
+            TransactionConfig.from_node(config),
+            runtime.clock,
+            partition_count=self._transaction_partitions,
+            new_producer_id=lambda: self.producer_ids.take(),
+            server_version=self.transaction_version,
+            leader_of=self._leader_of,
+            deliver=self._deliver_markers,
+        )
+        self.verifies_transactions = config.bool("transaction.partition.verification.enable")
         self.fetch_sessions = FetchSessions(config.int("max.incremental.fetch.session.cache.slots"))
         self.fetch_max_bytes = config.int("fetch.max.bytes")
         self.internal_topics = TopicCreation(self)
@@ -115,6 +132,7 @@ class Node:
         self.metadata.subscribe(self._apply)
         await self.lifecycle.unfence()
         self.groups.start()
+        self.transactions.start()
         start_chores(self._scope, config, self.logs, self.metrics.stalls)
         self.server.open()
 
@@ -123,6 +141,8 @@ class Node:
         await self.server.close()
         await self.lifecycle.shut_down()
         await self.groups.close()
+        await self.transactions.close()
+        await self.producer_ids.close()
         await self._scope.close()
         await self._quorum.stop()
         await self.logs.close(broker_epoch=self.lifecycle.broker_epoch)
@@ -151,14 +171,21 @@ class Node:
         self._take_configs(delta)
         changes = self.replicas.apply_delta(delta)
         for tp in changes.resigned:
-            if tp.topic == GROUP_METADATA_TOPIC:
-                self.groups.on_resigned(tp.partition)
+            self._resigned(tp)
         for partition in changes.elected:
             topic, index = partition.topic_partition
             if topic == GROUP_METADATA_TOPIC:
                 self.groups.on_elected(index, LedLog(partition))
+            elif topic == TRANSACTION_STATE_TOPIC:
+                self.transactions.on_elected(index, LedLog(partition))
         if delta.deleted_topics:
             self.groups.on_topics_deleted({topic.name: topic.id for topic in delta.deleted_topics})
+
+    def _resigned(self, tp: TopicPartition) -> None:
+        if tp.topic == GROUP_METADATA_TOPIC:
+            self.groups.on_resigned(tp.partition)
+        elif tp.topic == TRANSACTION_STATE_TOPIC:
+            self.transactions.on_resigned(tp.partition)
 
     def _take_configs(self, delta: MetadataDelta) -> None:
         changed = [name for kind, name in delta.changed_configs if kind == RESOURCE_TOPIC]
@@ -174,6 +201,7 @@ class Node:
             image.config(RESOURCE_BROKER, str(self.config.node_id)), image.config(RESOURCE_BROKER, "")
         )
         self.logs.producer_id_expiration_ms = self.config.int("producer.id.expiration.ms")
+        self.verifies_transactions = self.config.bool("transaction.partition.verification.enable")
 
     def _topic_config(self, topic: str) -> TopicConfig:
         return TopicConfig.resolve(self.config, self.metadata.image.topic_config(topic))
@@ -192,8 +220,50 @@ class Node:
 
     def _directory_failed(self, path: str, failure: StorageError) -> None:
         for tp in self.replicas.take_offline(path, failure.message or ""):
-            if tp.topic == GROUP_METADATA_TOPIC:
-                self.groups.on_resigned(tp.partition)
+            self._resigned(tp)
+
+    # --- transactions ---------------------------------------------------------------------------------
+
+    def transaction_version(self) -> int:
+        """The cluster's: 2 and above give every transaction an epoch of its own."""
+        return self.metadata.image.features.get("transaction.version", 0)
+
+    def _transaction_partitions(self) -> int:
+        topic = self.metadata.image.topics_by_name.get(TRANSACTION_STATE_TOPIC)
+        if topic is None:
+            return self.config.int("transaction.state.log.num.partitions")
+        return len(topic.partitions)
+
+    def _leader_of(self, tp: TopicPartition) -> int | None:
+        topic = self.metadata.image.topics_by_name.get(tp.topic)
+        partition = None if topic is None else topic.partitions.get(tp.partition)
+        return None if partition is None else partition.leader
+
+    def _deliver_markers(
+        self, broker_id: int, markers: WriteMarkers, partitions: list[TopicPartition]
+    ) -> "Outcomes | asyncio.Task[Outcomes]":
+        assert broker_id == self.config.node_id, "another broker's partitions are reached by its connection"
+        return write_markers(self, markers, partitions)
+
+    async def adding_partitions(
+        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+    ) -> None:
+        """Make partitions part of a transaction; while the producer's last one is being ended, ask again."""
+        pause_ms = self.config.int("add.partitions.to.txn.retry.backoff.ms")
+        left_ms = self.config.int("add.partitions.to.txn.retry.backoff.max.ms")
+        while True:
+            try:
+                reply = self.transactions.add_partitions(
+                    transactional_id, producer, partitions, EPOCH_PER_TRANSACTION
+                )
+                if asyncio.iscoroutine(reply):
+                    await reply
+                return
+            except KafkaError as e:
+                if e.code is not ErrorCode.CONCURRENT_TRANSACTIONS or left_ms <= 0:
+                    raise
+            await asyncio.sleep(pause_ms / 1000)
+            left_ms -= pause_ms
 
     # --- questions ------------------------------------------------------------------------------------
 

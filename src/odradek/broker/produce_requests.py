@@ -54,12 +54,12 @@ class PendingProduce:
     __slots__ = (
         "acks",
         "connection",
-        "has_transactional_id",
         "header",
         "place",
         "timeout_ms",
         "timer",
         "topics",
+        "transactional_id",
         "waiting",
     )
 
@@ -67,7 +67,7 @@ class PendingProduce:
         self.connection = connection
         self.header = header
         self.acks = parsed.acks
-        self.has_transactional_id = parsed.transactional_id is not None
+        self.transactional_id = parsed.transactional_id
         self.timeout_ms = parsed.timeout_ms
         self.topics = [
             (topic, [Entry(index, records) for index, records in partitions])
@@ -76,6 +76,13 @@ class PendingProduce:
         self.waiting: dict[Entry, None] = {}
         self.place: Reply | None = None
         self.timer: asyncio.TimerHandle | None = None
+
+    def detach(self) -> None:
+        """Keep the records beyond the receive buffer that they came in."""
+        for _, entries in self.topics:
+            for entry in entries:
+                if entry.records is not None:
+                    entry.records = memoryview(bytearray(entry.records))
 
     def encoded(self) -> bytes:
         topics = [(topic, [entry.answer() for entry in entries]) for topic, entries in self.topics]

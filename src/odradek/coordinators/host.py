@@ -16,6 +16,7 @@ from odradek.coordinators.loading import replay_log
 from odradek.coordinators.shard import Encoded, Format, Now, Result, Shard, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_ID
+from odradek.records.control import EndTransactionMarker
 from odradek.runtime.api import Clock
 from odradek.runtime.scope import Scope
 
@@ -42,8 +43,22 @@ class PartitionLog(Protocol):
     @property
     def log_start_offset(self) -> int: ...
 
-    def append(self, records: list[Encoded], now_ms: int) -> int:
-        """Append one batch and give the log end offset after it. Raises KafkaError."""
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch at which this node was elected."""
+        ...
+
+    def append(self, records: list[Encoded], now_ms: int, producer: tuple[int, int] | None = None) -> int:
+        """Append one batch, of a transaction where it has a producer; gives the log end offset after it.
+
+        Raises KafkaError.
+        """
+        ...
+
+    def append_marker(
+        self, producer: tuple[int, int], marker: EndTransactionMarker, transaction_version: int, now_ms: int
+    ) -> int:
+        """End a producer's transaction; gives the log end offset after the marker. Raises KafkaError."""
         ...
 
     def when_committed(self, offset: int, timeout_ms: int | None = None) -> "asyncio.Future[None]":
@@ -65,12 +80,14 @@ class Slot:
         "is_loaded",
         "loading",
         "log",
+        "partition_index",
         "shard",
         "timer",
         "waiting",
     )
 
-    def __init__(self, partition_log: PartitionLog, shard: Shard) -> None:
+    def __init__(self, partition_index: int, partition_log: PartitionLog, shard: Shard) -> None:
+        self.partition_index = partition_index
         self.log = partition_log
         self.shard = shard
         self.applied_end_offset = partition_log.log_start_offset
@@ -86,19 +103,22 @@ class CoordinatorHost:
     def __init__(
         self,
         topic: str,
-        new_shard: Callable[[], Shard],
+        new_shard: Callable[[int], Shard],
         record_format: Format,
         clock: Clock,
         *,
         commit_timeout_ms: int,
         load_buffer_bytes: int,
+        perform: Callable[[int, Any], None] | None = None,
     ) -> None:
+        """`new_shard` is given the leader epoch of its partition, `perform` a partition and an effect."""
         self._topic = topic
         self._new_shard = new_shard
         self._format = record_format
         self._clock = clock
         self._commit_timeout_ms = commit_timeout_ms
         self._load_buffer_bytes = load_buffer_bytes
+        self._perform = perform
         self._slots: dict[int, Slot] = {}
         self._tickets = 0
         self._scope = Scope(self._on_failure)
@@ -108,7 +128,8 @@ class CoordinatorHost:
     def on_elected(self, partition_index: int, partition_log: PartitionLog) -> None:
         """This node leads the partition, at a new leader epoch: load its shard."""
         self.on_resigned(partition_index)
-        slot = self._slots[partition_index] = Slot(partition_log, self._new_shard())
+        shard = self._new_shard(partition_log.leader_epoch)
+        slot = self._slots[partition_index] = Slot(partition_index, partition_log, shard)
         if partition_log.log_start_offset == partition_log.log_end_offset:
             self._activate(slot)
         else:
@@ -195,12 +216,17 @@ class CoordinatorHost:
     def _run(self, slot: Slot, result: Result, ticket: Ticket | None) -> Any:
         """Do what a result asks for, to the end. Gives the answer; None while it waits."""
         answer: Any = None
+        later: list[Callable[[Now], Result]] = []
+        effects: list[Any] = []
         while True:
             follow: Callable[[Now], Result] | None
             error = self._append(slot, result) if result.records else None
             if error is None:
                 answer = answer if result.response is None else result.response
                 follow = result.then
+                effects += result.effects
+                if result.committed is not None:
+                    later.append(result.committed)
             else:
                 answer = error
                 follow = None if result.failed is None else partial(result.failed, error)
@@ -213,27 +239,48 @@ class CoordinatorHost:
             if others:
                 self._deliver(slot, others)
             if follow is None:
-                return answer
+                break
             try:
                 result = follow(self._now())
             except KafkaError as e:
-                return e
+                answer = e
+                break
+        for committed in later:
+            self._once_safe(slot, committed)
+        for effect in effects:
+            assert self._perform is not None
+            self._perform(slot.partition_index, effect)
+        return answer
+
+    def _once_safe(self, slot: Slot, committed: Callable[[Now], Result]) -> None:
+        """Go on when the high watermark has passed all that the shard has applied, if it still leads then."""
+        if slot.log.high_watermark >= slot.applied_end_offset:
+            self._run(slot, committed(self._now()), None)
+            return
+
+        def done(waited: "asyncio.Future[None]") -> None:
+            is_safe = not waited.cancelled() and waited.exception() is None
+            if is_safe and self._slots.get(slot.partition_index) is slot:
+                self._run(slot, committed(self._now()), None)
+
+        slot.log.when_committed(slot.applied_end_offset).add_done_callback(done)
 
     def _append(self, slot: Slot, result: Result) -> KafkaError | None:
         """Append and replay; what need not stay together goes in pieces."""
         now_ms = self._clock.now_ms()
+        producer_id = NO_PRODUCER_ID if result.producer is None else result.producer[0]
         encoded = [self._format.encode(record) for record in result.records]
         start = 0
         for end in [len(encoded)] if result.atomic else _cuts(encoded):
             try:
-                end_offset = slot.log.append(encoded[start:end], now_ms)
+                end_offset = slot.log.append(encoded[start:end], now_ms, result.producer)
             except KafkaError as e:
                 log.warning("Cannot append to %s: %s", self._topic, e)
                 return e
             first_offset = end_offset - (end - start)
             for i in range(start, end):
                 key, value = result.records[i]
-                slot.shard.replay(key, value, first_offset + i - start, NO_PRODUCER_ID)
+                slot.shard.replay(key, value, first_offset + i - start, producer_id)
             slot.applied_end_offset = end_offset
             start = end
         return None
@@ -247,6 +294,29 @@ class CoordinatorHost:
             _release(slot, replies, None if done.cancelled() else done.exception())
 
         slot.log.when_committed(slot.applied_end_offset, self._commit_timeout_ms).add_done_callback(committed)
+
+    def end_transaction(
+        self,
+        partition_index: int,
+        producer: tuple[int, int],
+        marker: EndTransactionMarker,
+        transaction_version: int,
+    ) -> "asyncio.Future[None] | None":
+        """Write the end of a transaction to a shard's log and apply it; None when it is committed already.
+
+        Raises KafkaError.
+        """
+        slot = self._slots.get(partition_index)
+        if slot is None or slot.failed:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        if not slot.is_loaded:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        end_offset = slot.log.append_marker(producer, marker, transaction_version, self._clock.now_ms())
+        slot.shard.replay_marker(producer[0], marker.committed)
+        slot.applied_end_offset = end_offset
+        if slot.log.high_watermark >= end_offset:
+            return None
+        return slot.log.when_committed(end_offset, self._commit_timeout_ms)
 
     # --- time -----------------------------------------------------------------------------------------
 

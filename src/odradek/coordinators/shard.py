@@ -30,20 +30,34 @@ class Now(NamedTuple):
 class Result:
     """What a shard wants done.
 
-    `records` are appended together, unless `atomic` is off and they may be split. `response` answers the
-    command itself (None: it waits), `replies` answer commands that wait. `then` goes on once the records
-    are replayed. `failed` says what follows an append that was refused; without it the command that asked
-    is answered with the error and nothing else happens.
+    `records` are appended together, unless `atomic` is off and they may be split. `producer` makes them part
+    of a transaction. `response` answers the command itself (None: it waits), `replies` answer commands that
+    wait. `then` goes on once the records are replayed, `committed` once the log can no longer lose them.
+    `failed` says what follows an append that was refused; without it the command that asked is answered with
+    the error and nothing else happens. `effects` are handed to whoever runs the host.
     """
 
-    __slots__ = ("atomic", "failed", "records", "replies", "response", "then")
+    __slots__ = (
+        "atomic",
+        "committed",
+        "effects",
+        "failed",
+        "producer",
+        "records",
+        "replies",
+        "response",
+        "then",
+    )
 
     def __init__(self, response: Any = None, records: Sequence[Record] = (), *, atomic: bool = True) -> None:
         self.response = response
         self.records: list[Record] = list(records)
         self.replies: list[tuple[Ticket, Any]] = []
         self.atomic = atomic
+        self.effects: list[Any] = []
+        self.producer: tuple[int, int] | None = None
         self.then: Callable[[Now], Result] | None = None
+        self.committed: Callable[[Now], Result] | None = None
         self.failed: Callable[[KafkaError, Now], Result] | None = None
 
 

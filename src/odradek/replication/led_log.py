@@ -5,7 +5,8 @@ import asyncio
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.log.log import Isolation
 from odradek.records.batch import build_batch, iter_batches
-from odradek.records.check import CheckedRecords, Origin
+from odradek.records.check import CheckedRecords
+from odradek.records.control import EndTransactionMarker
 from odradek.replication.partition import Partition
 from odradek.replication.waiters import future_of
 
@@ -31,21 +32,35 @@ class LedLog:
     def log_start_offset(self) -> int:
         return self._partition.log.log_start_offset
 
-    def append(self, records: list[tuple[bytes, bytes | None]], now_ms: int) -> int:
-        """Append one batch with acks=all; gives the log end offset after it."""
+    def append(
+        self,
+        records: list[tuple[bytes, bytes | None]],
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+    ) -> int:
+        """Append one batch with acks=all, of a transaction if it has a producer; gives the log end then."""
         partition = self._partition
         self._require_same_epoch()
-        if partition.under_min_isr:
-            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        # The first sequence is 0, as in Apache's coordinator batches, though no producer owns them.
-        batch = build_batch([(now_ms, key, value, ()) for key, value in records], base_sequence=0)
+        rows = [(now_ms, key, value, ()) for key, value in records]
+        if producer is None:
+            # The first sequence is 0, as in Apache's coordinator batches, though no producer owns them.
+            batch = build_batch(rows, base_sequence=0)
+        else:
+            batch = build_batch(rows, producer_id=producer[0], producer_epoch=producer[1], transactional=True)
         if len(batch) > partition.log.config.max_message_bytes:
             raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
-        checked = CheckedRecords(batch, list(iter_batches(batch)))
-        (result,) = partition.append_as_leader([checked], Origin.COORDINATOR)
-        if isinstance(result, KafkaError):
-            raise result
-        return result.last_offset + 1
+        return partition.append_own(CheckedRecords(batch, list(iter_batches(batch)))).last_offset + 1
+
+    def append_marker(
+        self,
+        producer: tuple[int, int],
+        marker: EndTransactionMarker,
+        transaction_version: int,
+        now_ms: int,
+    ) -> int:
+        """End a producer's transaction; gives the log end offset after the marker."""
+        self._require_same_epoch()
+        return self._partition.append_marker(producer, marker, transaction_version, now_ms).last_offset + 1
 
     def when_committed(self, offset: int, timeout_ms: int | None = None) -> "asyncio.Future[None]":
         partition = self._partition

@@ -3,16 +3,19 @@
 The log below knows offsets, not leaders; the manager above knows partitions, not their state.
 """
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER_EPOCH, TopicPartition
 from odradek.log.log import AppendInfo, FetchInfo, Isolation, Log
+from odradek.records.batch import build_batch, iter_batches
 from odradek.records.check import CheckedRecords, CheckRules, Origin
-from odradek.records.header import TRANSACTIONAL_FLAG
+from odradek.records.control import EndTransactionMarker, marker_record
 from odradek.replication.isr import CommittedIsr, IsrState, committed_offset
 from odradek.replication.rules import check_rules
-from odradek.replication.waiters import CommitWaiters, FetchWaiter
+from odradek.replication.verification import Verification
+from odradek.replication.waiters import CommitWaiters, FetchWaiter, future_of
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
@@ -41,6 +44,7 @@ class Partition:
         "topic_id",
         "topic_partition",
         "under_min_isr",
+        "verification",
     )
 
     def __init__(self, log: Log, broker_id: int, metrics: "TopicMetrics") -> None:
@@ -59,6 +63,7 @@ class Partition:
         self.alone = False  # the in-sync set is this node: what it has is committed
         self.rules: CheckRules = check_rules(log.config)
         self.commit_waiters = CommitWaiters()
+        self.verification = Verification()
         self._fetch_waiters: dict[FetchWaiter, None] = {}
         self._follower_ends: dict[int, int] = {}
 
@@ -117,14 +122,53 @@ class Partition:
         self.under_min_isr = len(self.isr.members) < enough
         self.alone = self.isr.maximal == (self.broker_id,)
 
+    def append_own(self, records: CheckedRecords, transaction_version: int = 0) -> AppendInfo:
+        """Append what this node itself wrote, with acks=all. Raises KafkaError."""
+        self.require_leader()
+        if self.under_min_isr:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        (result,) = self.append_as_leader([records], Origin.COORDINATOR, transaction_version)
+        if isinstance(result, KafkaError):
+            raise result
+        return result
+
+    def append_marker(
+        self,
+        producer: tuple[int, int],
+        marker: EndTransactionMarker,
+        transaction_version: int,
+        now_ms: int,
+    ) -> AppendInfo:
+        """End a producer's transaction here. Raises KafkaError."""
+        producer_id, producer_epoch = producer
+        batch = build_batch(
+            [(now_ms, *marker_record(marker), ())],
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transactional=True,
+            control=True,
+        )
+        info = self.append_own(CheckedRecords(batch, list(iter_batches(batch))), transaction_version)
+        self.verification.ended(producer_id)
+        return info
+
+    def when_committed(self, offset: int, timeout_ms: int | None) -> "asyncio.Future[None] | None":
+        """A wait until the high watermark is at least `offset`; None where it is already."""
+        if self.log.high_watermark >= offset:
+            return None
+        return future_of(self.commit_waiters, offset, timeout_ms)
+
     def append_as_leader(
-        self, sets: list[CheckedRecords], origin: Origin = Origin.CLIENT
+        self,
+        sets: list[CheckedRecords],
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
     ) -> list[AppendInfo | KafkaError]:
         """Append what was checked; the high watermark follows as far as the in-sync set allows."""
         assert self.is_leader
         log = self.log
         end, size = log.log_end_offset, log.appended_bytes
-        results = log.append_as_leader(sets, self.leader_epoch, origin)
+        results = log.append_as_leader(sets, self.leader_epoch, origin, transaction_version)
         if log.log_end_offset != end:
             metrics = self.metrics
             metrics.messages_in += log.log_end_offset - end
@@ -138,11 +182,7 @@ class Partition:
         """Append what passed its check; for each set, in order, where it stands or why it is refused."""
         metrics = self.metrics
         metrics.produces += len(checked)
-        sets = [
-            outcome
-            for outcome in checked
-            if type(outcome) is CheckedRecords and not outcome.batches[0].attributes & TRANSACTIONAL_FLAG
-        ]
+        sets = [outcome for outcome in checked if type(outcome) is CheckedRecords]
         results: list[AppendInfo | KafkaError] = []
         if sets:
             try:
@@ -152,14 +192,7 @@ class Partition:
                 results = [e] * len(sets)
         if len(sets) != len(checked):
             appended = iter(results)
-            results = [
-                outcome
-                if isinstance(outcome, KafkaError)
-                else KafkaError(ErrorCode.INVALID_TXN_STATE)
-                if outcome.batches[0].attributes & TRANSACTIONAL_FLAG
-                else next(appended)
-                for outcome in checked
-            ]
+            results = [outcome if isinstance(outcome, KafkaError) else next(appended) for outcome in checked]
         for result in results:
             if type(result) is not AppendInfo:
                 metrics.failed_produces += 1

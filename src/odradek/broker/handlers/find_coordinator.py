@@ -1,19 +1,20 @@
-"""FindCoordinator v0-v6: the broker that coordinates a group, by the partition its name falls on.
+"""FindCoordinator v0-v6: the broker that coordinates a group or a transactional id, by the partition its name
+falls on.
 
-Deviations: where `__consumer_offsets` does not exist yet it is created and waited for, so that the first
+Deviation: where the internal topic does not exist yet it is created and waited for, so that the first
 answer already names the coordinator; Apache answers COORDINATOR_NOT_AVAILABLE until the client asks again.
-Transactions are not coordinated yet: their ids get UNSUPPORTED_VERSION, which clients do not retry.
 """
 
 from typing import Any, NamedTuple
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import GROUP_METADATA_TOPIC, NO_LEADER
+from odradek.core.types import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 GROUP, TRANSACTION, SHARE = range(3)
+_TOPICS = {GROUP: GROUP_METADATA_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC}
 _LAST_VERSION_WITH_ONE_KEY = 3
 _BAD_KEY_TYPE = (
     "This most likely occurs because of a request being malformed by the client library or the message was "
@@ -29,33 +30,29 @@ class _Refusal(NamedTuple):
 
 @serves(ApiKey.FIND_COORDINATOR, min_version=0, max_version=6)
 def find_coordinator(ctx: RequestContext, request: Any) -> Any:
-    if request.key_type != GROUP:
-        refusal = _refusal(request.key_type)
+    topic = _TOPICS.get(request.key_type)
+    if topic is None:
+        refusal = _Refusal(ErrorCode.INVALID_REQUEST, "" if request.key_type == SHARE else _BAD_KEY_TYPE)
         return _answer(ctx, [(key, refusal) for key in request.coordinator_keys])
-    if request.coordinator_keys and GROUP_METADATA_TOPIC not in ctx.node.metadata.image.topics_by_name:
-        return _create_then_find(ctx, request)
-    return _answer(ctx, [(key, _leader(ctx, key)) for key in request.coordinator_keys])
+    if request.coordinator_keys and topic not in ctx.node.metadata.image.topics_by_name:
+        return _create_then_find(ctx, request, topic)
+    return _answer(ctx, [(key, _leader(ctx, topic, key)) for key in request.coordinator_keys])
 
 
-async def _create_then_find(ctx: RequestContext, request: Any) -> Any:
+async def _create_then_find(ctx: RequestContext, request: Any, topic: str) -> Any:
     try:
-        await ctx.node.internal_topics.ensure(GROUP_METADATA_TOPIC)
+        await ctx.node.internal_topics.ensure(topic)
     except KafkaError:
         refusal = _Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_AVAILABLE)
         return _answer(ctx, [(key, refusal) for key in request.coordinator_keys])
-    return _answer(ctx, [(key, _leader(ctx, key)) for key in request.coordinator_keys])
+    return _answer(ctx, [(key, _leader(ctx, topic, key)) for key in request.coordinator_keys])
 
 
-def _refusal(key_type: int) -> _Refusal:
-    if key_type == TRANSACTION:
-        return _Refusal(ErrorCode.UNSUPPORTED_VERSION, "Transactions are not served by this broker.")
-    return _Refusal(ErrorCode.INVALID_REQUEST, "" if key_type == SHARE else _BAD_KEY_TYPE)
-
-
-def _leader(ctx: RequestContext, group_id: str) -> tuple[int, str, int] | _Refusal:
+def _leader(ctx: RequestContext, topic: str, key: str) -> tuple[int, str, int] | _Refusal:
     """Node id, host and port on the listener that was asked."""
-    image = ctx.node.metadata.image
-    partition = image.topics_by_name[GROUP_METADATA_TOPIC].partitions[ctx.node.groups.partition_for(group_id)]
+    node, image = ctx.node, ctx.node.metadata.image
+    coordinator = node.groups if topic == GROUP_METADATA_TOPIC else node.transactions
+    partition = image.topics_by_name[topic].partitions[coordinator.partition_for(key)]
     broker = None if partition.leader == NO_LEADER else image.brokers.get(partition.leader)
     if broker is None or broker.fenced or ctx.listener not in broker.endpoints:
         return _Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_AVAILABLE)

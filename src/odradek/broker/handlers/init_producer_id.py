@@ -1,37 +1,67 @@
-"""InitProducerId v0-v5 for idempotent producers: an id that nobody had before, at epoch 0.
+"""InitProducerId v0-v6: an id and an epoch for a producer, bound to its transactional id where it has one.
 
-Transactions are not coordinated yet: a transactional id gets UNSUPPORTED_VERSION, as FindCoordinator says of
-it too. Clients take that for final and say so, where COORDINATOR_NOT_AVAILABLE would make them ask for ever.
+Deviations: v6 (KIP-939: two-phase commit, and a prepared transaction kept open) is served and advertised,
+where Apache 4.3.1 hides it behind `unstable.api.versions.enable` and does not keep transactions open yet.
+Where no producer id is at hand the first request waits for the controller instead of being sent away.
 """
 
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.transactions.commands import Initialized
+from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
+_FIRST_WITH_FENCED = 4
+_FIRST_WITH_ABORTABLE = 5
 
-@serves(ApiKey.INIT_PRODUCER_ID, min_version=0, max_version=5)
+
+@serves(ApiKey.INIT_PRODUCER_ID, min_version=0, max_version=6)
 async def init_producer_id(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.INIT_PRODUCER_ID)
-    code = _check(request)
-    if code is ErrorCode.NONE:
-        try:
-            producer_id = await ctx.node.producer_ids.take()
-            return types.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-        except KafkaError as e:
-            # The controller cannot answer now: Apache's way to say "ask again".
-            code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if e.retriable else e.code
+    try:
+        given = await _init(ctx, request)
+    except KafkaError as e:
+        return types.InitProducerIdResponse(
+            error_code=_told(e.code, ctx.api_version),
+            producer_id=NO_PRODUCER_ID,
+            producer_epoch=NO_PRODUCER_EPOCH,
+        )
     return types.InitProducerIdResponse(
-        error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
+        producer_id=given.producer_id,
+        producer_epoch=given.producer_epoch,
+        ongoing_txn_producer_id=given.ongoing.producer_id,
+        ongoing_txn_producer_epoch=given.ongoing.producer_epoch,
     )
 
 
-def _check(request: Any) -> ErrorCode:
-    if request.transactional_id == "":
-        return ErrorCode.INVALID_REQUEST
+async def _init(ctx: RequestContext, request: Any) -> Initialized:
+    node = ctx.node
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
-        return ErrorCode.INVALID_REQUEST
-    return ErrorCode.NONE if request.transactional_id is None else ErrorCode.UNSUPPORTED_VERSION
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    await node.producer_ids.ready()
+    if request.transactional_id is None:
+        return Initialized(node.producer_ids.take(), 0)
+    expected = None
+    if request.producer_id != NO_PRODUCER_ID:
+        expected = Identity(request.producer_id, request.producer_epoch)
+    reply = node.transactions.init_producer_id(
+        request.transactional_id,
+        request.transaction_timeout,
+        expected,
+        ctx.connection.number,
+        enable_2pc=request.enable2_pc,
+        keep_prepared=request.keep_prepared_txn,
+    )
+    return reply if isinstance(reply, Initialized) else await reply
+
+
+def _told(code: ErrorCode, version: int) -> ErrorCode:
+    if code is ErrorCode.TRANSACTION_ABORTABLE and version < _FIRST_WITH_ABORTABLE:
+        code = ErrorCode.PRODUCER_FENCED
+    if code is ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code

@@ -2,8 +2,8 @@
 
 Coded by hand (wire/produce.py) and called with all neighbouring Produce frames of one receive: every
 partition is checked once and written once for the whole run. A frame whose check takes long (gzip, zstd,
-recompression) leaves the loop for it, and the connection waits: nothing behind it overtakes.
-Transactional batches are refused with INVALID_TXN_STATE as long as no transaction coordinator exists.
+recompression), or that begins a transaction whose coordinator has to be waited for, leaves the loop for it,
+and the connection waits: nothing behind it overtakes.
 """
 
 from functools import partial
@@ -18,11 +18,11 @@ from odradek.broker.produce_requests import (
     PendingProduce,
     produced,
 )
-from odradek.broker.produce_routes import ATTRIBUTES, HEAD, find_route, learn_route
+from odradek.broker.produce_routes import HEAD, find_route, learn_route
+from odradek.broker.produce_transactions import Question, check_transaction, is_transactional
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.log.log import AppendInfo
 from odradek.records.check import check_produce, is_heavy
-from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.headers import parse_request_header
 from odradek.wire.produce import ProduceRequest, encode_produce_response
@@ -46,16 +46,18 @@ def handle_run(
         return taken
     requests: list[PendingProduce] = []
     groups: dict[tuple[Partition, int], list[Entry]] = {}
-    heavy: PendingProduce | None = None
+    later: tuple[PendingProduce, Question | None] | None = None
     for start, stop in frames[taken:] if taken else frames:
         taken += 1
-        frame = view[start:stop]
-        request = _parse(connection, frame)
-        if _is_heavy(node, request):
-            heavy = _parse(connection, memoryview(bytearray(frame)))
+        request = _parse(connection, view[start:stop])
+        _place(node, request)
+        question = check_transaction(node, request) if request.transactional_id is not None else None
+        if question is not None or _is_heavy(request):
+            request.detach()
+            later = request, question
             break
         requests.append(request)
-        _place(node, request, groups)
+        _group(request, groups)
     for (partition, version), entries in groups.items():
         sets = [entry.records for entry in entries if entry.records is not None]
         checked = check_produce(sets, partition.rules, node.runtime.clock.now_ms(), version)
@@ -63,11 +65,12 @@ def handle_run(
     for request in requests:
         connection.begin(request.header)
         request.finish()
-    if heavy is not None:
-        connection.begin(heavy.header)
-        heavy.place = connection.reserve()
+    if later is not None:
+        request, question = later
+        connection.begin(request.header)
+        request.place = connection.reserve()
         connection.suspend()
-        connection.spawn(_handle_heavy(node, connection, heavy), "PRODUCE")
+        connection.spawn(_handle_later(node, connection, request, question), "PRODUCE")
     return taken
 
 
@@ -122,11 +125,15 @@ def _is_direct(node: "Node", partition: "Partition", acks: int) -> bool:
     return acks == ACKS_LEADER or (acks == ACKS_ALL and partition.alone)
 
 
-async def _handle_heavy(node: "Node", connection: "Connection", request: PendingProduce) -> None:
-    """Check away from the loop, append on it. The partition may have changed hands meanwhile."""
+async def _handle_later(
+    node: "Node", connection: "Connection", request: PendingProduce, question: Question | None
+) -> None:
+    """Wait, check away from the loop, append on it. The partition may have changed hands meanwhile."""
     groups: dict[tuple[Partition, int], list[Entry]] = {}
-    _place(node, request, groups)
     try:
+        if question is not None:
+            await question
+        _group(request, groups)
         for (partition, version), entries in groups.items():
             sets = [entry.records for entry in entries if entry.records is not None]
             rules, now_ms = partition.rules, node.runtime.clock.now_ms()
@@ -148,21 +155,19 @@ def _parse(connection: "Connection", frame: memoryview) -> PendingProduce:
     return PendingProduce(connection, header, request)
 
 
-def _is_heavy(node: "Node", request: PendingProduce) -> bool:
-    for topic, entries in request.topics:
-        for entry in entries:
-            if entry.records is not None:
-                partition = node.replicas.find(topic, entry.index)
-                if is_heavy(entry.records, partition.rules.target_codec if partition is not None else None):
-                    return True
-    return False
+def _is_heavy(request: PendingProduce) -> bool:
+    return any(
+        is_heavy(entry.records, entry.partition.rules.target_codec)
+        for _, entries in request.topics
+        for entry in entries
+        if entry.outcome is None and entry.records is not None and entry.partition is not None
+    )
 
 
-def _place(node: "Node", request: PendingProduce, groups: "dict[tuple[Partition, int], list[Entry]]") -> None:
+def _place(node: "Node", request: PendingProduce) -> None:
     """Find the partition of every entry; those that cannot be written get their error here."""
-    version = request.header.api_version
     refused = node.faults.take(ApiKey.PRODUCE) if node.faults.active else None
-    if refused is None and not request.has_transactional_id and _is_transactional(request):
+    if refused is None and request.transactional_id is None and _is_transactional(request):
         refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     for topic, entries in request.topics:
         for entry in entries:
@@ -187,20 +192,19 @@ def _place(node: "Node", request: PendingProduce, groups: "dict[tuple[Partition,
                     entry.records = memoryview(b"")
             except KafkaError as e:
                 entry.outcome = e
-                continue
-            groups.setdefault((partition, version), []).append(entry)
+
+
+def _group(request: PendingProduce, groups: "dict[tuple[Partition, int], list[Entry]]") -> None:
+    """Sort the entries that may be written by their partitions."""
+    for _, entries in request.topics:
+        for entry in entries:
+            if entry.outcome is None:
+                assert entry.partition is not None
+                groups.setdefault((entry.partition, request.header.api_version), []).append(entry)
 
 
 def _is_transactional(request: PendingProduce) -> bool:
-    """Whether any set of the request claims to be part of a transaction."""
-    for _, entries in request.topics:
-        for entry in entries:
-            records = entry.records
-            if records is None or len(records) < HEADER_BYTES:
-                continue
-            if records[ATTRIBUTES] & TRANSACTIONAL_FLAG:
-                return True
-    return False
+    return any(is_transactional(entry.records) for _, entries in request.topics for entry in entries)
 
 
 def _settle(entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]") -> None:

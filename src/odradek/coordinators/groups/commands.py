@@ -83,6 +83,8 @@ class CommitOffsets:
     retention_time_ms: int = -1
     unknown_group_is_illegal_generation: bool = False
     """Clients before v9 know no GROUP_ID_NOT_FOUND here."""
+    producer: tuple[int, int] | None = None
+    """Whose transaction the commit is part of: producer id and epoch."""
 
 
 class WantedTopic(NamedTuple):

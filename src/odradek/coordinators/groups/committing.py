@@ -31,7 +31,11 @@ def commit(shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {command.group_id} not found.")
     else:
         validate_commit(group, command)
-        if isinstance(group, ClassicGroup) and command.member_id in group.members:
+        if (
+            command.producer is None
+            and isinstance(group, ClassicGroup)
+            and command.member_id in group.members
+        ):
             # A commit shows that the member lives; what it says of a generation that is still being
             # assigned is refused above.
             shard.start_session(group, group.members[command.member_id], now)
@@ -56,7 +60,9 @@ def commit(shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now
             topic_id=offset.topic_id,
         )
         records.append((key, value))
-    return Result(codes, records)
+    result = Result(codes, records)
+    result.producer = command.producer
+    return result
 
 
 def _java_length(text: str) -> int:
@@ -78,6 +84,8 @@ def validate_commit(group: "Group", command: CommitOffsets) -> None:
     if generation_id < 0 and group.state is GroupState.EMPTY:
         return
     if generation_id < 0 and not member_id and command.group_instance_id is None:
+        if command.producer is not None:
+            return  # a transactional producer that knows no group (before KIP-447) is fenced by its own epoch
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     group.validate_member(member_id, command.group_instance_id)
     if generation_id != group.generation_id:

@@ -51,7 +51,7 @@ class GroupCoordinator:
         self.config = config
         self.host = CoordinatorHost(
             GROUP_METADATA_TOPIC,
-            lambda: GroupShard(config),
+            lambda _: GroupShard(config),
             Format(encode, decode),
             clock,
             commit_timeout_ms=config.offsets_commit_timeout_ms,

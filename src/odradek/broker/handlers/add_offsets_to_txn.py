@@ -1,0 +1,33 @@
+"""AddOffsetsToTxn v0-v4: the partition that holds a group's offsets becomes part of a transaction."""
+
+from typing import Any
+
+from odradek.broker.answers import finished_or_failed
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.broker.handlers.end_txn import told
+from odradek.coordinators.transactions.metadata import Identity
+from odradek.core.errors import ErrorCode
+from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+_FIRST_WITH_ABORTABLE = 4
+
+
+@serves(ApiKey.ADD_OFFSETS_TO_TXN, min_version=0, max_version=4)
+def add_offsets_to_txn(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.ADD_OFFSETS_TO_TXN)
+    node = ctx.node
+    if not request.group_id:
+        return types.AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    partition = TopicPartition(GROUP_METADATA_TOPIC, node.groups.partition_for(request.group_id))
+    producer = Identity(request.producer_id, request.producer_epoch)
+    return finished_or_failed(
+        lambda: node.transactions.add_partitions(
+            request.transactional_id, producer, [partition], 0, ctx.connection.number
+        ),
+        lambda code: types.AddOffsetsToTxnResponse(error_code=code),
+        lambda e: types.AddOffsetsToTxnResponse(
+            error_code=told(e.code, ctx.api_version, _FIRST_WITH_ABORTABLE)
+        ),
+    )

@@ -1,0 +1,33 @@
+"""DescribeTransactions v0."""
+
+import asyncio
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.errors import KafkaError
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+
+@serves(ApiKey.DESCRIBE_TRANSACTIONS, min_version=0, max_version=0)
+async def describe_transactions(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.DESCRIBE_TRANSACTIONS)
+    rows = []
+    for transactional_id in dict.fromkeys(request.transactional_ids):
+        row = types.TransactionState(transactional_id=transactional_id)
+        rows.append(row)
+        try:
+            reply = ctx.node.transactions.describe(transactional_id)
+            txn = await reply if asyncio.iscoroutine(reply) else reply
+        except KafkaError as e:
+            row.error_code = e.code
+            continue
+        row.transaction_state = txn.state.title
+        row.transaction_timeout = txn.timeout_ms
+        row.transaction_start_time = txn.start_ms
+        row.producer_id, row.producer_epoch = txn.producer_id, txn.producer_epoch
+        topics: dict[str, list[int]] = {}
+        for tp in txn.partitions:
+            topics.setdefault(tp.topic, []).append(tp.partition)
+        row.topics = [types.TopicData(topic=name, partitions=indexes) for name, indexes in topics.items()]
+    return types.DescribeTransactionsResponse(transaction_states=rows)

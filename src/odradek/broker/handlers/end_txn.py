@@ -1,0 +1,48 @@
+"""EndTxn v0-v5: commit or abort. From v5 on the answer brings the identity of the next transaction."""
+
+from typing import Any
+
+from odradek.broker.answers import finished_or_failed
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+_FIRST_WITH_FENCED = 2
+_FIRST_WITH_ABORTABLE = 4
+_FIRST_WITH_IDENTITY = 5
+
+
+@serves(ApiKey.END_TXN, min_version=0, max_version=5)
+def end_txn(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.END_TXN)
+    client_version = EPOCH_PER_TRANSACTION if ctx.api_version >= _FIRST_WITH_IDENTITY else 0
+    producer = Identity(request.producer_id, request.producer_epoch)
+
+    def ended(identity: Identity) -> Any:
+        return types.EndTxnResponse(producer_id=identity.producer_id, producer_epoch=identity.producer_epoch)
+
+    def refused(error: KafkaError) -> Any:
+        return types.EndTxnResponse(error_code=told(error.code, ctx.api_version, _FIRST_WITH_ABORTABLE))
+
+    return finished_or_failed(
+        lambda: ctx.node.transactions.end(
+            request.transactional_id,
+            producer,
+            commit=request.committed,
+            client_version=client_version,
+            connection=ctx.connection.number,
+        ),
+        ended,
+        refused,
+    )
+
+
+def told(code: ErrorCode, version: int, first_with_abortable: int) -> ErrorCode:
+    """A refusal in the words of a version: clients before v2 know no fence, and later ones no abortable."""
+    if code is ErrorCode.TRANSACTION_ABORTABLE and version < first_with_abortable:
+        code = ErrorCode.PRODUCER_FENCED
+    if code is ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code

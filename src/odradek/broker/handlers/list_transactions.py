@@ -1,0 +1,48 @@
+"""ListTransactions v0-v2: of this coordinator, by state, producer, age and pattern."""
+
+import re
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.transactions.commands import ListTransactions
+from odradek.coordinators.transactions.states import BY_TITLE, TxnState
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+
+@serves(ApiKey.LIST_TRANSACTIONS, min_version=0, max_version=2)
+async def list_transactions(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.LIST_TRANSACTIONS)
+    known = {name: BY_TITLE[name] for name in request.state_filters if name in BY_TITLE}
+    unknown = [name for name in request.state_filters if name not in known]
+    response = types.ListTransactionsResponse(unknown_state_filters=unknown)
+    if unknown and not known:
+        return response  # asked for states only that there are not
+    try:
+        if request.transactional_id_pattern:
+            re.compile(request.transactional_id_pattern)
+        found = await ctx.node.transactions.list(
+            ListTransactions(
+                frozenset(known.values()),
+                frozenset(request.producer_id_filters),
+                request.duration_filter,
+                request.transactional_id_pattern,
+            )
+        )
+    except re.error:
+        response.error_code = ErrorCode.INVALID_REGULAR_EXPRESSION
+        return response
+    except KafkaError as e:
+        response.error_code = e.code
+        return response
+    response.transaction_states = [
+        types.TransactionState(
+            transactional_id=txn.transactional_id,
+            producer_id=txn.producer_id,
+            transaction_state=txn.state.title,
+        )
+        for txn in found
+        if txn.state is not TxnState.DEAD
+    ]
+    return response

@@ -1,0 +1,122 @@
+"""TxnOffsetCommit v0-v5: offsets that count when their transaction commits, fenced by the group's generation.
+
+From v5 on the commit itself makes the offsets' partition part of the transaction; before, AddOffsetsToTxn
+has, and the coordinator is asked whether it has.
+"""
+
+import asyncio
+from typing import Any, Final
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.groups.commands import CommitOffsets, OffsetToCommit
+from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import GROUP_METADATA_TOPIC, NO_OFFSET, TopicPartition
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+_FIRST_WITH_ABORTABLE: Final = 4
+_FIRST_THAT_ADDS: Final = 5
+_ASK_AGAIN = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NETWORK_EXCEPTION})
+
+
+@serves(ApiKey.TXN_OFFSET_COMMIT, min_version=0, max_version=5)
+async def txn_offset_commit(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.TXN_OFFSET_COMMIT)
+    known = ctx.node.metadata.image.topics_by_name
+    topics, accepted, offsets = [], [], []
+    for topic in request.topics:
+        found = known.get(topic.name)
+        rows = []
+        for entry in topic.partitions:
+            row = types.TxnOffsetCommitResponsePartition(partition_index=entry.partition_index)
+            rows.append(row)
+            if found is None or entry.partition_index not in found.partitions:
+                row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                continue
+            accepted.append(row)
+            offsets.append(
+                OffsetToCommit(
+                    found.name,
+                    found.id,
+                    entry.partition_index,
+                    entry.committed_offset,
+                    entry.committed_leader_epoch,
+                    entry.committed_metadata or "",
+                )
+            )
+        topics.append(types.TxnOffsetCommitResponseTopic(name=topic.name, partitions=rows))
+    if offsets:
+        codes = await _commit(ctx, request, offsets)
+        for row, code in zip(accepted, codes, strict=True):
+            row.error_code = code
+    return types.TxnOffsetCommitResponse(topics=topics)
+
+
+async def _commit(ctx: RequestContext, request: Any, offsets: list[OffsetToCommit]) -> list[int]:
+    """One code per offset."""
+    groups = ctx.node.groups
+    producer = Identity(request.producer_id, request.producer_epoch)
+    try:
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        await _join_transaction(ctx, request, producer, groups.partition_for(request.group_id))
+    except KafkaError as e:
+        return [_told(e.code, ctx.api_version)] * len(offsets)
+    reply = groups.commit_offsets(
+        CommitOffsets(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            offsets,
+            unknown_group_is_illegal_generation=True,
+            producer=producer,
+        )
+    )
+    return await reply if asyncio.iscoroutine(reply) else reply
+
+
+async def _join_transaction(ctx: RequestContext, request: Any, producer: Identity, index: int) -> None:
+    """Have the offsets' partition be part of the transaction. Raises KafkaError."""
+    node = ctx.node
+    partition = node.replicas.find(GROUP_METADATA_TOPIC, index)
+    if partition is None:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)
+    known = partition.log.producers.get(producer.producer_id)
+    if known is not None:
+        if known.producer_epoch > producer.producer_epoch:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
+        in_transaction = known.current_txn_first_offset != NO_OFFSET
+        if in_transaction and known.producer_epoch == producer.producer_epoch:
+            return
+    if not node.verifies_transactions:
+        return
+    guard = partition.verification.begin(producer.producer_id)
+    try:
+        await _ask(ctx, request, producer, TopicPartition(GROUP_METADATA_TOPIC, index))
+        if not partition.verification.holds(producer.producer_id, guard):
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+    finally:
+        partition.verification.ended(producer.producer_id)
+
+
+async def _ask(ctx: RequestContext, request: Any, producer: Identity, tp: TopicPartition) -> None:
+    node = ctx.node
+    if ctx.api_version >= _FIRST_THAT_ADDS and node.transaction_version() >= EPOCH_PER_TRANSACTION:
+        await node.adding_partitions(request.transactional_id, producer, [tp])
+        return
+    reply = node.transactions.verify_partitions(request.transactional_id, producer, [tp])
+    (code,) = await reply if asyncio.iscoroutine(reply) else reply
+    if code is not ErrorCode.NONE:
+        raise KafkaError(code)
+
+
+def _told(code: ErrorCode, version: int) -> ErrorCode:
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and version < _FIRST_WITH_ABORTABLE:
+        return ErrorCode.INVALID_TXN_STATE
+    if code in _ASK_AGAIN or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < _FIRST_THAT_ADDS):
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return code

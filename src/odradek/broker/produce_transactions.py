@@ -1,0 +1,180 @@
+"""The first write of a transaction to a partition: its coordinator is told of it, or asked about it.
+
+From Produce v12 on the write itself makes the partition part of the transaction (KIP-890); before, the client
+has told the coordinator, and we ask whether it has. Later writes of the same transaction need neither.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from odradek.broker.produce_requests import Entry, PendingProduce
+from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_OFFSET
+from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
+from odradek.replication.verification import Guard
+
+if TYPE_CHECKING:
+    from odradek.broker.node import Node
+    from odradek.replication.partition import Partition
+
+FIRST_THAT_ADDS: Final = 12
+FIRST_WITH_ABORTABLE: Final = 11
+_ATTRIBUTES: Final = 22
+
+_ASK_AGAIN = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+Question: TypeAlias = Coroutine[Any, Any, None]
+"""A wait for the coordinator, which refuses the entries that may not be written."""
+
+
+class _First(NamedTuple):
+    """An entry that may begin a transaction on its partition."""
+
+    entry: Entry
+    partition: "Partition"
+    guard: Guard
+
+
+def is_transactional(records: memoryview | None) -> bool:
+    """Whether a set claims to be part of a transaction."""
+    return (
+        records is not None
+        and len(records) >= HEADER_BYTES
+        and bool(records[_ATTRIBUTES] & TRANSACTIONAL_FLAG)
+    )
+
+
+def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
+    """Refuse the entries that are not part of a transaction; what to await where that is not known yet."""
+    firsts: list[_First] = []
+    producers: dict[Identity, None] = {}
+    for _, entries in request.topics:
+        for entry in entries:
+            partition, records = entry.partition, entry.records
+            if entry.outcome is not None or partition is None or not is_transactional(records):
+                continue
+            assert records is not None
+            batch = read_header(records, 0)
+            producer = Identity(batch.producer_id, batch.producer_epoch)
+            producers[producer] = None
+            if _needs_coordinator(node, partition, producer):
+                firsts.append(_First(entry, partition, partition.verification.begin(batch.producer_id)))
+    if len(producers) > 1:
+        _refuse(firsts, producers, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+        return None
+    if not firsts:
+        return None
+    (producer,) = producers
+    try:
+        reply = _ask(node, request, producer, firsts)
+    except KafkaError as e:
+        if e.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+            return _ask_until(node, request, producer, firsts)
+        _refuse(firsts, producers, _as_produce_error(request, e))
+        return None
+    if asyncio.iscoroutine(reply):
+        return _wait(node, request, producer, firsts, reply)
+    _settle(request, producer, firsts, reply)
+    return None
+
+
+def _needs_coordinator(node: "Node", partition: "Partition", producer: Identity) -> bool:
+    known = partition.log.producers.get(producer.producer_id)
+    if known is None:
+        return node.verifies_transactions
+    if known.producer_epoch > producer.producer_epoch:
+        return False  # a zombie: the append says so
+    in_transaction = known.current_txn_first_offset != NO_OFFSET
+    return node.verifies_transactions and not (
+        in_transaction and known.producer_epoch == producer.producer_epoch
+    )
+
+
+def _ask(node: "Node", request: PendingProduce, producer: Identity, firsts: list[_First]) -> Any:
+    """NONE, one code per entry, or what to await for either."""
+    assert request.transactional_id is not None
+    partitions = [first.partition.topic_partition for first in firsts]
+    if _adds(node, request):
+        return node.transactions.add_partitions(
+            request.transactional_id, producer, partitions, EPOCH_PER_TRANSACTION
+        )
+    return node.transactions.verify_partitions(request.transactional_id, producer, partitions)
+
+
+def _adds(node: "Node", request: PendingProduce) -> bool:
+    return (
+        request.header.api_version >= FIRST_THAT_ADDS and node.transaction_version() >= EPOCH_PER_TRANSACTION
+    )
+
+
+async def _wait(
+    node: "Node",
+    request: PendingProduce,
+    producer: Identity,
+    firsts: list[_First],
+    reply: Coroutine[Any, Any, Any],
+) -> None:
+    try:
+        _settle(request, producer, firsts, await reply)
+    except KafkaError as e:
+        if e.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+            await _ask_until(node, request, producer, firsts)
+        else:
+            _refuse(firsts, {producer: None}, _as_produce_error(request, e))
+
+
+async def _ask_until(
+    node: "Node", request: PendingProduce, producer: Identity, firsts: "list[_First]"
+) -> None:
+    """The producer's last transaction is still being ended: a moment that the client need not know of."""
+    assert request.transactional_id is not None
+    try:
+        if not _adds(node, request):
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        partitions = [first.partition.topic_partition for first in firsts]
+        await node.adding_partitions(request.transactional_id, producer, partitions)
+    except KafkaError as e:
+        _refuse(firsts, {producer: None}, _as_produce_error(request, e))
+        return
+    _settle(request, producer, firsts, ErrorCode.NONE)
+
+
+def _settle(request: PendingProduce, producer: Identity, firsts: list[_First], answer: Any) -> None:
+    codes = answer if isinstance(answer, list) else [answer] * len(firsts)
+    for (entry, partition, guard), code in zip(firsts, codes, strict=True):
+        if code is not ErrorCode.NONE:
+            entry.outcome = _as_produce_error(request, KafkaError(code))
+        elif not partition.verification.holds(producer.producer_id, guard):
+            entry.outcome = KafkaError(
+                ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction"
+            )
+        partition.verification.ended(producer.producer_id)
+
+
+def _refuse(firsts: list[_First], producers: dict[Identity, None], error: KafkaError) -> None:
+    for entry, partition, _ in firsts:
+        entry.outcome = error
+        for producer in producers:
+            partition.verification.ended(producer.producer_id)
+
+
+def _as_produce_error(request: PendingProduce, error: KafkaError) -> KafkaError:
+    """The coordinator's refusal in words that a producer's client understands."""
+    code, version = error.code, request.header.api_version
+    if code is ErrorCode.PRODUCER_FENCED:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    elif code in _ASK_AGAIN or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < FIRST_THAT_ADDS):
+        code = ErrorCode.NOT_ENOUGH_REPLICAS
+    elif code is ErrorCode.TRANSACTION_ABORTABLE and version < FIRST_WITH_ABORTABLE:
+        code = ErrorCode.INVALID_TXN_STATE
+    return KafkaError(code, error.message)

@@ -1,0 +1,60 @@
+"""Writing the end of a transaction to partitions that this node leads, for any coordinator."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.coordinators.transactions.commands import WriteMarkers
+from odradek.coordinators.transactions.markers import Outcomes
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.records.control import EndTransactionMarker
+
+if TYPE_CHECKING:
+    from odradek.broker.node import Node
+
+
+def write_markers(
+    node: "Node", markers: WriteMarkers, partitions: list[TopicPartition]
+) -> "Outcomes | asyncio.Task[Outcomes]":
+    """Append a marker to each partition; the outcomes, or a wait for them where they are not committed."""
+    outcomes: Outcomes = {}
+    waits: dict[TopicPartition, asyncio.Future[None]] = {}
+    for tp in partitions:
+        outcomes[tp] = ErrorCode.NONE
+        try:
+            wait = _write(node, markers, tp)
+        except KafkaError as e:
+            outcomes[tp] = e.code
+            continue
+        if wait is not None:
+            waits[tp] = wait
+    if not waits:
+        return outcomes
+    return asyncio.get_running_loop().create_task(_all_committed(outcomes, waits))
+
+
+def _write(node: "Node", markers: WriteMarkers, tp: TopicPartition) -> "asyncio.Future[None] | None":
+    marker = EndTransactionMarker(markers.commit, markers.coordinator_epoch)
+    if tp.topic == GROUP_METADATA_TOPIC:
+        try:
+            return node.groups.host.end_transaction(
+                tp.partition, markers.producer, marker, markers.transaction_version
+            )
+        except KafkaError as e:
+            if e.code is ErrorCode.NOT_COORDINATOR:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER) from e
+            raise
+    partition = node.replicas.partition(tp)
+    info = partition.append_marker(
+        markers.producer, marker, markers.transaction_version, node.runtime.clock.now_ms()
+    )
+    return partition.when_committed(info.last_offset + 1, node.config.int("request.timeout.ms"))
+
+
+async def _all_committed(outcomes: Outcomes, waits: "dict[TopicPartition, asyncio.Future[None]]") -> Outcomes:
+    for tp, wait in waits.items():
+        try:
+            await wait
+        except KafkaError as e:
+            outcomes[tp] = e.code
+    return outcomes

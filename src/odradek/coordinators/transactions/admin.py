@@ -1,0 +1,42 @@
+"""ListTransactions and DescribeTransactions."""
+
+import re
+from typing import TYPE_CHECKING
+
+from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.transactions.commands import DescribeTransaction, ListTransactions
+from odradek.coordinators.transactions.metadata import TransactionMetadata
+from odradek.coordinators.transactions.states import AT_REST
+from odradek.core.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.coordinators.transactions.shard import TransactionShard
+
+
+def describe(shard: "TransactionShard", command: DescribeTransaction, _: Ticket, __: Now) -> Result:
+    txn = shard.transactions.get(command.transactional_id)
+    if txn is None:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+    return Result(txn)
+
+
+def list_transactions(shard: "TransactionShard", command: ListTransactions, _: Ticket, now: Now) -> Result:
+    pattern = None if not command.pattern else re.compile(command.pattern)
+    return Result(
+        [
+            txn
+            for txn in shard.transactions.values()
+            if _matches(txn, command, now)
+            and (pattern is None or pattern.fullmatch(txn.transactional_id) is not None)
+        ]
+    )
+
+
+def _matches(txn: TransactionMetadata, wanted: ListTransactions, now: Now) -> bool:
+    if wanted.producer_ids and txn.producer_id not in wanted.producer_ids:
+        return False
+    if wanted.states and txn.state not in wanted.states:
+        return False
+    if wanted.min_duration_ms < 0:
+        return True
+    return txn.state not in AT_REST and now.wall_ms - txn.start_ms > wanted.min_duration_ms

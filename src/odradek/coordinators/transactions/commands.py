@@ -1,0 +1,102 @@
+"""What a transaction shard is asked, and what it answers. Plain data, free of protocol versions."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from odradek.coordinators.plain import plain
+from odradek.coordinators.transactions.metadata import Identity
+from odradek.coordinators.transactions.states import TxnState
+from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+
+
+@plain(kw_only=True)
+class InitProducerId:
+    transactional_id: str
+    timeout_ms: int
+    expected: Identity | None
+    """Who the producer was, where it goes on after an error."""
+    keep_prepared: bool = False
+    """Leave an open transaction open: its outcome is known elsewhere (KIP-939)."""
+    connection: int
+    """The number of the connection it came by: a later one has a larger number."""
+
+
+class Initialized(NamedTuple):
+    producer_id: int
+    producer_epoch: int
+    ongoing: Identity = Identity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+    """Who wrote the transaction that was kept open."""
+
+
+@plain()
+class AddPartitions:
+    """Answered by None; refused with one error for all."""
+
+    transactional_id: str
+    producer: Identity
+    partitions: Sequence[TopicPartition]
+    client_version: int
+    connection: int | None
+    """None where a broker asks for its client."""
+
+
+@plain()
+class VerifyPartitions:
+    """Answered by one error code per partition, in order."""
+
+    transactional_id: str
+    producer: Identity
+    partitions: Sequence[TopicPartition]
+
+
+@plain()
+class EndTxn:
+    """Answered by the Identity that the producer goes on with."""
+
+    transactional_id: str
+    producer: Identity
+    commit: bool
+    client_version: int
+    connection: int
+
+
+@plain()
+class MarkersWritten:
+    """Every partition of a decided transaction has its marker, or is gone."""
+
+    transactional_id: str
+    producer: Identity
+    """As the markers had it: whatever happened since makes this command void."""
+
+
+@plain()
+class DescribeTransaction:
+    """Answered by the TransactionMetadata."""
+
+    transactional_id: str
+
+
+@plain()
+class ListTransactions:
+    """Answered by a list of TransactionMetadata."""
+
+    states: frozenset[TxnState]
+    producer_ids: frozenset[int]
+    min_duration_ms: int
+    pattern: str | None
+
+
+@plain()
+class ExpireIds:
+    """Remove transactional ids that nobody has used for long. Answered by their number."""
+
+
+class WriteMarkers(NamedTuple):
+    """An effect: what a decided transaction asks of the partitions it wrote to."""
+
+    transactional_id: str
+    producer: Identity
+    commit: bool
+    coordinator_epoch: int
+    transaction_version: int
+    partitions: tuple[TopicPartition, ...]

@@ -1,0 +1,235 @@
+"""The transaction coordinator of a node: finds the shard of a transactional id, and drives what follows.
+
+What all versions of the protocol share is here; which version a client speaks is known to the handlers in
+`broker/handlers`, which make the commands. Every method gives its answer at once or, where it has to wait, a
+coroutine to await for it. Refusals are raised as KafkaError, with the code a client is told.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeAlias, TypeVar
+
+from odradek.coordinators.errors import coordinator_error
+from odradek.coordinators.host import CoordinatorHost, PartitionLog
+from odradek.coordinators.transactions import commands as c
+from odradek.coordinators.transactions.config import TransactionConfig
+from odradek.coordinators.transactions.log_format import record_format
+from odradek.coordinators.transactions.markers import Deliver, MarkerSender
+from odradek.coordinators.transactions.metadata import NO_TIMEOUT_MS, Identity, TransactionMetadata
+from odradek.coordinators.transactions.shard import TransactionShard
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import TRANSACTION_STATE_TOPIC, TopicPartition, coordinator_partition
+from odradek.runtime.api import Clock
+from odradek.runtime.scope import Scope
+
+log = logging.getLogger("odradek.coordinators.transactions")
+
+T = TypeVar("T")
+Reply: TypeAlias = T | Coroutine[Any, Any, T]
+_FLEXIBLE_LOG = 1  # the transaction version from which values of the log are written as version 1
+
+
+class TransactionCoordinator:
+    def __init__(
+        self,
+        config: TransactionConfig,
+        clock: Clock,
+        *,
+        partition_count: Callable[[], int],
+        new_producer_id: Callable[[], int],
+        server_version: Callable[[], int],
+        leader_of: Callable[[TopicPartition], int | None],
+        deliver: Deliver,
+    ) -> None:
+        """`partition_count` tells how many partitions `__transaction_state` has, or will have;
+        `server_version` the cluster's transaction version. For the other two see MarkerSender."""
+        self.config = config
+        self._partition_count = partition_count
+        self._server_version = server_version
+        self.host = CoordinatorHost(
+            TRANSACTION_STATE_TOPIC,
+            lambda epoch: TransactionShard(config, epoch, new_producer_id, server_version),
+            record_format(lambda: 1 if server_version() >= _FLEXIBLE_LOG else 0),
+            clock,
+            commit_timeout_ms=config.commit_timeout_ms,
+            load_buffer_bytes=config.load_buffer_bytes,
+            perform=self._perform,
+        )
+        self.markers = MarkerSender(leader_of, deliver, self._all_heard)
+        self._loaded_partitions: int | None = None
+        self._scope = Scope(
+            lambda error: log.error("The transaction coordinator's chores failed", exc_info=error)
+        )
+
+    # --- life -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to sweep transactional ids that nobody uses."""
+        self._scope.spawn(self._sweep(), name="expire transactional ids")
+
+    async def close(self) -> None:
+        await self._scope.close()
+        await self.markers.close()
+        await self.host.close()
+
+    def on_elected(self, partition_index: int, partition_log: PartitionLog) -> None:
+        """Lead a partition, unless their number changed: then an id's former coordinator cannot be found."""
+        count = self._partition_count()
+        if self._loaded_partitions is not None and self._loaded_partitions != count:
+            log.error(
+                "%s has %d partitions and had %d: not coordinating partition %d",
+                TRANSACTION_STATE_TOPIC,
+                count,
+                self._loaded_partitions,
+                partition_index,
+            )
+            return
+        self._loaded_partitions = count
+        self.markers.forget(partition_index)
+        self.host.on_elected(partition_index, partition_log)
+
+    def on_resigned(self, partition_index: int) -> None:
+        self.host.on_resigned(partition_index)
+        self.markers.forget(partition_index)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.remove_interval_ms / 1000)
+            for partition_index in self.host.partitions:
+                try:
+                    reply = self.host.submit(partition_index, c.ExpireIds())
+                    removed = await reply if asyncio.iscoroutine(reply) else reply
+                except KafkaError as e:
+                    log.warning("Cannot expire ids of %s-%d: %s", TRANSACTION_STATE_TOPIC, partition_index, e)
+                    continue
+                if removed:
+                    log.info("Expired %d ids of %s-%d", removed, TRANSACTION_STATE_TOPIC, partition_index)
+
+    # --- markers --------------------------------------------------------------------------------------
+
+    def _perform(self, partition_index: int, effect: c.WriteMarkers) -> None:
+        self.markers.send(partition_index, effect)
+
+    def _all_heard(self, partition_index: int, markers: c.WriteMarkers) -> None:
+        """Note that a transaction is complete; where the log does not take it now, ask again."""
+        try:
+            reply = self.host.submit(
+                partition_index, c.MarkersWritten(markers.transactional_id, markers.producer)
+            )
+        except KafkaError as e:
+            if coordinator_error(e.code) is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                asyncio.get_running_loop().call_later(0.1, self._all_heard, partition_index, markers)
+            else:
+                log.info("Transaction %s is completed elsewhere: %s", markers.transactional_id, e.code.name)
+            return
+        if inspect.iscoroutine(reply):
+            self._scope.spawn(_ignored(reply), name=f"complete {markers.transactional_id}")
+
+    # --- lookups --------------------------------------------------------------------------------------
+
+    def partition_for(self, transactional_id: str) -> int:
+        return coordinator_partition(transactional_id, self._partition_count())
+
+    def shards(self) -> Iterator[TransactionShard]:
+        """Every loaded shard, to be read only."""
+        for shard in self.host.shards():
+            assert isinstance(shard, TransactionShard)
+            yield shard
+
+    # --- producers ------------------------------------------------------------------------------------
+
+    def init_producer_id(
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: Identity | None,
+        connection: int,
+        *,
+        enable_2pc: bool = False,
+        keep_prepared: bool = False,
+    ) -> Reply[c.Initialized]:
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        if enable_2pc or keep_prepared:
+            if not self.config.two_phase_commit:
+                raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            if not enable_2pc:
+                raise KafkaError(ErrorCode.INVALID_REQUEST)
+            timeout_ms = NO_TIMEOUT_MS
+        elif not 0 < timeout_ms <= self.config.max_timeout_ms:
+            raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        command = c.InitProducerId(
+            transactional_id=transactional_id,
+            timeout_ms=timeout_ms,
+            expected=expected,
+            keep_prepared=keep_prepared,
+            connection=connection,
+        )
+        return self._ask(transactional_id, command)
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: Identity,
+        partitions: list[TopicPartition],
+        client_version: int,
+        connection: int | None = None,
+    ) -> Reply[ErrorCode]:
+        """NONE, once the transaction has them. `connection` is None where a broker asks for its client."""
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        command = c.AddPartitions(transactional_id, producer, partitions, client_version, connection)
+        return self._ask(transactional_id, command)
+
+    def verify_partitions(
+        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+    ) -> Reply[list[ErrorCode]]:
+        """Whether the transaction has them, partition by partition."""
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        return self._ask(transactional_id, c.VerifyPartitions(transactional_id, producer, partitions))
+
+    def end(
+        self, transactional_id: str, producer: Identity, *, commit: bool, client_version: int, connection: int
+    ) -> Reply[Identity]:
+        """The identity to go on with. Raises ProtocolError for what an older connection held back."""
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        command = c.EndTxn(transactional_id, producer, commit, client_version, connection)
+        return self._ask(transactional_id, command)
+
+    def describe(self, transactional_id: str) -> Reply[TransactionMetadata]:
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        return self._ask(transactional_id, c.DescribeTransaction(transactional_id))
+
+    async def list(self, command: c.ListTransactions) -> list[TransactionMetadata]:
+        """Of every shard. Raises COORDINATOR_LOAD_IN_PROGRESS while one is not loaded."""
+        found: list[TransactionMetadata] = []
+        for partition_index in self.host.partitions:
+            reply = self.host.submit(partition_index, command)
+            found.extend(await reply if asyncio.iscoroutine(reply) else reply)
+        return found
+
+    def _ask(self, transactional_id: str, command: Any) -> Reply[Any]:
+        try:
+            reply = self.host.submit(self.partition_for(transactional_id), command)
+        except KafkaError as e:
+            raise KafkaError(coordinator_error(e.code), e.message) from e
+        return _translated(reply) if inspect.iscoroutine(reply) else reply
+
+
+async def _translated(reply: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await reply
+    except KafkaError as e:
+        raise KafkaError(coordinator_error(e.code), e.message) from e
+
+
+async def _ignored(reply: Coroutine[Any, Any, Any]) -> None:
+    try:
+        await reply
+    except KafkaError as e:
+        log.info("A transaction is complete, but not committed as such here: %s", e.code.name)

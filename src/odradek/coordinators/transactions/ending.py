@@ -1,0 +1,153 @@
+"""EndTxn: the decision, which stands once it is committed, and the way to it for both kinds of clients.
+
+Below transaction version 2 a producer keeps its epoch, and an EndTxn that is answered by the state alone may
+be a retry. From version 2 on every end bumps the epoch, so that a retry names the epoch before.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.transactions.commands import EndTxn, WriteMarkers
+from odradek.coordinators.transactions.metadata import (
+    EPOCH_PER_TRANSACTION,
+    MAX_EPOCH,
+    Identity,
+    TransactionMetadata,
+    is_exhausted,
+)
+from odradek.coordinators.transactions.states import AT_REST, PREPARED, TxnState
+from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
+from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+if TYPE_CHECKING:
+    from odradek.coordinators.transactions.shard import TransactionShard
+
+log = logging.getLogger("odradek.coordinators.transactions")
+
+UNCHANGED = Identity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+"""What a client that keeps its epoch is told."""
+_OUTCOME = {
+    TxnState.PREPARE_COMMIT: True,
+    TxnState.COMPLETE_COMMIT: True,
+    TxnState.PREPARE_ABORT: False,
+    TxnState.COMPLETE_ABORT: False,
+}
+
+
+def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> Result:
+    txn = shard.transactions.get(command.transactional_id)
+    if txn is None:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if command.client_version < EPOCH_PER_TRANSACTION:
+        _check_same_epoch(shard, txn, command)
+    elif _is_answered(shard, txn, command):
+        return Result(txn.client)
+    shard.heard(command.transactional_id, command.connection)
+    if shard.is_pending(txn):
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if txn.state in PREPARED:
+        if _OUTCOME[txn.state] is not command.commit:
+            raise _invalid(txn, command.commit)
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if txn.state in AT_REST:
+        if command.client_version < EPOCH_PER_TRANSACTION:
+            # Aborting what was never begun changes nothing; refused, as Apache does, it ends the producer.
+            if _OUTCOME.get(txn.state, False) is not command.commit:
+                raise _invalid(txn, command.commit)
+            return Result(UNCHANGED)
+        if command.commit:
+            raise _invalid(txn, command.commit)
+    return _prepare(shard, txn, command, now)
+
+
+def _check_same_epoch(shard: "TransactionShard", txn: TransactionMetadata, command: EndTxn) -> None:
+    """Check who asks, where the epoch does not tell one transaction of a producer from the next.
+
+    An EndTxn that its producer has given up, to send it again by another connection, must not end the next
+    transaction (KAFKA-17754). Closing the old connection is safe: who still used it would come back by a new
+    one.
+    """
+    producer_id, epoch = command.producer
+    if producer_id != txn.client.producer_id:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if epoch != txn.client.producer_epoch:
+        raise shard.fence(command.transactional_id, command.producer)
+    if shard.is_given_up(command.transactional_id, command.connection):
+        raise ProtocolError(f"a newer connection speaks for transactional id {command.transactional_id!r}")
+
+
+def _is_answered(shard: "TransactionShard", txn: TransactionMetadata, command: EndTxn) -> bool:
+    """Check who asks, by the rules of an epoch per transaction. True for a retry of what is complete."""
+    (producer_id, epoch), client = command.producer, txn.client
+    rotated = (
+        producer_id == txn.prev_producer_id
+        and epoch == MAX_EPOCH - 1
+        and client.producer_epoch == 0
+        and client.producer_id != producer_id
+    )
+    if txn.state in PREPARED and client.producer_id != txn.producer_id:
+        rotated |= producer_id == txn.producer_id and epoch == txn.last_producer_epoch
+    if producer_id != client.producer_id and not rotated:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    retried = rotated or client.producer_epoch == epoch + 1
+    current = producer_id == client.producer_id and epoch == client.producer_epoch
+    complete = txn.state in (TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)
+    if txn.state in PREPARED:
+        allowed = retried
+    elif complete:
+        allowed = retried or current
+    else:
+        allowed = current
+    if not allowed:
+        raise shard.fence(command.transactional_id, command.producer)
+    if complete and retried:
+        if _OUTCOME[txn.state] is not command.commit:
+            fence = shard.fence(command.transactional_id, command.producer)
+            if fence.code is ErrorCode.TRANSACTION_ABORTABLE:
+                raise fence
+            raise _invalid(txn, command.commit)
+        return True
+    return False
+
+
+def _invalid(txn: TransactionMetadata, commit: bool) -> KafkaError:
+    asked = "COMMIT" if commit else "ABORT"
+    log.warning("Transaction %s is %s, and cannot %s", txn.transactional_id, txn.state.name, asked)
+    return KafkaError(ErrorCode.INVALID_TXN_STATE)
+
+
+def _prepare(shard: "TransactionShard", txn: TransactionMetadata, command: EndTxn, now: Now) -> Result:
+    version = command.client_version
+    fresh_id = NO_PRODUCER_ID
+    if version >= EPOCH_PER_TRANSACTION and is_exhausted(txn.client.producer_epoch):
+        fresh_id = shard.new_producer_id()
+    decided = txn.prepared(
+        commit=command.commit, client_version=version, fresh_id=fresh_id, now_ms=now.wall_ms
+    )
+    answer = decided.client if version >= EPOCH_PER_TRANSACTION else UNCHANGED
+    return shard.transition(decided, answer)
+
+
+def abort(shard: "TransactionShard", txn: TransactionMetadata, now: Now, answer: Any) -> Result:
+    """Abort an open transaction on the coordinator's own account, fencing its producer."""
+    version = shard.server_version()
+    fresh_id = NO_PRODUCER_ID
+    if version >= EPOCH_PER_TRANSACTION and is_exhausted(txn.client.producer_epoch):
+        fresh_id = shard.new_producer_id()
+    decided = txn.fenced(version, now.wall_ms).prepared(
+        commit=False, client_version=version, fresh_id=fresh_id, now_ms=now.wall_ms
+    )
+    return shard.transition(decided, answer)
+
+
+def markers_of(txn: TransactionMetadata, coordinator_epoch: int) -> WriteMarkers:
+    """What the partitions of a decided transaction are told."""
+    return WriteMarkers(
+        txn.transactional_id,
+        Identity(txn.producer_id, txn.producer_epoch),
+        txn.state is TxnState.PREPARE_COMMIT,
+        coordinator_epoch,
+        txn.client_version,
+        txn.partitions,
+    )

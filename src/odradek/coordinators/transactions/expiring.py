@@ -1,0 +1,46 @@
+"""What ends by itself: transactions over their time, and transactional ids that nobody uses."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.transactions import ending
+from odradek.coordinators.transactions.commands import ExpireIds
+from odradek.coordinators.transactions.metadata import TransactionMetadata
+from odradek.coordinators.transactions.states import AT_REST, TxnState
+
+if TYPE_CHECKING:
+    from odradek.coordinators.transactions.shard import TransactionShard
+
+log = logging.getLogger("odradek.coordinators.transactions")
+
+
+def is_over_time(txn: TransactionMetadata, now: Now) -> bool:
+    return txn.state is TxnState.ONGOING and txn.has_timeout and txn.start_ms + txn.timeout_ms < now.wall_ms
+
+
+def abort_over_time(shard: "TransactionShard", now: Now) -> Result | None:
+    """Abort one transaction that is over its time; None when there is none."""
+    for txn in shard.transactions.values():
+        if is_over_time(txn, now) and not shard.is_pending(txn):
+            log.info(
+                "Aborting transaction %s of producer %d: open for %d ms, allowed %d ms",
+                txn.transactional_id,
+                txn.producer_id,
+                now.wall_ms - txn.start_ms,
+                txn.timeout_ms,
+            )
+            shard.note_timeout(txn)
+            return ending.abort(shard, txn, now, None)
+    return None
+
+
+def expire(shard: "TransactionShard", _: ExpireIds, __: Ticket, now: Now) -> Result:
+    """Remove ids at rest that have not been used for transactional.id.expiration.ms."""
+    horizon = now.wall_ms - shard.config.id_expiration_ms
+    gone = [
+        txn.transactional_id
+        for txn in shard.transactions.values()
+        if txn.state in AT_REST and txn.last_update_ms <= horizon and not shard.is_pending(txn)
+    ]
+    return Result(len(gone), [(transactional_id, None) for transactional_id in gone], atomic=False)

@@ -1,0 +1,191 @@
+"""What the coordinator knows of one transactional id. Never changed: every transition gives a new one. Pure.
+
+An epoch of 32767 is kept for the last marker of a producer id; before a client would get it, the id is
+replaced by a fresh one at epoch 0.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from odradek.coordinators.transactions.states import AT_REST, VALID_PREVIOUS, TxnState
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP, TopicPartition
+
+MAX_EPOCH: Final = 0x7FFF
+NO_TIMEOUT_MS: Final = 0x7FFFFFFF
+"""The timeout of a transaction that an outside coordinator decides (KIP-939)."""
+EPOCH_PER_TRANSACTION: Final = 2
+"""The transaction version from which every end of a transaction bumps the epoch (KIP-890)."""
+
+
+def is_exhausted(epoch: int) -> bool:
+    """Whether a client may not be given the next epoch."""
+    return epoch >= MAX_EPOCH - 1
+
+
+class Identity(NamedTuple):
+    """Who a producer says it is."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class TransactionMetadata(NamedTuple):
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TxnState = TxnState.EMPTY
+    partitions: tuple[TopicPartition, ...] = ()
+    start_ms: int = NO_TIMESTAMP
+    last_update_ms: int = NO_TIMESTAMP
+    prev_producer_id: int = NO_PRODUCER_ID
+    last_producer_epoch: int = NO_PRODUCER_EPOCH
+    next_producer_id: int = NO_PRODUCER_ID
+    next_producer_epoch: int = NO_PRODUCER_EPOCH
+    client_version: int = 0
+
+    # --- questions ------------------------------------------------------------------------------------
+
+    @property
+    def client(self) -> Identity:
+        """Who may speak for this id next: the identity that its producer has been or will be told."""
+        if self.next_producer_id == NO_PRODUCER_ID:
+            return Identity(self.producer_id, self.producer_epoch)
+        return Identity(self.next_producer_id, max(0, self.next_producer_epoch))
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a restarted producer took over an open transaction without writing to it (KIP-939)."""
+        return self.state is TxnState.ONGOING and self.next_producer_id != NO_PRODUCER_ID
+
+    @property
+    def has_timeout(self) -> bool:
+        return self.timeout_ms != NO_TIMEOUT_MS
+
+    # --- transitions ----------------------------------------------------------------------------------
+
+    def _to(self, state: TxnState, now_ms: int, **changes: Any) -> "TransactionMetadata":
+        assert self.state in VALID_PREVIOUS[state], (
+            f"{self.transactional_id}: {self.state.name} to {state.name}"
+        )
+        return self._replace(
+            state=state,
+            prev_producer_id=self.producer_id,
+            last_update_ms=max(now_ms, self.last_update_ms),
+            **changes,
+        )
+
+    def with_next_epoch(
+        self, expected_epoch: int | None, timeout_ms: int, now_ms: int
+    ) -> "TransactionMetadata":
+        """A producer begins, or goes on after an error that it names with the epoch it had.
+
+        Raises PRODUCER_FENCED where the epoch it names is neither the current one nor, in a retry, the last.
+        """
+        epoch, last_epoch = self.producer_epoch + 1, NO_PRODUCER_EPOCH
+        if expected_epoch is not None:
+            if self.producer_epoch in (NO_PRODUCER_EPOCH, expected_epoch):
+                last_epoch = self.producer_epoch
+            elif expected_epoch == self.last_producer_epoch:
+                epoch, last_epoch = self.producer_epoch, self.last_producer_epoch
+            else:
+                raise KafkaError(ErrorCode.PRODUCER_FENCED)
+        assert epoch < MAX_EPOCH, "an exhausted producer id is replaced"
+        return self._to(
+            TxnState.EMPTY,
+            now_ms,
+            producer_epoch=epoch,
+            last_producer_epoch=last_epoch,
+            timeout_ms=timeout_ms,
+            partitions=(),
+            start_ms=NO_TIMESTAMP,
+        )
+
+    def with_new_id(
+        self, producer_id: int, timeout_ms: int, now_ms: int, *, remember_epoch: bool
+    ) -> "TransactionMetadata":
+        """The epochs of the old id are used up."""
+        return self._to(
+            TxnState.EMPTY,
+            now_ms,
+            producer_id=producer_id,
+            producer_epoch=0,
+            last_producer_epoch=self.producer_epoch if remember_epoch else NO_PRODUCER_EPOCH,
+            timeout_ms=timeout_ms,
+            partitions=(),
+            start_ms=NO_TIMESTAMP,
+        )
+
+    def kept_for(self, client: Identity, timeout_ms: int, now_ms: int) -> "TransactionMetadata":
+        """The open transaction stays open, for a new incarnation of its producer to decide (KIP-939)."""
+        return self._to(
+            TxnState.ONGOING,
+            now_ms,
+            timeout_ms=timeout_ms,
+            next_producer_id=client.producer_id,
+            next_producer_epoch=client.producer_epoch,
+        )
+
+    def with_partitions(
+        self, added: Iterable[TopicPartition], client_version: int, now_ms: int
+    ) -> "TransactionMetadata":
+        return self._to(
+            TxnState.ONGOING,
+            now_ms,
+            partitions=tuple(dict.fromkeys((*self.partitions, *added))),
+            start_ms=now_ms if self.state in AT_REST else self.start_ms,
+            client_version=client_version,
+        )
+
+    def fenced(self, server_version: int, now_ms: int) -> "TransactionMetadata":
+        """The producer may not go on: its transaction is about to be aborted by the coordinator itself.
+
+        With an epoch per transaction the abort bumps the epoch: bumping it here too were once too often.
+        """
+        if server_version >= EPOCH_PER_TRANSACTION:
+            return self._to(TxnState.PREPARE_EPOCH_FENCE, now_ms)
+        return self._to(
+            TxnState.PREPARE_EPOCH_FENCE,
+            now_ms,
+            producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH),
+            last_producer_epoch=NO_PRODUCER_EPOCH,
+        )
+
+    def prepared(
+        self, *, commit: bool, client_version: int, fresh_id: int, now_ms: int
+    ) -> "TransactionMetadata":
+        """Decided. `fresh_id` is the producer id that follows where the epochs of this one are used up."""
+        state = TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT
+        start_ms = now_ms if self.state in AT_REST else self.start_ms
+        if client_version < EPOCH_PER_TRANSACTION:
+            return self._to(state, now_ms, start_ms=start_ms, client_version=0)
+        next_id, next_epoch = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
+        if fresh_id != NO_PRODUCER_ID:
+            next_id = fresh_id
+        elif self.next_producer_id != NO_PRODUCER_ID:
+            next_id, next_epoch = self.next_producer_id, self.next_producer_epoch + 1
+        return self._to(
+            state,
+            now_ms,
+            start_ms=start_ms,
+            producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH),
+            last_producer_epoch=self.producer_epoch,
+            next_producer_id=next_id,
+            next_producer_epoch=next_epoch,
+            client_version=client_version,
+        )
+
+    def completed(self, now_ms: int) -> "TransactionMetadata":
+        """Every marker is written."""
+        commit = self.state is TxnState.PREPARE_COMMIT
+        producer_id, producer_epoch = self.client
+        return self._to(
+            TxnState.COMPLETE_COMMIT if commit else TxnState.COMPLETE_ABORT,
+            now_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            next_producer_id=NO_PRODUCER_ID,
+            next_producer_epoch=NO_PRODUCER_EPOCH,
+            partitions=(),
+        )

@@ -1,0 +1,48 @@
+"""AddPartitionsToTxn: which partitions a transaction writes to, told or asked before the first write."""
+
+from typing import TYPE_CHECKING
+
+from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.transactions.commands import AddPartitions, VerifyPartitions
+from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
+from odradek.coordinators.transactions.states import PREPARED, TxnState
+from odradek.core.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.coordinators.transactions.shard import TransactionShard
+
+DONE = ErrorCode.NONE
+"""The answer to an AddPartitions that was taken."""
+
+
+def add(shard: "TransactionShard", command: AddPartitions, _: Ticket, now: Now) -> Result:
+    txn = _current(shard, command.transactional_id, command.producer)
+    shard.heard(command.transactional_id, command.connection)
+    if shard.is_pending(txn) or txn.state in PREPARED:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if txn.is_kept:
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the prepared transaction has to be decided first")
+    if txn.state is TxnState.ONGOING and set(command.partitions) <= set(txn.partitions):
+        return Result(DONE)
+    txn = txn.with_partitions(command.partitions, command.client_version, now.wall_ms)
+    return shard.transition(txn, DONE)
+
+
+def verify(shard: "TransactionShard", command: VerifyPartitions, _: Ticket, __: Now) -> Result:
+    """Pending transitions do not matter: the append itself is checked once more."""
+    txn = _current(shard, command.transactional_id, command.producer)
+    if txn.state in PREPARED:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    known = set(txn.partitions)
+    return Result(
+        [ErrorCode.NONE if tp in known else ErrorCode.TRANSACTION_ABORTABLE for tp in command.partitions]
+    )
+
+
+def _current(shard: "TransactionShard", transactional_id: str, producer: Identity) -> TransactionMetadata:
+    txn = shard.transactions.get(transactional_id)
+    if txn is None or txn.producer_id != producer.producer_id:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if txn.producer_epoch != producer.producer_epoch:
+        raise shard.fence(transactional_id, producer)
+    return txn

@@ -1,0 +1,167 @@
+"""The transactional ids behind one partition of `__transaction_state`: commands in, results out.
+
+What each command does is in its own file; here are the state they share and replay, the only place that
+changes it. A transition is pending until the log has committed it: only then may its markers be written,
+and until then nothing else may happen to its transactional id.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.transactions import admin, commands, ending, expiring, initializing, partitions
+from odradek.coordinators.transactions.config import TransactionConfig
+from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
+from odradek.coordinators.transactions.states import PREPARED, TxnState
+from odradek.core.errors import ErrorCode, KafkaError
+
+Handler = Callable[["TransactionShard", Any, Ticket, Now], Result]
+
+_HANDLERS: dict[type, Handler] = {
+    commands.InitProducerId: initializing.init,
+    commands.AddPartitions: partitions.add,
+    commands.VerifyPartitions: partitions.verify,
+    commands.EndTxn: ending.end,
+    commands.DescribeTransaction: admin.describe,
+    commands.ListTransactions: admin.list_transactions,
+    commands.ExpireIds: expiring.expire,
+}
+
+
+class TransactionShard:
+    """Implements coordinators.shard.Shard."""
+
+    __slots__ = (
+        "_next_look_ms",
+        "_pending",
+        "_speakers",
+        "_timed_out",
+        "config",
+        "coordinator_epoch",
+        "is_active",
+        "new_producer_id",
+        "server_version",
+        "transactions",
+    )
+
+    def __init__(
+        self,
+        config: TransactionConfig,
+        coordinator_epoch: int,
+        new_producer_id: Callable[[], int],
+        server_version: Callable[[], int],
+    ) -> None:
+        """`new_producer_id` raises KafkaError where none is at hand; the epoch is that of the partition."""
+        self.config = config
+        self.coordinator_epoch = coordinator_epoch
+        self.new_producer_id = new_producer_id
+        self.server_version = server_version
+        self.transactions: dict[str, TransactionMetadata] = {}
+        self.is_active = False
+        self._pending: dict[str, TxnState] = {}
+        self._speakers: dict[str, int] = {}
+        self._timed_out: dict[str, Identity] = {}
+        self._next_look_ms: int | None = None
+
+    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result:
+        assert self.is_active
+        if isinstance(command, commands.MarkersWritten):
+            return self._complete(command, now)
+        return _HANDLERS[type(command)](self, command, ticket, now)
+
+    # --- transitions ----------------------------------------------------------------------------------
+
+    def is_pending(self, txn: TransactionMetadata) -> bool:
+        """Whether the last transition is in the log but not committed yet."""
+        return txn.transactional_id in self._pending
+
+    def transition(self, txn: TransactionMetadata, answer: Any) -> Result:
+        """Make `txn` what its transactional id is, and answer once that is committed."""
+        name = txn.transactional_id
+        result = Result(answer, [(name, txn)])
+        self._pending[name] = txn.state
+
+        def failed(_: KafkaError, __: Now) -> Result:
+            del self._pending[name]
+            return Result()
+
+        def committed(_: Now) -> Result:
+            del self._pending[name]
+            out = Result()
+            if txn.state in PREPARED:
+                out.effects.append(ending.markers_of(txn, self.coordinator_epoch))
+            return out
+
+        result.failed = failed
+        result.committed = committed
+        return result
+
+    def heard(self, transactional_id: str, connection: int | None) -> None:
+        """The producer itself, not a zombie of it, spoke by a connection."""
+        if connection is not None:
+            self._speakers[transactional_id] = max(connection, self._speakers.get(transactional_id, 0))
+
+    def is_given_up(self, transactional_id: str, connection: int) -> bool:
+        """Whether the producer has connected anew since, and waits no more for what came by this one."""
+        return connection < self._speakers.get(transactional_id, 0)
+
+    def note_timeout(self, txn: TransactionMetadata) -> None:
+        self._timed_out[txn.transactional_id] = txn.client
+
+    def fence(self, transactional_id: str, producer: Identity) -> KafkaError:
+        """What a producer with an epoch that is over is told: that it took too long, if that is why."""
+        if self._timed_out.get(transactional_id) == producer:
+            return KafkaError(
+                ErrorCode.TRANSACTION_ABORTABLE, "The transaction took longer than its timeout."
+            )
+        return KafkaError(ErrorCode.PRODUCER_FENCED)
+
+    def _complete(self, command: commands.MarkersWritten, now: Now) -> Result:
+        txn = self.transactions.get(command.transactional_id)
+        if txn is None or txn.state not in PREPARED or self.is_pending(txn):
+            return Result(False)
+        if (txn.producer_id, txn.producer_epoch) != command.producer:
+            return Result(False)
+        return self.transition(txn.completed(now.wall_ms), True)
+
+    # --- replay ---------------------------------------------------------------------------------------
+
+    def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> None:
+        if value is None:
+            self.transactions.pop(key, None)
+            self._speakers.pop(key, None)
+            self._timed_out.pop(key, None)
+            return
+        self.transactions[key] = value
+
+    def replay_marker(self, producer_id: int, committed: bool) -> None:
+        raise AssertionError("nobody writes to __transaction_state in a transaction")
+
+    # --- time -----------------------------------------------------------------------------------------
+
+    def activate(self, now: Now) -> Result:
+        """Finish what was decided; what is open is left to its timeout."""
+        self.is_active = True
+        self._next_look_ms = now.steady_ms + self.config.abort_interval_ms
+        out = Result()
+        decided = [txn for txn in self.transactions.values() if txn.state in PREPARED]
+
+        def committed(_: Now) -> Result:
+            again = Result()
+            again.effects.extend(ending.markers_of(txn, self.coordinator_epoch) for txn in decided)
+            return again
+
+        if decided:
+            out.committed = committed
+        return out
+
+    def next_deadline_ms(self) -> int | None:
+        return self._next_look_ms
+
+    def tick(self, now: Now) -> Result | None:
+        if self._next_look_ms is None or now.steady_ms < self._next_look_ms:
+            return None
+        result = expiring.abort_over_time(self, now)
+        if result is None:
+            self._next_look_ms = now.steady_ms + self.config.abort_interval_ms
+        return result
