@@ -174,3 +174,23 @@ def test_a_partition_without_a_leader_says_so_and_lists_its_eligible_leaders() -
     assert (partition.error_code, partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
     assert (list(partition.eligible_leader_replicas), list(partition.last_known_elr)) == ([1], [1])
     assert list(partition.offline_replicas) == [1]
+
+
+def test_a_partition_whose_producers_are_asked_for_again_is_answered_once() -> None:
+    node = AdminNode()
+    entry = SimpleNamespace(
+        producer_id=7,
+        producer_epoch=0,
+        last_sequence=3,
+        last_timestamp=5,
+        coordinator_epoch=-1,
+        current_txn_first_offset=-1,
+    )
+    log = SimpleNamespace(producers=SimpleNamespace(entries={7: entry}))
+    partition = SimpleNamespace(require_leader=lambda: None, log=log)
+    node.replicas = SimpleNamespace(partition=lambda tp: partition)
+    types = types_of(ApiKey.DESCRIBE_PRODUCERS)
+    topics = [types.TopicRequest(name="t", partition_indexes=[1, 0, 1])] * 50
+    answer = node.ask(ApiKey.DESCRIBE_PRODUCERS, types.DescribeProducersRequest(topics=topics), 0)
+    (topic,) = answer.topics
+    assert [(p.partition_index, len(p.active_producers)) for p in topic.partitions] == [(1, 1), (0, 1)]

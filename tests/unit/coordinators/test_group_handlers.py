@@ -628,6 +628,21 @@ def test_groups_are_described_at_every_version(version: int) -> None:
     run(scenario)
 
 
+def test_a_group_that_is_named_again_is_answered_once() -> None:
+    async def scenario() -> None:
+        node = Node()
+        await stable(node)
+        await commit(node, 9, [("t", T_ID, 0, 5)], group_id="simple")
+        described = await node.call(ApiKey.DESCRIBE_GROUPS, 6, groups=["g", "unknown"] * 50)
+        assert [group.group_id for group in described.groups] == ["g", "unknown"]
+        wanted = [fetch_group("simple", None), fetch_group("nobody", None)] * 50
+        fetched = await node.call(ApiKey.OFFSET_FETCH, 9, groups=wanted)
+        assert [group.group_id for group in fetched.groups] == ["simple", "nobody"]
+        await node.groups.close()
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("version", versions(ApiKey.DELETE_GROUPS))
 def test_groups_are_deleted_at_every_version(version: int) -> None:
     async def scenario() -> None:
