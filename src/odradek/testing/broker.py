@@ -16,8 +16,11 @@ from odradek.core.configs import NodeConfig, node_defaults
 from odradek.core.types import INTERNAL_TOPICS
 from odradek.runtime.real import RealDisk, RealRuntime
 from odradek.testing.clock import Shift, ShiftedClock, ShiftedLoop
+from odradek.testing.contents import Contents
 from odradek.testing.log_tail import LogTail
 from odradek.testing.settings import as_texts
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
 
 T = TypeVar("T")
 
@@ -145,15 +148,37 @@ class Broker:
 
         return self.run(looked())
 
-    def reset(self) -> tuple[list[str], list[str]]:
-        """Take back planted errors; the topics, without Kafka's own, and the groups that there are."""
+    def contents(self) -> Contents:
+        """The topics and groups that there are."""
 
-        def found(node: Node) -> tuple[list[str], list[str]]:
-            node.faults.clear()
-            topics = [name for name in node.metadata.image.topics_by_name if name not in INTERNAL_TOPICS]
-            return topics, [name for shard in node.groups.shards() for name in shard.groups]
+        def found(node: Node) -> Contents:
+            topics = node.metadata.image.topics_by_id
+            return Contents(
+                {
+                    topic_id: topic.name
+                    for topic_id, topic in topics.items()
+                    if topic.name not in INTERNAL_TOPICS
+                },
+                tuple(name for shard in node.groups.shards() for name in shard.groups),
+            )
 
         return self.look(found)
+
+    def delete(self, contents: Contents) -> None:
+        """Delete topics and groups; gone when this returns, but for groups that have members."""
+        if contents.topics or contents.groups:
+            self.run(self._delete(contents))
+
+    async def _delete(self, contents: Contents) -> None:
+        assert self.node is not None, "the broker is down"
+        if contents.topics:
+            types = request_types(ApiKey.DELETE_TOPICS)
+            states = [types.DeleteTopicState(name=None, topic_id=topic_id) for topic_id in contents.topics]
+            await self.node.controller.call(ApiKey.DELETE_TOPICS, types.DeleteTopicsRequest(topics=states))
+        for name in contents.groups:
+            answer = self.node.groups.delete_group(name)
+            if asyncio.iscoroutine(answer):
+                await answer
 
     def advance(self, seconds: float) -> None:
         """Let the broker's time pass without waiting for it."""
