@@ -1,4 +1,4 @@
-"""Many requests on one connection while the first of them is not answered yet: what the node keeps is bounded."""
+"""Many requests on one connection whose first is not answered yet: what the node keeps is bounded."""
 
 import time
 from collections.abc import Callable
