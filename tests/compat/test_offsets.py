@@ -5,6 +5,7 @@ import time
 
 import aiokafka
 import confluent_kafka
+import cramjam
 import kafka
 import pytest
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -80,6 +81,18 @@ def test_a_time_is_found_inside_a_batch(bootstrap, topic, raw, codec):
     assert (row.offset, row.timestamp) == (31, BASE_MS + 310)
     row = list_offset(raw, topic, MAX_TIMESTAMP)
     assert (row.offset, row.timestamp) == (49, BASE_MS + 490)
+
+
+def test_a_record_is_found_inside_a_large_compressed_batch(topic, raw):
+    """It is looked for away from the event loop here; the answer is the same."""
+    payload = b"".join(record(i, bytes(10_000), timestamp_delta=i) for i in range(100))
+    packed = bytes(cramjam.zstd.compress(payload))
+    sent = batch(payload=packed, count=100, attributes=4, timestamp=BASE_MS, max_timestamp=BASE_MS + 99)
+    assert int(produce(raw, topic, sent).error_code) == 0
+    for timestamp, delta in ((BASE_MS + 42, 42), (BASE_MS - 5, 0), (MAX_TIMESTAMP, 99)):
+        row = list_offset(raw, topic, timestamp)
+        assert (row.offset, row.timestamp) == (delta, BASE_MS + delta)
+    assert list_offset(raw, topic, BASE_MS + 100).offset == -1
 
 
 def test_the_max_timestamp_is_the_first_of_the_latest_records(topic, raw):

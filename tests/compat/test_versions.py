@@ -25,7 +25,7 @@ HERE = pathlib.Path(__file__).parent
 ANSWERS = HERE / "answers.json"
 ADVERTISED = {
     row["key"]: (row["name"], row["min"], row["max"])
-    for row in json.loads((HERE / "api-versions.json").read_text())["broker"]["apis"]
+    for row in json.loads((HERE.parent / "golden/api-versions.json").read_text())["broker"]["apis"]
 }
 REFUSED = {0: 3}  # Produce is advertised from v0 for librdkafka's sake and served from v3
 CASES = [

@@ -81,8 +81,9 @@ def test_check_records_and_walk_are_the_same(
     args = (data, count, 1_700_000_000_000, *bounds, need_keys, position)
     assert native.check_records(*args) == kernel_py.check_records(*args)
     for most in (0, 1, 100):
-        args = (data, count, 1_700_000_000_000, *bounds, need_keys, most)
-        assert outcome(native.find_outsiders, *args) == outcome(kernel_py.find_outsiders, *args)
+        for least_delta in ((), (2,)):
+            args = (data, count, 1_700_000_000_000, *bounds, need_keys, most, *least_delta)
+            assert outcome(native.find_outsiders, *args) == outcome(kernel_py.find_outsiders, *args)
     walked = outcome(native.walk, data, count, position)
     assert walked == outcome(kernel_py.walk, data, count, position)
     if isinstance(walked, bytes):

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from odradek.core.types import TopicPartition
 from odradek.log.log import Isolation, Log
-from odradek.log.lookup import MAX_TIMESTAMP
+from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
 from odradek.records.batch import build_batch, iter_batches, iter_records
 from odradek.records.check import CheckedRecords, Origin
 from odradek.sim.disk import DiskFaults, SimDisk
@@ -324,10 +324,10 @@ class LogMachine(RuleBasedStateMachine):
         if known:
             b = self.rng.choice(known)
             found = self.log.offset_for_timestamp(b.timestamp)
-            assert found is not None
+            assert isinstance(found, TimestampOffset)
             assert (found.timestamp, found.offset) == (b.timestamp, max(b.base_offset, start))
             newest = self.log.offset_for_timestamp(MAX_TIMESTAMP)
-            assert newest is not None
+            assert isinstance(newest, TimestampOffset)
             assert newest.timestamp == known[-1].timestamp
 
     def consume(self, start: int, isolation: Isolation) -> list[tuple[int, bytes]]:

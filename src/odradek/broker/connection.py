@@ -31,7 +31,9 @@ _FRAME = Struct(">ih")
 _SIZE = Struct(">i")
 SMALLEST_FRAME = 8  # a request header without a client id
 _PRODUCE = 0
+# What a peer may have asked for and not been answered yet, since an earlier reply is still to come.
 MAX_PENDING_REPLIES = 1000
+MAX_PARKED_BYTES = 4 << 20
 FRAMES_PER_TURN = 128  # so that a flood of tiny requests leaves the loop to others in between
 # All but Produce are decoded into objects, many times larger than their bytes; Apache has no such bound.
 MAX_DECODED_BYTES = 8 << 20
@@ -57,6 +59,7 @@ class Connection:
         "_api_key",
         "_input",
         "_more",
+        "_parked_bytes",
         "_pending",
         "_reading",
         "_server",
@@ -88,6 +91,7 @@ class Connection:
         self._api_key = self._version = 0  # of the request in hand
         self.routes: list[Route] = []  # the ways that this producer's requests take
         self._pending: deque[Reply] = deque()
+        self._parked_bytes = 0  # of the replies in it that are done
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._suspended = False  # a produce is being checked away from the loop: nothing behind it runs
         self._reading = True
@@ -126,13 +130,17 @@ class Connection:
         if not self.closed and self.output:
             self.output.flush()
         self._adjust_reading()
-        if self._more and not self.closed and not self.output:
+        if self._more and not (self.closed or self.output or self._is_full()):
             self._server.loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
         """Handle the frames that wait in the buffer, unless something else will."""
-        if self._more and not (self.closed or self._suspended or self.output):
+        if self._more and not (self.closed or self._suspended or self.output or self._is_full()):
             self._work()
+
+    def _is_full(self) -> bool:
+        """Whether so much waits for an earlier reply that no more may be asked; `fulfil` goes on then."""
+        return len(self._pending) >= MAX_PENDING_REPLIES or self._parked_bytes >= MAX_PARKED_BYTES
 
     def _take_frames(self) -> None:
         """Handle every whole frame; a run of Produce frames as one."""
@@ -141,13 +149,14 @@ class Connection:
         if buffer is None or view is None:
             return
         limit = self._server.max_request_bytes
+        pending = self._pending
         start, end = waiting.start, waiting.end
         produces: list[tuple[int, int]] = []
         need = 4
         self._more = False
         frames = 0
         while end - start >= 6:
-            if frames == FRAMES_PER_TURN:
+            if frames == FRAMES_PER_TURN or (pending and self._is_full()):
                 self._more = True
                 break
             size, api_key = _FRAME.unpack_from(buffer, start)
@@ -203,7 +212,7 @@ class Connection:
         """Read only while the peer reads its replies and nothing is suspended."""
         if self.closed:
             return
-        want = not (self._suspended or self._more or self.output or len(self._pending) >= MAX_PENDING_REPLIES)
+        want = not (self._suspended or self._more or self.output or self._is_full())
         if want != self._reading:
             self._reading = want
             net = self._server.runtime.net
@@ -222,9 +231,7 @@ class Connection:
     def reply(self, *pieces: bytes | Slice) -> None:
         """Answer the request in hand. It leaves with the next flush, behind all earlier replies."""
         if self._pending:
-            place = self.reserve()
-            place.pieces = pieces
-            place.done = True
+            self._park(self.reserve(), pieces)
         else:
             self._push(pieces)
         self._server.observe(self._api_key, self._version, self.last_active)
@@ -245,17 +252,26 @@ class Connection:
         return place
 
     def fulfil(self, place: Reply, *pieces: bytes | Slice) -> None:
-        place.pieces = pieces
-        place.done = True
+        self._park(place, pieces)
         self._server.observe(place.api_key, place.version, place.received_at)
         if self.closed:
             return
         pending = self._pending
         if pending[0] is place:
+            was_full = self._is_full()
             while pending and pending[0].done:
-                self._push(pending.popleft().pieces)
+                pieces = pending.popleft().pieces
+                self._parked_bytes -= _held_bytes(pieces)
+                self._push(pieces)
             self.output.flush()
             self._adjust_reading()
+            if was_full:
+                self._server.loop.call_soon(self._go_on)
+
+    def _park(self, place: Reply, pieces: tuple[bytes | Slice, ...]) -> None:
+        place.pieces = pieces
+        place.done = True
+        self._parked_bytes += _held_bytes(pieces)
 
     def reply_later(self, work: Coroutine[None, None, bytes | None], name: str) -> None:
         place = self.reserve()
@@ -326,6 +342,11 @@ class Connection:
                 await task
             except asyncio.CancelledError:
                 pass
+
+
+def _held_bytes(pieces: tuple[bytes | Slice, ...]) -> int:
+    """The memory that a reply takes until it is sent; parts of files take none."""
+    return sum(len(piece) for piece in pieces if isinstance(piece, bytes))
 
 
 def _check_size(buffer: bytearray, start: int, end: int, limit: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from odradek.cli.errors import Failure, Usage, connection_failure, kafka_failure
 from odradek.cli.offsets import At, Bound
-from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.core.types import ZERO_UUID, TopicPartition, uuid_to_text
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
@@ -86,9 +86,18 @@ class ClusterAccess:
         try:
             yield
         except OSError as e:
-            raise connection_failure(self._servers, e) from e
+            raise self._connection_failure(e) from e
         except KafkaError as e:
             raise kafka_failure(thing, subject, e) from e
+        except ProtocolError as e:
+            raise Failure(str(e), "is the address right? -b HOST:PORT") from e
+
+    def _connection_failure(self, error: OSError) -> Failure:
+        from odradek.client.client import AdvertisedAddressError
+
+        if isinstance(error, AdvertisedAddressError):
+            return Failure(str(error), "next: odradek start --set advertised.listeners=PLAINTEXT://HOST:PORT")
+        return connection_failure(self._servers, error)
 
     # Topics
 

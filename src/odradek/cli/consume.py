@@ -168,9 +168,11 @@ def _read_partitions(
         cluster.client.consumer(isolation_level=isolation_level, auto_offset_reset="earliest") as consumer,
         session.progress(f"reading {', '.join(names)}", "offsets", total) as progress,
     ):
+        link = _Link(session)
         consumer.assign(left)
         while left and not printer.has_enough:
             records = consumer.poll(_POLL_MS, printer.room)
+            link.look(consumer.lost)
             printer.write(
                 ConsumedRecord(
                     r.topic, r.partition, r.offset, r.leader_epoch, r.timestamp_ms, r.key, r.value, r.headers
@@ -185,6 +187,22 @@ def _read_partitions(
             if len(still) < len(left):
                 consumer.assign(still)
             left = still
+
+
+class _Link:
+    """Says once that the cluster is lost, and once that it is back."""
+
+    def __init__(self, session: Session) -> None:
+        self._terminal = session.terminal
+        self._servers = session.properties["bootstrap.servers"]
+        self._is_lost = False
+
+    def look(self, lost: OSError | None) -> None:
+        if lost is not None and not self._is_lost:
+            self._terminal.note(f"lost {self._servers}: {lost.strerror or lost}, trying again")
+        elif lost is None and self._is_lost:
+            self._terminal.note(f"{self._servers} is back")
+        self._is_lost = lost is not None
 
 
 def _is_before(offset: int, stop: int | None) -> bool:
@@ -211,8 +229,10 @@ def _read_as_member(
     with session.cluster.client.consumer(isolation_level=isolation_level, **options) as consumer:
         consumer.subscribe(names)
         ends = {tp: end for tp, (_, end) in session.cluster.bounds(topics, isolation_level).items()}
+        link = _Link(session)
         while not printer.has_enough:
             records = consumer.poll(_POLL_MS, printer.room)
+            link.look(consumer.lost)
             printer.write(
                 ConsumedRecord(
                     r.topic, r.partition, r.offset, r.leader_epoch, r.timestamp_ms, r.key, r.value, r.headers

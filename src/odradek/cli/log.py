@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from odradek.cli.errors import Failure, Finding, Usage, usage
+from odradek.cli.errors import Failure, Finding, Usage, raise_all, usage
 from odradek.cli.options import OFFSET_FORMS, command
 from odradek.cli.session import Session
 
@@ -32,12 +32,17 @@ def dump(
     first, stop = _bounds(session, offsets)
     files = [file for path in paths for file in _files(path)]
     damaged: list[str] = []
+    failures: list[Failure] = []
     for number, path in enumerate(files):
         if len(files) > 1 and session.format in ("text", "wide"):
             session.terminal.data(("\n" if number else "") + f"==> {path} <==\n")
-        _Dump(session, path, records, first, stop, damaged).show()
+        try:
+            _Dump(session, path, records, first, stop, damaged).show()
+        except OSError as e:
+            failures.append(Failure(f"{path}: {e.strerror}"))
     if damaged:
-        raise Finding("\n".join(damaged))
+        failures.append(Finding("\n".join(damaged)))
+    raise_all(failures)
 
 
 def _bounds(session: Session, offsets: str | None) -> tuple[int, int | None]:
@@ -118,10 +123,7 @@ class _Dump:
         from odradek.log.files import read_file
         from odradek.runtime.real import RealDisk
 
-        try:
-            return read_file(RealDisk(), self._path)
-        except OSError as e:
-            raise Failure(f"{self._path}: {e.strerror}") from e
+        return read_file(RealDisk(), self._path)
 
     def _guarded(self, rows: Iterable[list[Any]]) -> Iterator[list[Any]]:
         from odradek.log.producer_snapshot import CorruptSnapshotError

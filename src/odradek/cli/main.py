@@ -24,33 +24,52 @@ def run() -> int:
     import os
 
     from odradek.cli.errors import FAILED, Failure, Failures
-    from odradek.cli.terminal import ReaderGoneError, Terminal
+    from odradek.cli.terminal import ReaderGoneError, Terminal, UnwritableError
 
     try:
-        _dispatch()
+        return _dispatch()
     except SystemExit as e:
         return e.code if isinstance(e.code, int) else FAILED if e.code else 0
     except Failure as e:
         for failure in e.failures if isinstance(e, Failures) else (e,):
             Terminal(os.environ).error(str(failure), failure.hint)
+        if isinstance(e, UnwritableError):
+            _give_up_stdout()
         return e.exit_code
     except KeyboardInterrupt:
         return 130
     except ReaderGoneError:
-        # Nothing more can be written, and the flush at exit must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
         return 0
-    return 0
 
 
-def _dispatch() -> None:
+def _give_up_stdout() -> None:
+    """Nothing more can be written, and the flush at exit must not complain."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _dispatch() -> int:
     if sys.argv[1:2] == ["start"]:
         from odradek.cli.start import plain_options, start
 
         values = plain_options(sys.argv[2:])
         if values is not None:
             start(_STARTED_S, values)
-            return
-    from odradek.cli.app import make_app
+            return 0
+    from typer.exceptions import TyperException
 
-    make_app(_STARTED_S)()
+    from odradek.cli.app import make_app
+    from odradek.cli.errors import USAGE
+    from odradek.cli.usage_errors import usage_error
+
+    try:
+        code = make_app(_STARTED_S)(standalone_mode=False)
+    except TyperException as e:
+        mistake = usage_error(e)
+        if mistake is not None:
+            raise mistake from e
+        print(e.format_message(), file=sys.stderr)
+        return USAGE
+    return code if isinstance(code, int) else 0

@@ -7,20 +7,26 @@ import logging
 import os
 import resource
 import signal
+import socket
 import time
 
 from odradek import __version__
 from odradek.broker.node import Node
+from odradek.cli.data_dir import NEXT, check_data_dirs
 from odradek.cli.errors import Failure
 from odradek.core.configs import NodeConfig
-from odradek.core.errors import KafkaError
+from odradek.core.errors import KafkaError, StorageError
 from odradek.http.app import App
 from odradek.http.server import HttpServer
+from odradek.log.checkpoints import CheckpointError
 from odradek.log.log_dir import DirectoryInUseError
 from odradek.metadata.formatting import FormatError
+from odradek.raft.quorum_state import QuorumStateError
 from odradek.runtime.real import RealRuntime
 
 log = logging.getLogger("odradek.cli.serve")
+
+_TAKEN = "a node may already run here; for another one: odradek start --port 0 --data-dir DIR"
 
 
 def serve(
@@ -32,15 +38,19 @@ def serve(
     http_is_optional: bool,
 ) -> None:
     """Run the node until a signal; what keeps it from starting is told in one line."""
-    for warning in warnings:
+    for warning in [*warnings, *check_data_dirs(config.log_dirs)]:
         log.warning(warning)
     _raise_descriptor_limit()
     try:
         asyncio.run(_run(config, http_port, started_s, http_is_optional))
     except OSError as e:
         raise _start_failure(config, e) from e
-    except (DirectoryInUseError, FormatError) as e:
-        raise Failure(str(e), "next: odradek start --data-dir DIR") from e
+    except DirectoryInUseError as e:
+        raise Failure(str(e), "next: odradek start --port 0 --data-dir DIR") from e
+    except (CheckpointError, FormatError, QuorumStateError) as e:
+        raise Failure(str(e), NEXT) from e
+    except StorageError as e:
+        raise Failure(e.message or "", NEXT) from e
     except KafkaError as e:
         raise Failure(str(e)) from e
 
@@ -97,8 +107,9 @@ def _raise_descriptor_limit() -> None:
 def _start_failure(config: NodeConfig, error: OSError) -> Failure:
     listeners = ", ".join(str(listener) for listener in config.broker_listeners)
     if error.errno == errno.EADDRINUSE:
-        return Failure(f"{listeners}: the port is taken", "next: odradek start --port 0")
-    if error.errno in (errno.EADDRNOTAVAIL, errno.EACCES) and error.filename is None:
+        return Failure(f"{listeners}: the port is taken", _TAKEN)
+    not_bound = error.errno in (errno.EADDRNOTAVAIL, errno.EACCES) and error.filename is None
+    if not_bound or isinstance(error, socket.gaierror):
         return Failure(f"{listeners}: {error.strerror}", "next: odradek start --host 127.0.0.1 --port 9092")
     where = error.filename or ", ".join(config.log_dirs)
-    return Failure(f"{where}: {error.strerror or error}", "next: odradek start --data-dir DIR")
+    return Failure(f"{where}: {error.strerror or error}", NEXT)

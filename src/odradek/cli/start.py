@@ -4,6 +4,7 @@ A node must answer within a third of a second of its start, and typer alone take
 a plain command line is read here, everything else (help, mistakes) goes the way of all commands.
 """
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -145,11 +146,14 @@ def _configure(
     host: str | None,
     port: int | None,
 ) -> "tuple[NodeConfig, list[str]]":
-    """The node's configuration: options win over --set, --set over the file."""
+    """The node's configuration: options win over the file, and so does --set."""
     from odradek.core.configs import ConfigError, NodeConfig, node_defaults
 
     given = dict(overrides)
     if data_dir is not None:
+        doubled = next((name for name in ("log.dirs", "log.dir") if name in overrides), None)
+        if doubled is not None:
+            raise Usage(f"--data-dir and --set {doubled} do not go together")
         given["log.dirs"] = data_dir
     listeners = overrides.get("listeners", file.get("listeners"))
     if listeners is None:
@@ -159,9 +163,13 @@ def _configure(
         raise Usage("--host and --port do not go with a configuration that sets listeners")
     try:
         config, warnings = NodeConfig.from_sources(file, given)
+        # A name told to clients holds wherever they ask from, a path wherever the node was started.
         if not all(listener.host for listener in config.advertised_listeners):
             given["advertised.listeners"] = _with_this_host(config)
-            config, warnings = NodeConfig.from_sources(file, given)
+        given["log.dirs"] = ",".join(os.path.abspath(path) for path in config.log_dirs)
+        if metadata_dir := config.string("metadata.log.dir"):
+            given["metadata.log.dir"] = os.path.abspath(metadata_dir)
+        config, warnings = NodeConfig.from_sources(file, given)
     except ConfigError as e:
         hint = None
         if e.key == "advertised.listeners":

@@ -1,8 +1,11 @@
 """The streams of a command: stdout carries data and nothing else, stderr what a person reads beside it."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import BinaryIO, TextIO
+
+from odradek.cli.errors import Failure
 
 _RED = "\x1b[31m"
 _BOLD = "\x1b[1m"
@@ -11,6 +14,10 @@ _RESET = "\x1b[0m"
 
 class ReaderGoneError(Exception):
     """Whoever read stdout has seen enough. Not an OSError: no connection to a broker broke."""
+
+
+class UnwritableError(Failure):
+    """stdout takes no more: its disk is full, or worse."""
 
 
 class Terminal:
@@ -60,19 +67,15 @@ class Terminal:
         return self._in.buffer
 
     def data(self, text: str) -> None:
-        try:
+        with _writing():
             self._out.write(text)
             self._out.flush()
-        except BrokenPipeError as e:
-            raise ReaderGoneError from e
 
     def data_bytes(self, data: bytes) -> None:
         """Record bytes on stdout, at once."""
-        try:
+        with _writing():
             self._out.buffer.write(data)
             self._out.buffer.flush()
-        except BrokenPipeError as e:
-            raise ReaderGoneError from e
 
     def note(self, text: str) -> None:
         """A line for the person; `-q` keeps it away."""
@@ -96,3 +99,13 @@ class Terminal:
         self._err.write(f"{question} [y/N] ")
         self._err.flush()
         return self._in.readline().strip().lower() in ("y", "yes")
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as e:
+        raise ReaderGoneError from e
+    except OSError as e:
+        raise UnwritableError(f"cannot write to stdout: {e.strerror}") from e

@@ -22,11 +22,12 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int
 
 
 class Batch:
-    """Some records of one partition. `waiters` has the one to be told about each record."""
+    """Some records of one partition. `waiters` has the one to be told about each record, `failure` why the
+    last try was in vain."""
 
     __slots__ = (
-        "created_at", "data", "in_doubt", "not_before", "records", "sequence", "size", "tp", "tries",
-        "waiters",
+        "created_at", "data", "failure", "in_doubt", "not_before", "records", "sequence", "size", "tp",
+        "tries", "waiters",
     )  # fmt: skip
 
     def __init__(self, tp: TopicPartition, created_at: float) -> None:
@@ -39,6 +40,7 @@ class Batch:
         self.tries = 0
         self.sequence = -1
         self.in_doubt = False
+        self.failure: Exception | None = None
         self.data: bytearray | None = None
 
 

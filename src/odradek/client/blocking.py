@@ -73,10 +73,18 @@ class BlockingClient:
         if self._closed:
             return
         self._closed = True
-        self.run(self.client.close())
+        self.run(self._finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    async def _finish(self) -> None:
+        """End the client, and what an interrupt left on the loop before `run` had its future."""
+        await self.client.close()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 class BlockingProducer:
@@ -176,6 +184,10 @@ class BlockingConsumer:
 
     def position(self, tp: TopicPartition) -> int | None:
         return self.consumer.position(tp)
+
+    @property
+    def lost(self) -> OSError | None:
+        return self.consumer.lost
 
     @property
     def assignment(self) -> list[TopicPartition]:

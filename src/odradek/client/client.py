@@ -5,6 +5,7 @@ What is sent is decided by its users: admin.py, producer.py, consumer.py, and an
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from socket import gaierror
 from typing import Any, TypeVar
 
 from odradek.client.connection import Connection
@@ -18,6 +19,10 @@ from odradek.wire.messages import request_types
 T = TypeVar("T")
 
 GROUP_COORDINATOR, TRANSACTION_COORDINATOR = 0, 1
+
+
+class AdvertisedAddressError(OSError):
+    """The cluster was reached, but not one of its brokers under the address by which it is named."""
 
 
 class Client:
@@ -46,6 +51,7 @@ class Client:
         self._backoff_ms = retry_backoff_ms
         self._backoff_max_ms = retry_backoff_max_ms
         self._connections: dict[tuple[str, int, str], Connection] = {}
+        self._reached: set[tuple[str, int]] = set()
         self._opening: dict[tuple[str, int, str], asyncio.Lock] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
         self._channels = 0
@@ -92,7 +98,17 @@ class Client:
             broker = self.cluster.brokers.get(node_id)
         if broker is None:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no broker {node_id} in the cluster")
-        return await self._connect(broker.host, broker.port, channel)
+        try:
+            return await self._connect(broker.host, broker.port, channel)
+        except OSError as e:
+            address = (broker.host, broker.port)
+            if self._closed or address in self.bootstrap or address in self._reached:
+                raise
+            asked = ", ".join(f"{host}:{port}" for host, port in self.bootstrap)
+            raise AdvertisedAddressError(
+                f"{asked} names its broker {broker.host}:{broker.port}, which cannot be reached "
+                f"({e.strerror or e}): check advertised.listeners"
+            ) from e
 
     async def any_connection(self) -> Connection:
         """An open connection if there is one, else one to the first address that answers."""
@@ -135,6 +151,7 @@ class Client:
                     request_timeout_ms=self.request_timeout_ms,
                 )
                 self._connections[address] = connection
+                self._reached.add((host, port))
             return connection
 
     # What is where
@@ -254,6 +271,8 @@ def may_pass(error: Exception) -> bool:
     """Whether asking again, perhaps somewhere else, may help."""
     if isinstance(error, KafkaError):
         return error.retriable or error.code is ErrorCode.BROKER_NOT_AVAILABLE
+    if isinstance(error, AdvertisedAddressError) and isinstance(error.__cause__, gaierror):
+        return False  # a name that has never led anywhere
     return isinstance(error, OSError)
 
 
@@ -278,6 +297,8 @@ def parse_servers(servers: str | Sequence[str]) -> list[tuple[str, int]]:
             host, port = text, "9092"
         if not port.isdigit():
             raise ValueError(f"not an address: {text!r}")
+        if not 0 < int(port) <= 65535:
+            raise ValueError(f"not a port: {port} in {text!r}")
         addresses.append((host.strip("[]"), int(port)))
     if not addresses:
         raise ValueError("no bootstrap server given")

@@ -220,6 +220,8 @@ class Connection:
             return True
         self._filled = 0
         if self._frame is None:
+            if self._size_bytes == b"HTTP":
+                raise ProtocolError(f"{self.host}:{self.port} speaks HTTP, not Kafka's protocol")
             (size,) = _SIZE.unpack(self._size_bytes)
             if not 4 <= size <= _LARGEST_RESPONSE_BYTES:
                 raise ProtocolError(f"{self.host}:{self.port} announced a response of {size} bytes")

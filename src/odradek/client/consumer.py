@@ -29,7 +29,7 @@ class Consumer:
     """Use with `async with`: `assign` or `subscribe`, then `poll`.
 
     Offsets are committed by `commit`; with auto_commit also what was handed out before a poll, once per
-    interval, when partitions are given up, and at close.
+    interval, when partitions are given up, and at close. While brokers cannot be reached, `lost` says why.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Consumer:
         max_partition_bytes: int = 1_048_576,
         **group_options: Any,
     ) -> None:
+        self.lost: OSError | None = None
         self._client = client
         self._admin = Admin(client)
         self._group_id = group_id
@@ -213,6 +214,7 @@ class Consumer:
         except (OSError, KafkaError) as e:
             if not may_pass(e):
                 raise
+            self._note_loss(e)
             await self._pause()
         finally:
             self._fetching.discard(NO_LEADER)
@@ -235,6 +237,7 @@ class Consumer:
                 max_version=max_version,
                 timeout_ms=self._max_wait_ms + self._client.request_timeout_ms,
             )
+            self.lost = None
             check(response.error_code, place=f"fetch from broker {node_id}")
             if generation == self._generation:
                 for topic in response.responses:
@@ -244,12 +247,17 @@ class Consumer:
         except (OSError, KafkaError) as e:
             if not may_pass(e):
                 raise
+            self._note_loss(e)
             for tp in partitions:
                 self._client.forget_leader(tp)
             await self._pause()
         finally:
             self._fetching.discard(node_id)
             self._news.set()
+
+    def _note_loss(self, error: Exception) -> None:
+        if isinstance(error, OSError) and self.lost is None:
+            self.lost = error
 
     async def _pause(self) -> None:
         await asyncio.sleep(self._client.backoff_ms(0) / 1000)

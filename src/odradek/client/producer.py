@@ -211,7 +211,7 @@ class Producer:
                 wake_at = ready_at if wake_at is None else min(wake_at, ready_at)
             elif self._expired(queue.batches[0], now):
                 late = TimeoutError(f"records for {queue.tp} were not delivered in time")
-                self._give_up(queue, queue.batches[0], late)
+                self._give_up(queue, queue.batches[0], queue.batches[0].failure or late)
             else:
                 by_node.setdefault(self._client.cluster.leader(queue.tp), []).append(queue)
         for node_id, queues in by_node.items():
@@ -333,6 +333,7 @@ class Producer:
     ) -> None:
         """A batch was not acknowledged: send it again later, or fail it."""
         batch.in_doubt = batch.in_doubt or in_doubt
+        batch.failure = error
         now = asyncio.get_running_loop().time()
         if may_pass(error) and not self._expired(batch, now):
             batch.not_before = now + self._client.backoff_ms(batch.tries) / 1000

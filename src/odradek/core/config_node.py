@@ -110,7 +110,8 @@ class NodeConfig:
         warnings = []
         for name in file:
             if not is_known(name):
-                warnings.append(f"Ignoring the unknown configuration {name}{_suggestion(name)}")
+                shown = name or f"={file[name]}"
+                warnings.append(f"Ignoring the unknown configuration {shown}{_suggestion(name)}")
         for name, value in overrides.items():
             if not is_known(name):
                 reason = f"Unknown configuration {name}{_suggestion(name)}"

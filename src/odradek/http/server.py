@@ -112,6 +112,8 @@ class _HttpConnection:
         if end < 0:
             if len(self._received) >= MAX_HEAD_BYTES:
                 self._refuse(431)
+            elif self._received[:1] == b"\0":
+                self._refuse(400)  # a Kafka client, which would wait for an answer until its timeout
             return
         head = bytes(self._received[:end])
         del self._received[: end + len(END_OF_HEAD)]

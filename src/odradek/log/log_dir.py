@@ -53,7 +53,10 @@ class LogDir:
             ) from None
         content = self._read(names.META_PROPERTIES)
         if content is not None:
-            self.meta = parse_meta_properties(content)
+            try:
+                self.meta = parse_meta_properties(content)
+            except CheckpointError as e:
+                raise CheckpointError(f"{self.path}/{names.META_PROPERTIES}: {e}") from None
         content = self._read(names.CLEAN_SHUTDOWN)
         if content is not None:
             self.previous_broker_epoch = parse_clean_shutdown(content)

@@ -1,11 +1,15 @@
 """Finding offsets by time, as ListOffsets asks for them."""
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP
 from odradek.log.segment import Segment
-from odradek.records.batch import iter_records
-from odradek.records.header import BatchMeta
+from odradek.records import kernel
+from odradek.records.batch import iter_records, records_of
+from odradek.records.check import is_heavy
+from odradek.records.header import LOG_APPEND_TIME, BatchMeta
 
 if TYPE_CHECKING:
     from odradek.log.reading import ReadableLog
@@ -15,6 +19,7 @@ EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
+_MIN_INT64: Final = -(1 << 63)
 
 
 class TimestampOffset(NamedTuple):
@@ -25,7 +30,60 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-def offset_for_timestamp(log: "ReadableLog", timestamp: int) -> TimestampOffset | None:
+class BatchSearch(NamedTuple):
+    """A batch that is to be looked into for its first record at or after a time and an offset."""
+
+    data: bytes
+    batch: BatchMeta
+    timestamp: int
+    start_offset: int
+
+    def run(self) -> TimestampOffset | None:
+        """Touches nothing but the bytes: may run away from the loop. CORRUPT_MESSAGE where they are none."""
+        batch = self.batch
+        if batch.magic < 2:
+            for record in iter_records(self.data, batch):
+                if record.timestamp >= self.timestamp and record.offset >= self.start_offset:
+                    return TimestampOffset(record.timestamp, record.offset, batch.partition_leader_epoch)
+            return None
+        try:
+            found = self._stamped() if batch.timestamp_type == LOG_APPEND_TIME else self._created()
+        except ValueError as e:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Batch at offset {batch.base_offset}: {e}.") from e
+        if found is None:
+            return None
+        timestamp, delta = found
+        return TimestampOffset(timestamp, batch.base_offset + delta, batch.partition_leader_epoch)
+
+    def _created(self) -> tuple[int, int] | None:
+        """Timestamp and offset delta by the records' own times."""
+        batch = self.batch
+        _, _, late = kernel.find_outsiders(
+            records_of(self.data, batch),
+            batch.record_count,
+            batch.base_timestamp,
+            _MIN_INT64,
+            self.timestamp - 1,
+            False,
+            1,
+            self.start_offset - batch.base_offset,
+        )
+        return (late[0][3], late[0][2]) if late else None
+
+    def _stamped(self) -> tuple[int, int] | None:
+        """The same where one time is that of all records."""
+        batch, count = self.batch, self.batch.record_count
+        columns = memoryview(kernel.walk(records_of(self.data, batch), count)).cast("q")
+        deltas = columns[kernel.OFFSET_DELTA * count : (kernel.OFFSET_DELTA + 1) * count]
+        at = bisect_left(deltas, self.start_offset - batch.base_offset)
+        return (batch.max_timestamp, deltas[at]) if at < count else None
+
+
+def offset_for_timestamp(
+    log: "ReadableLog", timestamp: int, start_offset: int = 0
+) -> TimestampOffset | BatchSearch | None:
+    """The answer; or a batch that takes long to look into, which is the caller's to run where it likes, and
+    to ask again behind it where it holds nothing."""
     if timestamp == LATEST:
         return TimestampOffset(NO_TIMESTAMP, log.log_end_offset, log.epochs.latest)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -37,16 +95,17 @@ def offset_for_timestamp(log: "ReadableLog", timestamp: int) -> TimestampOffset 
     if timestamp == LATEST_TIERED:
         return TimestampOffset(NO_TIMESTAMP, NO_OFFSET, NO_LEADER_EPOCH)
     if timestamp == MAX_TIMESTAMP:
-        return _latest_record(log)
+        return _latest_record(log, start_offset)
+    start_offset = max(start_offset, log.log_start_offset)
     for segment in log.segments.all():
         if segment.largest_timestamp_ms() >= timestamp:
-            found = _first_record(segment, timestamp, log.log_start_offset)
-            if found is not None:  # else all that is late enough lies below the log start
+            found = _first_record(segment, timestamp, start_offset)
+            if found is not None:  # else all that is late enough lies below the start
                 return found
     return None
 
 
-def _latest_record(log: "ReadableLog") -> TimestampOffset | None:
+def _latest_record(log: "ReadableLog", start_offset: int) -> TimestampOffset | BatchSearch | None:
     """The first record that has the largest timestamp of the log."""
     segment = max(log.segments.all(), key=lambda candidate: candidate.max_timestamp[0])
     timestamp, offset = segment.max_timestamp
@@ -54,17 +113,19 @@ def _latest_record(log: "ReadableLog") -> TimestampOffset | None:
         return None
     _, position = segment.offset_index.lookup(offset)
     for batch in segment.scan(position):
-        if batch.max_timestamp == timestamp:
-            return _record_at(segment, batch, timestamp, 0)
+        if batch.max_timestamp == timestamp and batch.last_offset >= start_offset:
+            return _record_at(segment, batch, timestamp, start_offset)
     return None
 
 
-def _first_record(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:
+def _first_record(
+    segment: Segment, timestamp: int, start_offset: int
+) -> TimestampOffset | BatchSearch | None:
     """The first record at or after a time and an offset."""
     _, offset = segment.time_index.lookup(timestamp)
     _, position = segment.offset_index.lookup(max(offset, start_offset))
     for batch in segment.scan(position):
-        if batch.max_timestamp >= timestamp:
+        if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
             found = _record_at(segment, batch, timestamp, start_offset)
             if found is not None:
                 return found
@@ -73,9 +134,7 @@ def _first_record(segment: Segment, timestamp: int, start_offset: int) -> Timest
 
 def _record_at(
     segment: Segment, batch: BatchMeta, timestamp: int, start_offset: int
-) -> TimestampOffset | None:
+) -> TimestampOffset | BatchSearch | None:
     data = segment.read_batch(batch)
-    for record in iter_records(data, BatchMeta(0, *batch[1:])):
-        if record.timestamp >= timestamp and record.offset >= start_offset:
-            return TimestampOffset(record.timestamp, record.offset, batch.partition_leader_epoch)
-    return None
+    search = BatchSearch(data, BatchMeta(0, *batch[1:]), timestamp, start_offset)
+    return search if is_heavy(data) else search.run()

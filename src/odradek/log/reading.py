@@ -195,11 +195,14 @@ class ReadableLog(LocalLog):
             self.producers.high_watermark_moved(offset)
             self._update_unstable_offset()
 
-    def offset_for_timestamp(self, timestamp: int) -> lookup.TimestampOffset | None:
-        """The first record at or after a time, or what one of ListOffsets' special timestamps means."""
+    def offset_for_timestamp(
+        self, timestamp: int, start_offset: int = 0
+    ) -> lookup.TimestampOffset | lookup.BatchSearch | None:
+        """The first record at or after a time, or what one of ListOffsets' special timestamps means; or the
+        search for it in one batch, which takes long."""
         self.check_online()
         try:
-            return lookup.offset_for_timestamp(self, timestamp)
+            return lookup.offset_for_timestamp(self, timestamp, start_offset)
         except OSError as e:
             raise self.fail(e, "looking up a timestamp in") from e
 

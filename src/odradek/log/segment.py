@@ -4,11 +4,11 @@ What may be appended, and when the segment ends, is the log's to decide.
 """
 
 from collections.abc import Iterator, Sequence
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_TIMESTAMP, Buffer
+from odradek.log.batch_search import find_batch, scan_batches
 from odradek.log.files import Descriptor, FilePool, FileSlice, PooledFile, read_fully
 from odradek.log.index_file import CorruptIndexError
 from odradek.log.names import (
@@ -23,19 +23,12 @@ from odradek.log.names import (
 from odradek.log.offset_index import OffsetIndex
 from odradek.log.time_index import TimeIndex
 from odradek.log.txn_index import AbortedTxn, TransactionIndex
-from odradek.records.header import LEGACY_MIN_SIZE, LOG_OVERHEAD, MAX_INT32, BatchMeta, iter_batches
+from odradek.records.header import MAX_INT32, BatchMeta
 from odradek.runtime.api import Clock
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
 
-# base_offset int64, batch_length int32, partition_leader_epoch int32, magic int8, crc uint32,
-# attributes int16, last_offset_delta int32: all but offset, length and magic mean something in magic 2 only.
-_HEAD: Final = Struct(">qiib4xhi")
-MAX_INT64: Final = (1 << 63) - 1
-
-_SEARCH_BYTES: Final = 4096
-_SCAN_BYTES: Final = 1 << 20
 _MAX_BUFFERS: Final = 1024
 _RESERVE_FROM_BYTES: Final = 1 << 20
 _RESERVE_BYTES: Final = 16 << 20
@@ -341,47 +334,18 @@ class Segment:
 
     def translate(self, offset: int) -> tuple[int, int, int] | None:
         """(base offset, position, size) of the batch that holds an offset, or of the first one after it."""
-        indexed, start = self.offset_index.lookup(offset)
+        indexed = self.offset_index.lookup(offset)
         try:
-            return self._search(offset, indexed, start)
+            return find_batch(self._disk, self.file.open().fd, self.size, self.base_offset, offset, indexed)
         except CorruptIndexError:
-            if start == 0:
-                raise self._corrupt(start) from None
+            if indexed[1] == 0:
+                raise self._corrupt(0) from None
         self.rebuild_indexes()
-        indexed, start = self.offset_index.lookup(offset)
+        indexed = self.offset_index.lookup(offset)
         try:
-            return self._search(offset, indexed, start)
+            return find_batch(self._disk, self.file.open().fd, self.size, self.base_offset, offset, indexed)
         except CorruptIndexError:
-            raise self._corrupt(start) from None
-
-    def _search(self, offset: int, indexed: int, position: int) -> tuple[int, int, int] | None:
-        """Go from batch to batch until one reaches the offset. The first must be the one the index meant."""
-        fd = self.file.open().fd
-        end = self.size
-        expected = indexed if position else MAX_INT64
-        if position >= end > 0:
-            raise CorruptIndexError
-        while position < end:
-            chunk = self._disk.pread(fd, min(_SEARCH_BYTES, end - position), position)
-            if len(chunk) < _HEAD.size:
-                chunk += bytes(_HEAD.size - len(chunk))
-            at = 0
-            while at + _HEAD.size <= len(chunk):
-                base_offset, length, _, magic, _, last_offset_delta = _HEAD.unpack_from(chunk, at)
-                size = length + LOG_OVERHEAD
-                if (
-                    length < LEGACY_MIN_SIZE
-                    or not 0 <= magic <= 2
-                    or position + size > end
-                    or not self.base_offset <= base_offset <= expected
-                ):
-                    raise CorruptIndexError
-                if (base_offset + last_offset_delta if magic == 2 else base_offset) >= offset:
-                    return base_offset, position, size
-                expected = MAX_INT64
-                position += size
-                at += size
-        return None
+            raise self._corrupt(indexed[1]) from None
 
     def _corrupt(self, position: int) -> KafkaError:
         return KafkaError(
@@ -391,22 +355,8 @@ class Segment:
 
     def scan(self, position: int, end: int | None = None) -> Iterator[BatchMeta]:
         """The batches from a position on, by their headers; positions are the file's."""
-        fd = self.file.open()
-        end = self.size if end is None else end
-        want = _SCAN_BYTES
-        while position < end:
-            chunk = read_fully(self._disk, fd.fd, min(want, end - position), position)
-            done = 0
-            for batch in iter_batches(chunk):
-                done = batch.position + batch.size
-                yield BatchMeta(position + batch.position, *batch[1:])
-            if done:
-                position += done
-                want = _SCAN_BYTES
-            elif len(chunk) < want:
-                return
-            else:
-                want *= 2
+        descriptor = self.file.open()
+        yield from scan_batches(self._disk, descriptor.fd, position, self.size if end is None else end)
 
     def read_batch(self, batch: BatchMeta) -> bytes:
         """All of a batch that `scan` gave."""

@@ -66,38 +66,6 @@ is_plain(const struct batch *batch, const Py_buffer *view, long long plain_bytes
 }
 
 static PyObject *
-make_finding(const struct batch *batch, PyTypeObject *type, const uint8_t *data)
-{
-    PyObject *meta = Py_None;
-    if (batch->has_meta) {
-        meta = make_meta(type, data + batch->position, batch->position);
-        if (meta == NULL) {
-            return NULL;
-        }
-    }
-    else {
-        Py_INCREF(meta);
-    }
-    PyObject *finding = PyTuple_New(4);
-    PyObject *numbers[] = {PyLong_FromLong(batch->verdict.finding), PyLong_FromLongLong(batch->verdict.index),
-                           PyLong_FromLongLong(batch->verdict.largest), meta};
-    int failed = finding == NULL;
-    for (int i = 0; i < 4; i++) {
-        if (failed || numbers[i] == NULL) {
-            failed = 1;
-            Py_XDECREF(numbers[i]);
-        }
-        else {
-            PyTuple_SetItem(finding, i, numbers[i]);
-        }
-    }
-    if (failed) {
-        Py_CLEAR(finding);
-    }
-    return finding;
-}
-
-static PyObject *
 findings_of(const struct batches *found, const Py_buffer *views, Py_ssize_t count, PyTypeObject *type,
             long long plain_bytes)
 {
@@ -247,11 +215,12 @@ static PyObject *
 kernel_find_outsiders(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     struct bounds bounds;
-    long long count, base_timestamp;
+    long long count, base_timestamp, least_delta = INT32_MIN;
     Py_ssize_t room;
-    if (!check_args("find_outsiders", nargs, 7, 7) || !as_int64(args[1], &count) ||
+    if (!check_args("find_outsiders", nargs, 7, 8) || !as_int64(args[1], &count) ||
         !as_int64(args[2], &base_timestamp) || !as_int64(args[3], &bounds.min_timestamp) ||
-        !as_int64(args[4], &bounds.max_timestamp) || !as_size(args[6], MOST_OUTSIDERS, &room)) {
+        !as_int64(args[4], &bounds.max_timestamp) || !as_size(args[6], MOST_OUTSIDERS, &room) ||
+        (nargs > 7 && !as_int64(args[7], &least_delta))) {
         return NULL;
     }
     bounds.need_keys = PyObject_IsTrue(args[5]);
@@ -269,11 +238,13 @@ kernel_find_outsiders(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     int64_t no_keys = 0, bad_timestamps = 0, malformed;
     if (data.len >= GIL_FREE_BYTES) {
         Py_BEGIN_ALLOW_THREADS
-        malformed = find_outsiders(start, end, count, base_timestamp, &bounds, first, room, &no_keys, &bad_timestamps);
+        malformed = find_outsiders(start, end, count, base_timestamp, least_delta, &bounds, first, room, &no_keys,
+                                   &bad_timestamps);
         Py_END_ALLOW_THREADS
     }
     else {
-        malformed = find_outsiders(start, end, count, base_timestamp, &bounds, first, room, &no_keys, &bad_timestamps);
+        malformed = find_outsiders(start, end, count, base_timestamp, least_delta, &bounds, first, room, &no_keys,
+                                   &bad_timestamps);
     }
     PyBuffer_Release(&data);
     PyObject *result = NULL;

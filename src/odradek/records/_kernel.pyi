@@ -33,6 +33,7 @@ def find_outsiders(
     max_timestamp: int,
     need_keys: bool,
     most: int,
+    least_delta: int = -(1 << 31),
     /,
 ) -> tuple[int, int, list[tuple[int, int, int, int]]]: ...
 def scan_segment(data: Buffer, meta: type[M], position: int = 0, /) -> tuple[list[M], int, int]: ...

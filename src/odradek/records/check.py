@@ -24,7 +24,6 @@ from odradek.records.header import (
     BatchMeta,
     pack_header,
     read_header,
-    set_base_offset_and_epoch,
     set_max_timestamp,
 )
 
@@ -365,12 +364,3 @@ def is_heavy(buf: Buffer, target_codec: int | None = None) -> bool:
     if codec == compression.NONE:
         return len(buf) > _HEAVY_BYTES[codec]
     return compression.bound(codec, memoryview(buf)[HEADER_BYTES:]) > _HEAVY_BYTES.get(codec, 0)
-
-
-def assign_offsets(checked: CheckedRecords, base_offset: int, leader_epoch: int) -> int:
-    """Give the batches their offsets and epoch, in the buffer and in the metas; returns the next offset."""
-    batches = checked.batches
-    for i, batch in enumerate(batches):
-        batches[i] = set_base_offset_and_epoch(checked.buffer, batch, base_offset, leader_epoch)
-        base_offset += batch.last_offset_delta + 1
-    return base_offset

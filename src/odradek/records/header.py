@@ -49,7 +49,6 @@ LOG_APPEND_TIME: Final = 1
 
 MAX_INT32: Final = 0x7FFFFFFF
 
-_OUTSIDE_CRC = Struct(">qii")  # base_offset, batch_length, partition_leader_epoch
 _SIZE = Struct(">i")
 _CRC = Struct(">I")
 _ATTRIBUTES = Struct(">h")
@@ -176,31 +175,6 @@ def crc_matches(buf: Buffer, batch: BatchMeta) -> bool:
     if batch.magic == 2:
         return crc32c(view[batch.position + CRC_START : end]) == batch.crc
     return zlib.crc32(view[batch.position + 16 : end]) == batch.crc
-
-
-def set_base_offset_and_epoch(
-    buf: bytearray | memoryview, batch: BatchMeta, base_offset: int, leader_epoch: int
-) -> BatchMeta:
-    """Give a batch its place in the log, in place. Both fields lie outside the CRC."""
-    (
-        position,
-        size,
-        _,
-        last_delta,
-        _,
-        attributes,
-        base_ts,
-        max_ts,
-        pid,
-        pepoch,
-        sequence,
-        count,
-        crc,
-        magic,
-    ) = batch
-    _OUTSIDE_CRC.pack_into(buf, position, base_offset, size - LOG_OVERHEAD, leader_epoch)
-    head = (position, size, base_offset, last_delta, leader_epoch, attributes, base_ts, max_ts)
-    return tuple.__new__(BatchMeta, (*head, pid, pepoch, sequence, count, crc, magic))
 
 
 def set_max_timestamp(

@@ -194,9 +194,11 @@ def find_outsiders(
     max_timestamp: int,
     need_keys: bool,
     most: int,
+    least_delta: int = -(1 << 31),
 ) -> tuple[int, int, list[tuple[int, int, int, int]]]:
     """Of `count` records that fill the buffer: how many lack a key that they need, how many others have a
-    time outside the bounds, and of the first `most` of both (finding, index, offset delta, timestamp).
+    time outside the bounds, and of the first `most` of both (finding, index, offset delta, timestamp). Records
+    at an offset delta below `least_delta` are passed over.
 
     Raises ValueError where the records are malformed.
     """
@@ -210,7 +212,7 @@ def find_outsiders(
             raise ValueError(f"record {index} of {count} is malformed") from None
         timestamp = wrap64(base_timestamp + record[TIMESTAMP_DELTA])
         finding = _outside(record, timestamp, min_timestamp, max_timestamp, need_keys)
-        if finding != OK:
+        if finding != OK and record[OFFSET_DELTA] >= least_delta:
             amounts[finding] += 1
             if len(first) < most:
                 first.append((finding, index, record[OFFSET_DELTA], timestamp))

@@ -5,10 +5,12 @@ Both run in a child process with PYTHONHASHSEED=0, so that a seed tells the same
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from odradek.broker.node import Node
 from odradek.core.configs import NodeConfig
@@ -18,9 +20,10 @@ from odradek.sim.plan import Settings
 from odradek.sim.runtime import SimRuntime
 from odradek.sim.scenario import HOST, PORT, Outcome, Scenario
 
-EXIT_OK, EXIT_FINDING = 0, 3
+EXIT_OK, EXIT_FINDING, EXIT_INTERRUPTED = 0, 3, 130
 SHOWN_VIOLATIONS = 10
 SHOWN_EVENTS = 40
+_GRACE_S = 2
 
 Echo = Callable[[str], None]
 
@@ -32,28 +35,36 @@ def run(seeds: int, start: int = 0, minutes: float | None = None, *, echo: Echo 
     echo = echo or print
     began = shown = time.monotonic()
     events = records = lives = played = 0
-    for seed in range(start, start + seeds):
-        outcome = play(seed)
-        played += 1
-        events += outcome.events
-        records += outcome.acknowledged_records
-        lives += outcome.lives
-        if outcome.violations:
-            echo(report(outcome))
-            return EXIT_FINDING
-        now = time.monotonic()
-        if now - shown > 5:
-            shown = now
-            echo(
-                f"{played}/{seeds} seeds, {records} records acknowledged, {lives} lives, {now - began:.0f} s"
-            )
-        if minutes is not None and now - began > 60 * minutes:
-            break
+    code = EXIT_OK
+    try:
+        for seed in range(start, start + seeds):
+            outcome = play(seed)
+            played += 1
+            events += outcome.events
+            records += outcome.acknowledged_records
+            lives += outcome.lives
+            if outcome.violations:
+                echo(report(outcome))
+                return EXIT_FINDING
+            now = time.monotonic()
+            if now - shown > 5:
+                shown = now
+                told = f"{played}/{seeds} seeds, {_count(records, 'record')} acknowledged"
+                print(f"{told}, {_count(lives, 'life', 'lives')}, {now - began:.0f} s", file=sys.stderr)
+            if minutes is not None and now - began > 60 * minutes:
+                break
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    end = "interrupted after " if code == EXIT_INTERRUPTED else ""
     echo(
-        f"{played} seeds without a finding: {records} records acknowledged, {lives} lives, {events} events, "
-        f"{time.monotonic() - began:.1f} s"
+        f"{end}{_count(played, 'seed')} without a finding: {_count(records, 'record')} acknowledged, "
+        f"{_count(lives, 'life', 'lives')}, {events} events, {time.monotonic() - began:.1f} s"
     )
-    return EXIT_OK
+    return code
+
+
+def _count(number: int, noun: str, nouns: str | None = None) -> str:
+    return f"{number} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def replay(seed: int, *, trace: bool = False, echo: Echo | None = None) -> int:
@@ -123,7 +134,15 @@ def _reproducible() -> bool:
 
 def _again(*arguments: str) -> int:
     command = [sys.executable, "-m", "odradek.sim.main", *arguments]
-    return subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": "0"}, check=False).returncode
+    with subprocess.Popen(command, env={**os.environ, "PYTHONHASHSEED": "0"}) as child:
+        while True:
+            try:
+                return child.wait()
+            except KeyboardInterrupt:
+                # A terminal interrupts both. The child tells how far it came; one that does not is told again.
+                with suppress(subprocess.TimeoutExpired):
+                    return child.wait(_GRACE_S)
+                child.send_signal(signal.SIGINT)
 
 
 def _main(command: str, *arguments: str) -> int:

@@ -5,11 +5,9 @@ temporary directory and are never synced: no test survives a power cut.
 """
 
 import asyncio
-import logging
 import shutil
 import tempfile
 import threading
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
@@ -18,11 +16,13 @@ from odradek.core.configs import NodeConfig, node_defaults
 from odradek.core.types import INTERNAL_TOPICS
 from odradek.runtime.real import RealDisk, RealRuntime
 from odradek.testing.clock import Shift, ShiftedClock, ShiftedLoop
+from odradek.testing.contents import Contents
+from odradek.testing.log_tail import LogTail
+from odradek.testing.settings import as_texts
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
 
 T = TypeVar("T")
-
-LOG_LINES = 200
-_LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s (%(name)s)"
 
 
 def _skip(fd: object) -> None:
@@ -57,42 +57,6 @@ class _TestRuntime(RealRuntime):
         return done
 
 
-class _LogTail(logging.Handler):
-    """The last lines that one thread logged."""
-
-    attached = 0
-    before = (logging.NOTSET, True)  # of the package's logger, while any broker has a tail on it
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.lines: deque[str] = deque(maxlen=LOG_LINES)
-        self.thread: int | None = None
-        self.setFormatter(logging.Formatter(_LOG_FORMAT))
-
-    def attach(self, thread: threading.Thread) -> None:
-        """Take the node's lines, and keep them out of the test's own log, until `detach`."""
-        self.thread = thread.ident
-        logger = logging.getLogger("odradek")
-        if not _LogTail.attached:
-            _LogTail.before = logger.level, logger.propagate
-        _LogTail.attached += 1
-        logger.addHandler(self)
-        logger.setLevel(min(logger.level or logging.INFO, logging.INFO))
-        logger.propagate = False
-
-    def detach(self) -> None:
-        logger = logging.getLogger("odradek")
-        logger.removeHandler(self)
-        _LogTail.attached -= 1
-        if not _LogTail.attached:
-            level, logger.propagate = _LogTail.before
-            logger.setLevel(level)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.thread == self.thread:
-            self.lines.append(self.format(record))
-
-
 class Broker:
     """`with Broker() as broker:` a Kafka broker at `broker.bootstrap_servers`, gone in the end.
 
@@ -100,16 +64,18 @@ class Broker:
     may be called in turn: address and data stay the same.
     """
 
-    def __init__(self, config: Mapping[str, str] | None = None, *, data_dir: str | None = None) -> None:
-        self.config = dict(config or {})
+    def __init__(
+        self, config: Mapping[str, str | bool | int | float] | None = None, *, data_dir: str | None = None
+    ) -> None:
+        self.config = as_texts(config)
         self.shift = Shift()
         self.node: Node | None = None
+        self.data_dir = data_dir
         self._own_dir = data_dir is None
-        self.data_dir = data_dir or tempfile.mkdtemp(prefix="odradek-")
         self._port = 0
         self._loop: ShiftedLoop | None = None
         self._thread: threading.Thread | None = None
-        self._log = _LogTail()
+        self._log = LogTail()
 
     def __enter__(self) -> "Broker":
         self.start()
@@ -126,15 +92,25 @@ class Broker:
     def start(self) -> None:
         """Start the node; ready when this returns."""
         assert self.node is None, "the broker runs already"
-        overrides = {**self.config, "log.dirs": self.data_dir}
-        overrides.setdefault("listeners", node_defaults(port=self._port)["listeners"])
-        config, _ = NodeConfig.from_sources({}, overrides)
+        is_new = self.data_dir is None
+        data_dir = self.data_dir = self.data_dir or tempfile.mkdtemp(prefix="odradek-")
+        try:
+            overrides = {**self.config, "log.dirs": data_dir}
+            overrides.setdefault("listeners", node_defaults(port=self._port)["listeners"])
+            config, _ = NodeConfig.from_sources({}, overrides)
+            self._start_node(config)
+        except BaseException:
+            if is_new:
+                self._remove_data()
+            raise
+
+    def _start_node(self, config: NodeConfig) -> None:
         self._loop = ShiftedLoop(self.shift)
         self._thread = threading.Thread(target=self._loop.run_forever, name="odradek-broker", daemon=True)
         self._thread.start()
         self._log.attach(self._thread)
-        node = Node(config, self.make_runtime())
         try:
+            node = Node(config, self.make_runtime())
             self.run(node.start())
         except BaseException:
             self._end_loop()
@@ -156,8 +132,7 @@ class Broker:
     def close(self) -> None:
         """Stop the node and remove what it wrote to its temporary directory."""
         self.stop()
-        if self._own_dir:
-            shutil.rmtree(self.data_dir, ignore_errors=True)
+        self._remove_data()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Await something on the node's event loop."""
@@ -173,24 +148,55 @@ class Broker:
 
         return self.run(looked())
 
-    def reset(self) -> tuple[list[str], list[str]]:
-        """Take back planted errors; the topics, without Kafka's own, and the groups that there are."""
+    def contents(self) -> Contents:
+        """The topics and groups that there are."""
 
-        def found(node: Node) -> tuple[list[str], list[str]]:
-            node.faults.clear()
-            topics = [name for name in node.metadata.image.topics_by_name if name not in INTERNAL_TOPICS]
-            return topics, [name for shard in node.groups.shards() for name in shard.groups]
+        def found(node: Node) -> Contents:
+            topics = node.metadata.image.topics_by_id
+            return Contents(
+                {
+                    topic_id: topic.name
+                    for topic_id, topic in topics.items()
+                    if topic.name not in INTERNAL_TOPICS
+                },
+                tuple(name for shard in node.groups.shards() for name in shard.groups),
+            )
 
         return self.look(found)
+
+    def delete(self, contents: Contents) -> None:
+        """Delete topics and groups; gone when this returns, but for groups that have members."""
+        if contents.topics or contents.groups:
+            self.run(self._delete(contents))
+
+    async def _delete(self, contents: Contents) -> None:
+        assert self.node is not None, "the broker is down"
+        if contents.topics:
+            types = request_types(ApiKey.DELETE_TOPICS)
+            states = [types.DeleteTopicState(name=None, topic_id=topic_id) for topic_id in contents.topics]
+            await self.node.controller.call(ApiKey.DELETE_TOPICS, types.DeleteTopicsRequest(topics=states))
+        for name in contents.groups:
+            answer = self.node.groups.delete_group(name)
+            if asyncio.iscoroutine(answer):
+                await answer
 
     def advance(self, seconds: float) -> None:
         """Let the broker's time pass without waiting for it."""
         assert self._loop is not None
         self.run(self._loop.advance(seconds))
 
-    def log_tail(self) -> list[str]:
-        """The last lines of the node's log."""
-        return list(self._log.lines)
+    def log_mark(self) -> int:
+        """This moment of the node's log, for `log_tail`."""
+        return self._log.seen
+
+    def log_tail(self, since: int = 0) -> list[str]:
+        """The last lines of the node's log, from a mark on."""
+        return self._log.since(since)
+
+    def _remove_data(self) -> None:
+        if self._own_dir and self.data_dir is not None:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+            self.data_dir = None
 
     def _end_loop(self) -> None:
         assert self._loop is not None and self._thread is not None

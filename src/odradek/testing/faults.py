@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from odradek.core.errors import ErrorCode
+from odradek.testing.tracebacks import blames_the_caller
 from odradek.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ class Faults:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
 
+    @blames_the_caller
     def errors(self, api: str, error: str, times: int = 1) -> None:
         """Answer the next requests of an API with an error: `errors("Produce", "NOT_LEADER_OR_FOLLOWER")`."""
         key = _api_key(api)
@@ -26,8 +28,8 @@ class Faults:
             raise ValueError(f"{error!r} is not the name of a Kafka error code") from None
         self._broker.look(lambda node: node.faults.plant(key, code, times))
 
-    @contextlib.contextmanager
-    def broker_down(self, leader_of: str | None = None) -> Iterator[None]:
+    @blames_the_caller
+    def broker_down(self, leader_of: str | None = None) -> contextlib.AbstractContextManager[None]:
         """The broker is stopped inside the block and started again after it, with its address and data.
 
         `leader_of` names a partition whose leader is meant; with one broker it leads them all.
@@ -41,6 +43,10 @@ class Faults:
             )
             if not led:
                 raise ValueError(f"no broker leads partition {index} of topic {topic!r}")
+        return self._down()
+
+    @contextlib.contextmanager
+    def _down(self) -> Iterator[None]:
         self._broker.stop()
         try:
             yield
@@ -61,6 +67,7 @@ class TestClock:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
 
+    @blames_the_caller
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, ms: float = 0
     ) -> None:

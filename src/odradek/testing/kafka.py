@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +13,8 @@ from odradek.client.partition_reader import ConsumerRecord
 from odradek.core.types import TopicPartition
 from odradek.testing.exactly_once import findings
 from odradek.testing.faults import Faults, TestClock
+from odradek.testing.settings import as_texts
+from odradek.testing.tracebacks import blames_the_caller
 
 if TYPE_CHECKING:
     from odradek.testing.broker import Broker
@@ -24,9 +26,12 @@ POLL_MS = 50
 class Kafka:
     """One test's view of a broker."""
 
-    def __init__(self, server: "KafkaServer") -> None:
+    def __init__(self, server: "KafkaServer", *, is_shared: bool = False) -> None:
         self.server = server
+        self._is_shared = is_shared
         self._suffix = uuid.uuid4().hex[:4]
+        self._before = server.broker.contents() if server.broker is not None else None
+        self._log_mark = server.broker.log_mark() if server.broker is not None else 0
         self._topics: list[str] = []
         self._groups: list[str] = []
 
@@ -34,11 +39,17 @@ class Kafka:
     def bootstrap_servers(self) -> str:
         return self.server.bootstrap_servers
 
-    def topic(self, name: str = "topic", partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+    @blames_the_caller
+    def topic(
+        self,
+        name: str = "topic",
+        partitions: int = 1,
+        config: Mapping[str, str | bool | int | float] | None = None,
+    ) -> str:
         """Create a topic of this test's own; its name, such as `orders-3f2a`."""
         full = f"{name}-{self._suffix}"
         client = self.server.client
-        client.call(client.admin.create_topics, {full: partitions}, configs=config)
+        client.call(client.admin.create_topics, {full: partitions}, configs=as_texts(config))
         self._topics.append(full)
         return full
 
@@ -48,6 +59,7 @@ class Kafka:
         self._groups.append(full)
         return full
 
+    @blames_the_caller
     def values(self, topic: str, n: int | None = None, timeout: float = 5) -> list[bytes | None]:
         """Values in a topic, read committed, ordered by time: `n` of them, or all there are now.
 
@@ -63,6 +75,7 @@ class Kafka:
             )
         return values
 
+    @blames_the_caller
     def assert_exactly_once(self, source: str, sink: str, group: str, timeout: float = 5) -> None:
         """Every record of `source` was read by `group` and is in `sink` once; waits while it may become so.
 
@@ -85,27 +98,43 @@ class Kafka:
 
     @property
     def clock(self) -> TestClock:
-        return TestClock(self._own_broker("the clock"))
+        __tracebackhide__ = True
+        broker = self._own_broker("the clock")
+        if self._is_shared:
+            pytest.fail(
+                "this test uses kafka_server, and the clock of a broker that other tests share stands; "
+                "a test that takes only kafka can move its own"
+            )
+        return TestClock(broker)
+
+    def made(self) -> tuple[Iterable[str], Iterable[str]]:
+        """The topics and groups of this test that there are now: on our own broker, all that came since."""
+        broker = self.server.broker
+        if broker is not None and self._before is not None:
+            new = broker.contents().since(self._before)
+            return new.topics.values(), new.groups
+        return set(self._topics) & {*self.server.topics()}, set(self._groups) & {*self.server.groups()}
+
+    def log(self) -> list[str]:
+        """What the broker has logged since the test began, as far as it is ours and is kept."""
+        broker = self.server.broker
+        return broker.log_tail(self._log_mark) if broker is not None else []
 
     def close(self) -> None:
-        """Take back the faults and delete what the test made: on our own broker, everything."""
+        """Take back the faults and delete what the test made."""
         broker = self.server.broker
-        if broker is None:
-            self.server.clean(self._topics, self._groups)
+        if broker is None or self._before is None:
+            self.server.delete(self._topics, self._groups)
             return
         if broker.node is None:
             broker.start()
-        topics, groups = broker.reset()
-        self.server.clean(topics, groups)
+        broker.look(lambda node: node.faults.clear())
+        broker.delete(broker.contents().since(self._before))
 
     def _own_broker(self, what: str) -> "Broker":
         if self.server.broker is None:
             pytest.skip(f"{what} cannot be had on the broker given by --kafka-bootstrap")
         return self.server.broker
-
-    def _partitions(self, topic: str) -> list[TopicPartition]:
-        client = self.server.client
-        return [TopicPartition(topic, i) for i in client.run(client.client.partitions(topic))]
 
     def _ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         client = self.server.client
@@ -116,7 +145,7 @@ class Kafka:
 
     def _read(self, topic: str, n: int | None = None, timeout: float = 5) -> list[ConsumerRecord]:
         """All committed records up to the end; with `n`, wait until there are that many."""
-        partitions = self._partitions(topic)
+        partitions = self.server.partitions(topic)
         deadline = time.monotonic() + timeout
         records: list[ConsumerRecord] = []
         with self.server.client.consumer(
@@ -135,7 +164,7 @@ class Kafka:
     def _unread(self, topic: str, group: str) -> int:
         """Offsets of the topic that the group has not committed."""
         client = self.server.client
-        partitions = self._partitions(topic)
+        partitions = self.server.partitions(topic)
         committed = client.call(client.admin.committed, group, partitions)
         ends = self._ends(partitions)
         done = {tp: row.committed_offset for tp, row in committed.items()}

@@ -1,13 +1,14 @@
 """The pytest plugin: options, marker and fixtures. Nothing heavy is imported before a fixture is used."""
 
-from collections.abc import Generator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from odradek.testing.kafka import Kafka
     from odradek.testing.server import KafkaServer
+    from odradek.testing.servers import Servers
 
 MARKER = "kafka(brokers=1, config={}): the broker that the `kafka` fixture of this test runs on"
 
@@ -37,51 +38,24 @@ def _keep_asserts_plain(config: pytest.Config) -> None:
     getattr(hook, "_marked_for_rewrite_cache", {}).pop("odradek", None)
 
 
-class _Servers:
-    """The brokers of this session: one per configuration that a test asked for, kept until the end."""
-
-    def __init__(self, bootstrap: str | None) -> None:
-        self._bootstrap = bootstrap
-        self._servers: dict[tuple[tuple[str, str], ...], KafkaServer] = {}
-
-    def get(self, config: Mapping[str, Any]) -> "KafkaServer":
-        from odradek.testing.server import KafkaServer
-
-        settings = tuple(sorted((key, str(value)) for key, value in config.items()))
-        if self._bootstrap is not None and settings:
-            pytest.skip("the broker given by --kafka-bootstrap has its own configuration")
-        found = self._servers.get(settings)
-        if found is None:
-            if self._bootstrap is not None:
-                found = KafkaServer.external(self._bootstrap)
-            else:
-                found = KafkaServer.embedded(dict(settings))
-            self._servers[settings] = found
-        return found
-
-    def close(self) -> None:
-        for server in self._servers.values():
-            server.close()
-
-
 @pytest.fixture(scope="session")
-def _kafka_servers(request: pytest.FixtureRequest) -> Iterator[_Servers]:
-    servers = _Servers(request.config.getoption("--kafka-bootstrap"))
+def _kafka_servers(request: pytest.FixtureRequest) -> "Iterator[Servers]":
+    from odradek.testing.servers import Servers
+
+    servers = Servers(request.config.getoption("--kafka-bootstrap"))
     yield servers
     servers.close()
 
 
 @pytest.fixture(scope="session")
-def kafka_server(_kafka_servers: _Servers) -> "KafkaServer":
+def kafka_server(_kafka_servers: "Servers") -> "KafkaServer":
     """A broker for the whole session: `kafka_server.bootstrap_servers`."""
-    return _kafka_servers.get({})
+    return _kafka_servers.shared()
 
 
 @pytest.fixture
-def kafka(request: pytest.FixtureRequest, _kafka_servers: _Servers) -> "Iterator[Kafka]":
+def kafka(request: pytest.FixtureRequest, _kafka_servers: "Servers") -> "Iterator[Kafka]":
     """A broker with topic and group names of this test's own, cleaned up after it."""
-    from odradek.testing.kafka import Kafka
-
     marker = request.node.get_closest_marker("kafka")
     wanted = dict(marker.kwargs) if marker else {}
     brokers, config = wanted.pop("brokers", 1), wanted.pop("config", {})
@@ -89,10 +63,10 @@ def kafka(request: pytest.FixtureRequest, _kafka_servers: _Servers) -> "Iterator
         pytest.fail(f"unknown arguments of the kafka marker; it is {MARKER}", pytrace=False)
     if brokers != 1:
         pytest.fail(f"kafka(brokers={brokers}): one broker is all there is so far", pytrace=False)
-    view = Kafka(_kafka_servers.get(config))
+    view = _kafka_servers.view(config, uses_shared="kafka_server" in request.fixturenames)
     request.node.stash[_VIEW] = view
     yield view
-    view.close()
+    _kafka_servers.take_back(view)
 
 
 _VIEW = pytest.StashKey["Kafka"]()
@@ -108,7 +82,7 @@ def pytest_runtest_makereport(
         from odradek.testing.report import failure_report
 
         try:
-            report.sections.append(("kafka", failure_report(view.server)))
+            report.sections.append(("kafka", failure_report(view)))
         except Exception as e:  # the report of a failure must not hide the failure
             report.sections.append(("kafka", f"the broker could not be asked: {e!r}"))
     return report

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from odradek.client.admin import EARLIEST, LATEST
-from odradek.core.types import TopicPartition
 
 if TYPE_CHECKING:
+    from odradek.testing.kafka import Kafka
     from odradek.testing.server import KafkaServer
 
 TAIL_RECORDS = 5
@@ -13,14 +13,18 @@ TEXT_CHARACTERS = 60
 LOG_LINES = 30
 
 
-def failure_report(server: "KafkaServer") -> str:
+def failure_report(view: "Kafka") -> str:
+    """Of what the test made, and of the log since it began: what others left would only mislead."""
+    server = view.server
     lines = [f"broker {server.bootstrap_servers}"]
-    for topic in sorted(server.topics()):
+    topics, groups = view.made()
+    for topic in sorted(topics):
         lines += _topic(server, topic)
-    for group in sorted(server.groups()):
+    for group in sorted(groups):
         lines += _group(server, group)
-    if server.broker is not None:
-        lines += ["broker log:", *(f"  {line}" for line in server.broker.log_tail()[-LOG_LINES:])]
+    log = view.log()
+    if log:
+        lines += ["broker log:", *(f"  {line}" for line in log[-LOG_LINES:])]
     return "\n".join(lines)
 
 
@@ -31,7 +35,7 @@ def _short(data: bytes | None) -> str:
 
 def _topic(server: "KafkaServer", topic: str) -> list[str]:
     client = server.client
-    partitions = [TopicPartition(topic, i) for i in client.run(client.client.partitions(topic))]
+    partitions = server.partitions(topic)
     starts = client.call(client.admin.list_offsets, dict.fromkeys(partitions, EARLIEST))
     ends = client.call(client.admin.list_offsets, dict.fromkeys(partitions, LATEST))
     stable = client.call(client.admin.list_offsets, dict.fromkeys(partitions, LATEST), isolation_level=1)

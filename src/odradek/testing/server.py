@@ -1,17 +1,26 @@
 """The broker that a pytest session uses: one of our own in this process, or one that was given by address."""
 
 import asyncio
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odradek.client.blocking import BlockingClient
-from odradek.core.errors import KafkaError
-from odradek.core.types import INTERNAL_TOPICS
+from odradek.client.client import parse_servers
+from odradek.core.configs import ConfigError
+from odradek.core.errors import KafkaError, ProtocolError
+from odradek.core.types import INTERNAL_TOPICS, TopicPartition
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
 if TYPE_CHECKING:
     from odradek.testing.broker import Broker
+
+REACH_TIMEOUT_S = 5
+
+
+class Unavailable(Exception):
+    """There is no such broker; the message says why in words for whoever runs the tests."""
 
 
 class KafkaServer:
@@ -21,7 +30,6 @@ class KafkaServer:
         self.broker = broker
         self.bootstrap_servers = bootstrap_servers
         self.client = BlockingClient(bootstrap_servers, client_id="odradek-testing", api_timeout_ms=10_000)
-        self._cleaning: list[asyncio.Task[None]] = []
 
     @classmethod
     def embedded(cls, config: Mapping[str, str]) -> "KafkaServer":
@@ -30,17 +38,35 @@ class KafkaServer:
         broker = Broker(config)
         try:
             broker.start()
-            return cls(broker, broker.bootstrap_servers)
-        except BaseException:
-            broker.close()
-            raise
+        except (ConfigError, KafkaError, OSError) as e:
+            raise Unavailable(f"the broker did not start: {e}") from e
+        return cls(broker, broker.bootstrap_servers)
 
     @classmethod
     def external(cls, bootstrap_servers: str) -> "KafkaServer":
-        return cls(None, bootstrap_servers)
+        """Asked once whether it is there: every test would wait for its own timeout otherwise."""
+        try:
+            parse_servers(bootstrap_servers)
+        except ValueError as e:
+            raise Unavailable(f"--kafka-bootstrap {bootstrap_servers}: {e}") from e
+        server = cls(None, bootstrap_servers)
+        try:
+            server.client.run(server._reach())
+        except (KafkaError, OSError, ProtocolError) as e:
+            server.close()
+            raise Unavailable(
+                f"--kafka-bootstrap {bootstrap_servers}: no Kafka can be reached: {_reason(e)}"
+            ) from e
+        return server
+
+    async def _reach(self) -> None:
+        """Over the given address, and then over those that the brokers say they have."""
+        async with asyncio.timeout(REACH_TIMEOUT_S):
+            cluster = await self.client.client.refresh()
+            for node_id in cluster.brokers:
+                await self.client.client.connection(node_id)
 
     def close(self) -> None:
-        self.client.run(self._cleaned())
         self.client.close()
         if self.broker is not None:
             self.broker.close()
@@ -50,36 +76,34 @@ class KafkaServer:
         cluster = self.client.run(self.client.client.refresh(None))
         return [name for name in cluster.topics if name not in INTERNAL_TOPICS]
 
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        self.client.run(self.client.client.refresh([topic]))  # it may be another one than a moment ago
+        return [TopicPartition(topic, i) for i in self.client.run(self.client.client.partitions(topic))]
+
     def groups(self) -> list[str]:
         return [str(group.group_id) for group in self.client.call(self.client.admin.list_groups)]
 
-    def clean(self, topics: list[str], groups: list[str]) -> None:
-        """Delete what a test made, behind its back: the next test need not wait for it."""
-        if topics or groups:
-            self.client.run(self._start_cleaning(topics, groups))
-
-    async def _start_cleaning(self, topics: list[str], groups: list[str]) -> None:
-        self._cleaning = [task for task in self._cleaning if not task.done()]
-        self._cleaning.append(asyncio.get_running_loop().create_task(self._delete(topics, groups)))
-
-    async def _cleaned(self) -> None:
-        for task in self._cleaning:
-            await task
-
-    async def _delete(self, topics: list[str], groups: list[str]) -> None:
+    def delete(self, topics: Sequence[str], groups: Sequence[str]) -> None:
         """One attempt each; what is gone already, or still in use, stays as it is."""
+        self.client.run(self._delete(topics, groups))
+
+    async def _delete(self, topics: Sequence[str], groups: Sequence[str]) -> None:
         client = self.client.client
         types: Any
-        try:
-            if topics:
-                types = request_types(ApiKey.DELETE_TOPICS)
-                states = [types.DeleteTopicState(name=name) for name in topics]
-                await client.send(
-                    ApiKey.DELETE_TOPICS, types.DeleteTopicsRequest(topics=states, timeout=10_000)
-                )
-            for name in groups:
-                types = request_types(ApiKey.DELETE_GROUPS)
-                request = types.DeleteGroupsRequest(groups_names=[name])
-                await client.call_coordinator(name, ApiKey.DELETE_GROUPS, request)
-        except (KafkaError, OSError):
-            return  # a broker that a test left broken has nothing to be cleaned
+        if topics:
+            types = request_types(ApiKey.DELETE_TOPICS)
+            states = [types.DeleteTopicState(name=name) for name in topics]
+            await client.send(ApiKey.DELETE_TOPICS, types.DeleteTopicsRequest(topics=states, timeout=10_000))
+        for name in groups:
+            types = request_types(ApiKey.DELETE_GROUPS)
+            request = types.DeleteGroupsRequest(groups_names=[name])
+            await client.call_coordinator(name, ApiKey.DELETE_GROUPS, request)
+
+
+def _reason(error: Exception) -> str:
+    """In the system's words, where asyncio would only say that a call failed."""
+    if isinstance(error, TimeoutError) and not error.errno:
+        return f"no answer within {REACH_TIMEOUT_S} s"
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return getattr(error, "strerror", None) or str(error)

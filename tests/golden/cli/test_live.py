@@ -1,13 +1,15 @@
 """Commands whose output depends on what else the cluster holds."""
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tests.support.command import odradek
-from tests.support.node import ODRADEK
+from tests.support.node import ODRADEK, NodeProcess, running
 
 
 def rows(bootstrap: str, *arguments: str) -> list[dict[str, Any]]:
@@ -73,6 +75,56 @@ def test_following_ends_with_an_interrupt_and_exit_code_0(
         follower.kill()
         follower.wait()
         odradek("topic", "delete", topic, "-y", "-b", bootstrap)
+
+
+def test_a_follower_says_once_that_the_node_is_lost_and_once_that_it_is_back(tmp_path: Path) -> None:
+    node = NodeProcess(tmp_path / "data")
+    odradek("topic", "create", "t", "-b", node.bootstrap)
+    follower = subprocess.Popen(
+        [ODRADEK, "consume", "t", "--follow", "-b", node.bootstrap],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert follower.stdout is not None
+        assert follower.stderr is not None
+        assert odradek("produce", "t", "-b", node.bootstrap, stdin=b"one\n").code == 0
+        assert follower.stdout.readline() == b"one\n"
+        node.stop(signal.SIGKILL)
+        lost = follower.stderr.readline().decode()
+        assert lost.startswith(f"lost {node.bootstrap}: ")
+        assert lost.endswith(", trying again\n")
+        with running(tmp_path / "data", "--port", node.bootstrap.rpartition(":")[2]):
+            assert follower.stderr.readline().decode() == f"{node.bootstrap} is back\n"
+            assert odradek("produce", "t", "-b", node.bootstrap, stdin=b"two\n").code == 0
+            assert follower.stdout.readline() == b"two\n"
+            follower.send_signal(signal.SIGINT)
+            assert follower.wait(20) == 0
+            assert follower.communicate() == (b"", b"")
+    finally:
+        follower.kill()
+        follower.wait()
+
+
+def test_an_http_port_and_an_address_that_leads_nowhere_are_recognized(tmp_path: Path) -> None:
+    advertised = "advertised.listeners=PLAINTEXT://no.such.host.invalid:19392"
+    with running(tmp_path / "data", "--http", "0", "--set", advertised) as node:
+        found = re.search(r"http (\S+),", node.ready_line)
+        assert found
+        outcome = odradek("topic", "list", "-b", found[1])
+        assert (outcome.code, outcome.stderr) == (
+            1,
+            f"error: {found[1]} speaks HTTP, not Kafka's protocol\n  is the address right? -b HOST:PORT\n",
+        )
+        assert odradek("topic", "create", "t", "-b", node.bootstrap).code == 0
+        for outcome in (
+            odradek("produce", "t", "-b", node.bootstrap, stdin=b"x\n"),
+            odradek("consume", "t", "-b", node.bootstrap),
+        ):
+            assert outcome.code == 1
+            assert outcome.stderr.startswith(
+                f"error: {node.bootstrap} names its broker no.such.host.invalid:19392, "
+            )
 
 
 def test_completion_knows_live_names(bootstrap: str, unique: Callable[[str], str]) -> None:

@@ -1,12 +1,15 @@
 """Configs through their handlers: what the broker checks, what the controller decides, what is shown."""
 
+import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from odradek.broker.handlers.describe_configs import RESOURCES_PER_TURN, describe_configs
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.wire.api_keys import ApiKey
-from tests.unit.broker.admin_node import AdminNode, types_of
+from tests.unit.broker.admin_node import LISTENER, AdminNode, types_of
 
 TOPIC, BROKER = 2, 4
 SET = 0
@@ -179,3 +182,45 @@ def test_resources_with_configs_are_listed_by_type() -> None:
     assert listed([BROKER]) == (0, [(BROKER, "1")])
     assert listed([99]) == (ErrorCode.UNSUPPORTED_VERSION, [])
     assert listed([], version=0) == (0, [])
+
+
+def test_a_resource_that_is_named_again_with_the_same_keys_is_answered_once() -> None:
+    node = AdminNode()
+    node.create("t")
+    types = types_of(ApiKey.DESCRIBE_CONFIGS)
+    asked = [(BROKER, "1", None), (TOPIC, "t", ["retention.ms"]), (BROKER, "1", []), (BROKER, "1", None)]
+    asked += [(TOPIC, "t", None), (TOPIC, "t", ["retention.ms"])]
+    resources = [
+        types.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+        for kind, name, keys in asked * 50
+    ]
+    request = types.DescribeConfigsRequest(resources=resources)
+    results = node.ask(ApiKey.DESCRIBE_CONFIGS, request, 4).results
+    assert [(r.resource_type, len(r.configs) == 1) for r in results] == [
+        (BROKER, False),
+        (TOPIC, True),
+        (TOPIC, False),
+    ]
+
+
+def test_many_resources_leave_the_loop_to_others_in_between() -> None:
+    node = AdminNode()
+    names = [f"t{i}" for i in range(40)]
+    for name in names:
+        node.create(name)
+    types = types_of(ApiKey.DESCRIBE_CONFIGS)
+    request = types.DescribeConfigsRequest(
+        resources=[types.DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in names]
+    )
+
+    async def turns() -> int:
+        count = 0
+        context: Any = SimpleNamespace(node=node, api_version=4, listener=LISTENER, client_id="test")
+        answer = asyncio.ensure_future(describe_configs(context, request))
+        while not answer.done():
+            count += 1
+            await asyncio.sleep(0)
+        assert [r.resource_name for r in answer.result().results] == names
+        return count
+
+    assert asyncio.run(turns()) >= len(names) // RESOURCES_PER_TURN

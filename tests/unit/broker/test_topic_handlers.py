@@ -163,14 +163,84 @@ def test_a_cursor_that_points_nowhere_is_refused(cursor: tuple[str, int]) -> Non
     )
 
 
-def test_a_partition_without_a_leader_says_so_and_lists_its_eligible_leaders() -> None:
+def describe_partition(node: AdminNode, name: str) -> Any:
+    types = types_of(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+    request = types.DescribeTopicPartitionsRequest(topics=[types.TopicRequest(name=name)])
+    (partition,) = node.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, request, 0).topics[0].partitions
+    return partition
+
+
+def metadata_of(node: AdminNode, name: str, version: int) -> tuple[list[int], Any]:
+    """The brokers named, and the topic's only partition."""
+    types = types_of(ApiKey.METADATA)
+    request = types.MetadataRequest(
+        topics=[types.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
+    )
+    answer = node.ask(ApiKey.METADATA, request, version)
+    (partition,) = answer.topics[0].partitions
+    return [broker.node_id for broker in answer.brokers], partition
+
+
+# The answers of Apache Kafka 4.3.1 with one broker of two dead, partitions on [2] and on [2, 1].
+
+
+def one_of_two_dead() -> AdminNode:
+    node = AdminNode()
+    node.harness.start_broker(2)
+    node.harness.create("alone", -1, -1, assignments={0: [2]})
+    node.harness.create("both", -1, -1, assignments={0: [2, 1]})
+    node.harness.now_ms += 5000
+    node.harness.heartbeat(1)
+    node.harness.now_ms += 5000
+    node.harness.expire()
+    return node
+
+
+def test_a_described_partition_without_a_leader_has_no_error_and_lists_its_eligible_leaders() -> None:
+    node = one_of_two_dead()
+    alone = describe_partition(node, "alone")
+    assert (alone.error_code, alone.leader_id, list(alone.isr_nodes)) == (0, -1, [])
+    assert (list(alone.eligible_leader_replicas), list(alone.last_known_elr)) == ([2], [2])
+    assert list(alone.offline_replicas) == [2]
+    both = describe_partition(node, "both")
+    assert (both.error_code, both.leader_id, list(both.isr_nodes)) == (0, 1, [1])
+    assert list(both.offline_replicas) == [2]
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_metadata_tells_what_a_dead_broker_leaves(version: int) -> None:
+    node = one_of_two_dead()
+    brokers, alone = metadata_of(node, "alone", version)
+    assert brokers == [1]
+    assert (alone.error_code, alone.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+    assert (list(alone.replica_nodes), list(alone.isr_nodes)) == ([] if version == 0 else [2], [])
+    _, both = metadata_of(node, "both", version)
+    error = ErrorCode.REPLICA_NOT_AVAILABLE if version == 0 else ErrorCode.NONE
+    assert (both.error_code, both.leader_id) == (error, 1)
+    assert (list(both.replica_nodes), list(both.isr_nodes)) == ([1] if version == 0 else [2, 1], [1])
+    if version >= 5:
+        assert (list(alone.offline_replicas), list(both.offline_replicas)) == ([2], [2])
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_a_leader_without_the_clients_listener_is_told_from_one_that_is_gone(version: int) -> None:
     node = AdminNode()
     node.create("t")
-    node.harness.now_ms += 9000
-    node.harness.expire()
-    types = types_of(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
-    request = types.DescribeTopicPartitionsRequest(topics=[types.TopicRequest(name="t")])
-    (partition,) = node.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, request, 0).topics[0].partitions
-    assert (partition.error_code, partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
-    assert (list(partition.eligible_leader_replicas), list(partition.last_known_elr)) == ([1], [1])
-    assert list(partition.offline_replicas) == [1]
+    broker = node.image.brokers[1]
+    node.image.brokers[1] = broker._replace(endpoints={"INTERNAL": broker.endpoints["PLAINTEXT"]})
+    _, partition = metadata_of(node, "t", version)
+    error = ErrorCode.LEADER_NOT_AVAILABLE if version < 6 else ErrorCode.LISTENER_NOT_FOUND
+    assert (partition.error_code, partition.leader_id) == (error, -1)
+    described = describe_partition(node, "t")
+    assert (described.error_code, described.leader_id, list(described.offline_replicas)) == (0, -1, [1])
+
+
+def test_a_fenced_leader_is_named_until_another_one_is_elected() -> None:
+    node = AdminNode()
+    node.create("t")
+    node.image.brokers[1] = node.image.brokers[1]._replace(fenced=True)
+    brokers, partition = metadata_of(node, "t", 13)
+    described = describe_partition(node, "t")
+    assert brokers == []
+    for answer in (partition, described):
+        assert (answer.error_code, answer.leader_id, list(answer.offline_replicas)) == (0, 1, [1])

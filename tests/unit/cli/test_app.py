@@ -79,6 +79,27 @@ def test_usage_errors_exit_with_2() -> None:
         assert outcome.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("topic create x -p abc", "-p abc: not a number\n  next: odradek topic create --help"),
+        ("consume t -n 0", "-n 0: at least 1\n  next: odradek consume --help"),
+        ("topic add-partitions t x", "COUNT x: not a number\n  next: odradek topic add-partitions --help"),
+        ("topic frob", "no such command 'frob'\n  next: odradek topic --help"),
+        ("topic describe", "missing argument 'TOPIC'\n  next: odradek topic describe --help"),
+    ],
+)
+def test_a_usage_error_names_the_value_and_looks_like_any_other(line: str, error: str) -> None:
+    outcome = odradek(*line.split())
+    assert (outcome.code, outcome.text, outcome.stderr) == (2, "", f"error: {error}\n")
+
+
+def test_a_noun_alone_shows_its_help() -> None:
+    outcome = odradek("topic")
+    assert (outcome.code, outcome.text) == (2, "")
+    assert outcome.stderr.startswith("Usage: odradek topic ")
+
+
 def test_nothing_listening_names_the_next_command() -> None:
     outcome = odradek("topic", "list", "-b", "127.0.0.1:1")
     assert (outcome.code, outcome.text) == (1, "")

@@ -1,14 +1,19 @@
 """`odradek log dump` shows what Apache's own dump-log shows, and finds damage."""
 
+import errno
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from odradek.runtime.real import RealDisk
 from tests.golden import loader
 from tests.support.command import Outcome, odradek
+from tests.support.node import ODRADEK
 
 BATCH = re.compile(
     r"baseOffset: (?P<base_offset>\d+) lastOffset: (?P<last_offset>\d+) count: (?P<count>\d+) "
@@ -138,3 +143,27 @@ def test_what_is_no_log_file_is_refused(tmp_path: Path) -> None:
         1,
         f"error: {tmp_path}/nowhere: No such file or directory",
     )
+
+
+def test_an_unreadable_file_is_one_line_and_the_others_are_shown(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shut, other = (str(data / partition / "00000000000000000000.log") for partition in ("txn-0", "txn-1"))
+
+    def open_unless_shut(_self: RealDisk, path: str, flags: int) -> int:
+        if path == shut:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return os.open(path, flags)
+
+    monkeypatch.setattr(RealDisk, "open", open_unless_shut)
+    outcome = odradek("log", "dump", "-f", "jsonl", shut, other)
+    assert (outcome.code, outcome.stderr) == (1, f"error: {shut}: Permission denied\n")
+    assert {json.loads(line)["file"] for line in outcome.text.splitlines()} == {other}
+
+
+def test_a_full_disk_under_stdout_is_one_line(data: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [ODRADEK, "log", "dump", str(data / "txn-0")], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, b"error: cannot write to stdout: No space left on device\n")

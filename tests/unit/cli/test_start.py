@@ -35,14 +35,35 @@ def test_anything_else_is_left_to_typer(arguments: list[str]) -> None:
     assert odradek("start", *arguments).code == (0 if "h" in arguments[0][:3] else 2)
 
 
-def test_options_win_over_set_over_the_file_over_the_defaults() -> None:
+def test_options_and_set_win_over_the_file_over_the_defaults() -> None:
     file = {"log.dirs": "/file", "num.partitions": "3", "log.retention.hours": "1"}
-    config, _ = _configure(file, {"num.partitions": "5", "log.dirs": "/set"}, "/option", None, 0)
+    config, _ = _configure(file, {"num.partitions": "5"}, "/option", None, 0)
     assert config.log_dirs == ("/option",)
     assert config.num_partitions == 5
     assert config.int("log.retention.hours") == 1
     assert [str(listener) for listener in config.broker_listeners] == ["PLAINTEXT://127.0.0.1:0"]
     assert config.node_id == 1
+
+
+@pytest.mark.parametrize("name", ["log.dirs", "log.dir"])
+def test_a_data_directory_is_named_once(name: str) -> None:
+    config, _ = _configure({}, {name: "/set"}, None, None, 0)
+    assert config.log_dirs == ("/set",)
+    with pytest.raises(Usage, match=f"--data-dir and --set {name} do not go together"):
+        _configure({}, {name: "/set"}, "/option", None, 0)
+
+
+def test_directories_are_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    config, _ = _configure({"log.dirs": "a,b", "metadata.log.dir": "b"}, {}, None, None, 0)
+    assert config.log_dirs == (f"{tmp_path}/a", f"{tmp_path}/b")
+    assert config.metadata_log_dir == f"{tmp_path}/b"
+    assert _configure({}, {}, None, None, 0)[0].log_dirs == (f"{tmp_path}/odradek-data",)
+
+
+def test_a_line_without_a_name_is_shown_as_it_is() -> None:
+    _, warnings = _configure({"": "nonsense"}, {}, None, None, 0)
+    assert warnings == ["Ignoring the unknown configuration =nonsense"]
 
 
 def test_listeners_of_a_file_stand_and_do_not_go_with_a_port() -> None:
@@ -89,7 +110,8 @@ def test_a_directory_belongs_to_one_node_at_a_time_and_to_one_node_id(tmp_path: 
         taken = start_and_wait("--data-dir", str(tmp_path / "other"), "--port", port, "--http", "off")
         assert (taken.returncode, taken.stderr) == (
             1,
-            f"error: PLAINTEXT://127.0.0.1:{port}: the port is taken\n  next: odradek start --port 0\n",
+            f"error: PLAINTEXT://127.0.0.1:{port}: the port is taken\n"
+            "  a node may already run here; for another one: odradek start --port 0 --data-dir DIR\n",
         )
     other = start_and_wait(
         "--data-dir", str(tmp_path / "data"), "--port", "0", "--http", "off", "--set", "node.id=7"
@@ -97,6 +119,23 @@ def test_a_directory_belongs_to_one_node_at_a_time_and_to_one_node_id(tmp_path: 
     assert other.returncode == 1
     assert "node id" in other.stderr
     assert "Traceback" not in other.stderr
+
+
+def test_a_host_that_has_no_address_is_a_problem_of_the_listener(tmp_path: Path) -> None:
+    refused = start_and_wait("--data-dir", str(tmp_path), "--host", "no.such.host.invalid", "--http", "off")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error: PLAINTEXT://no.such.host.invalid:9092: ")
+    assert refused.stderr.endswith("\n  next: odradek start --host 127.0.0.1 --port 9092\n")
+
+
+def test_a_directory_that_is_not_a_nodes_is_named_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("garbage\n")
+    refused = start_and_wait("--data-dir", str(tmp_path), "--port", "0", "--http", "off")
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        f"error: {tmp_path}/meta.properties: meta.properties has version None, not 1\n"
+        "  next: odradek start --data-dir DIR\n",
+    )
 
 
 def test_json_logs_and_http(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """The same client for code that blocks. The broker runs on a loop of another thread, as brokers do."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 
 import pytest
 
@@ -99,3 +101,24 @@ def test_a_blocking_consumer_reads_and_commits(broker: FakeBroker) -> None:
             consumer.commit()
             assert consumer.assignment == [TP]
         assert group.committed == 10
+
+
+def test_closing_ends_what_an_interrupt_left_on_the_loop() -> None:
+    client = BlockingClient("127.0.0.1:1")
+    begun, ended = threading.Event(), threading.Event()
+
+    async def left_behind() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    def run() -> None:
+        with contextlib.suppress(CancelledError):
+            client.run(left_behind())
+
+    threading.Thread(target=run).start()
+    assert begun.wait(10)
+    client.close()
+    assert ended.is_set()

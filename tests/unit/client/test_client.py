@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from odradek.client.admin import LATEST, Admin
-from odradek.client.client import Client
+from odradek.client.client import AdvertisedAddressError, Client, may_pass, parse_servers
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.wire.api_keys import ApiKey
@@ -124,6 +124,34 @@ def test_retries_end_at_the_deadline_with_the_last_error() -> None:
             assert len(broker.requests(ApiKey.LIST_OFFSETS)) > 3
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("host", "passes"), [("no.such.host.invalid", False), ("127.0.0.1", True)])
+def test_a_broker_that_is_named_by_an_address_that_leads_nowhere_is_told_apart(
+    host: str, passes: bool
+) -> None:
+    async def scenario() -> None:
+        async with fake_broker() as broker, client_of(broker) as client:
+            async with fake_broker() as dead:
+                port = dead.port
+            await client.refresh()
+            client.cluster.brokers[1] = client.cluster.brokers[1]._replace(host=host, port=port)
+            with pytest.raises(AdvertisedAddressError) as unreachable:
+                await client.connection(1)
+            assert str(unreachable.value).startswith(
+                f"{broker.address} names its broker {host}:{port}, which cannot be reached"
+            )
+            assert str(unreachable.value).endswith("check advertised.listeners")
+            assert may_pass(unreachable.value) is passes
+
+    asyncio.run(scenario())
+
+
+def test_a_port_is_within_its_bounds() -> None:
+    assert parse_servers("a:65535,b") == [("a", 65535), ("b", 9092)]
+    for port in ("0", "65536"):
+        with pytest.raises(ValueError, match=f"not a port: {port}"):
+            parse_servers(f"a:{port}")
 
 
 def test_an_unknown_partition_or_broker_has_its_error() -> None:

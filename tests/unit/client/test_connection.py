@@ -181,6 +181,21 @@ def test_garbage_from_a_broker_closes_the_connection(garbage: bytes) -> None:
     asyncio.run(scenario())
 
 
+def test_an_http_port_is_recognized() -> None:
+    async def scenario() -> None:
+        async with fake_broker() as broker:
+
+            def answer_as_http(_request: Any) -> Any:
+                broker.connections[-1].send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                raise Silence
+
+            broker.handlers[ApiKey.API_VERSIONS] = answer_as_http
+            with pytest.raises(ProtocolError, match="speaks HTTP"):
+                await connect(broker)
+
+    asyncio.run(scenario())
+
+
 def test_an_abandoned_request_does_not_disturb_the_next() -> None:
     async def scenario() -> None:
         async with fake_broker() as broker:

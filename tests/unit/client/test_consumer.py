@@ -147,6 +147,21 @@ def test_what_passes_is_waited_for() -> None:
     run(scenario)
 
 
+def test_a_lost_connection_is_told_until_the_broker_answers_again() -> None:
+    async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
+        log.errors = [HangUp]
+        async with Consumer(client, max_wait_ms=10) as consumer:
+            consumer.assign({TP: 0})
+            assert consumer.lost is None
+            async with asyncio.timeout(20):
+                while consumer.lost is None:
+                    assert await consumer.poll(1) == []
+            assert len(await read(consumer, 20)) == 20
+            assert consumer.lost is None
+
+    run(scenario)
+
+
 def test_what_does_not_pass_is_raised() -> None:
     async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
         log.errors = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]

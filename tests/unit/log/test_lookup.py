@@ -2,7 +2,19 @@
 
 from pathlib import Path
 
-from odradek.log.lookup import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, MAX_TIMESTAMP, TimestampOffset
+import pytest
+
+from odradek.log.lookup import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    BatchSearch,
+    TimestampOffset,
+)
+from odradek.records import compression
+from odradek.records.header import CREATE_TIME, LOG_APPEND_TIME
 from tests.unit.log.support import NOW_MS, LogRuntime, append, batch, open_log
 
 SMALL = {"index_interval_bytes": 1, "segment_bytes": 400}
@@ -78,3 +90,34 @@ def test_a_segment_whose_late_records_are_trimmed_does_not_end_the_search(
     append(log, batch(timestamp=NOW_MS + 500))
     log.increment_log_start_offset(1)
     assert log.offset_for_timestamp(NOW_MS + 400) == TimestampOffset(NOW_MS + 500, 2, 0)
+
+
+@pytest.mark.parametrize("timestamp_type", [CREATE_TIME, LOG_APPEND_TIME])
+@pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
+def test_a_record_is_found_by_time_and_above_the_log_start(
+    runtime: LogRuntime, tmp_path: Path, codec: int, timestamp_type: int
+) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(9, timestamp=NOW_MS, step_ms=10, codec=codec, timestamp_type=timestamp_type))
+    stamped = timestamp_type == LOG_APPEND_TIME
+    assert log.offset_for_timestamp(NOW_MS + 31) == (
+        TimestampOffset(NOW_MS + 80, 0, 0) if stamped else TimestampOffset(NOW_MS + 40, 4, 0)
+    )
+    log.increment_log_start_offset(6)
+    time_at_start = NOW_MS + (80 if stamped else 60)
+    assert log.offset_for_timestamp(NOW_MS + 31) == TimestampOffset(time_at_start, 6, 0)
+    assert log.offset_for_timestamp(NOW_MS + 31, 9) is None
+
+
+def test_a_batch_that_takes_long_is_the_callers_to_look_into(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(9, timestamp=NOW_MS, step_ms=10, codec=compression.ZSTD, value=bytes(100_000)))
+    append(log, batch(timestamp=NOW_MS + 200))
+    search = log.offset_for_timestamp(NOW_MS + 31)
+    assert isinstance(search, BatchSearch)
+    assert search.run() == TimestampOffset(NOW_MS + 40, 4, 0)
+    assert log.offset_for_timestamp(NOW_MS + 31, search.batch.last_offset + 1) == TimestampOffset(
+        NOW_MS + 200, 9, 0
+    )
+    newest = log.offset_for_timestamp(MAX_TIMESTAMP)
+    assert newest == TimestampOffset(NOW_MS + 200, 9, 0)

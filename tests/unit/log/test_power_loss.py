@@ -5,7 +5,7 @@ import random
 import pytest
 
 from odradek.log.log import Isolation, Log
-from odradek.log.lookup import MAX_TIMESTAMP
+from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
 from odradek.records.check import Origin
 from odradek.sim.disk import DiskFaults, SimDisk
 from odradek.sim.process import Process
@@ -170,7 +170,7 @@ def test_an_index_that_came_back_for_an_empty_segment_is_not_believed(machine: M
     machine.lose_power()
     log = machine.open(clean=True, recovery_point=1)
     found = log.offset_for_timestamp(MAX_TIMESTAMP)
-    assert found is not None
+    assert isinstance(found, TimestampOffset)
     assert found.offset == 0
 
 

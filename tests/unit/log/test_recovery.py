@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from odradek.log.log import Isolation, Log
+from odradek.log.lookup import TimestampOffset
 from odradek.records.check import Origin
 from tests.unit.log.support import (
     LogRuntime,
@@ -160,7 +161,7 @@ def test_a_missing_index_is_rebuilt_even_after_a_clean_stop(
     log = reopened(runtime, tmp_path, changes=changes, clean_shutdown=True)
     assert offsets(log) == list(range(80))
     found = log.offset_for_timestamp(1009)
-    assert found is not None
+    assert isinstance(found, TimestampOffset)
     assert found.offset == 9
     assert segment(tmp_path, 0, suffix).read_bytes() == before
 

@@ -9,7 +9,8 @@ import pytest
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
 from odradek.records import compression
 from odradek.records.batch import LOG_APPEND_TIME, BatchMeta, iter_batches, iter_records
-from odradek.records.check import CheckedRecords, CheckRules, assign_offsets, check_produce
+from odradek.records.check import CheckedRecords, CheckRules, check_produce
+from tests.unit.log.support import LogRuntime, append, open_log
 from tests.unit.records.produce_cases import TOPICS, Case, all_cases
 
 APACHE = json.loads((Path(__file__).parent / "apache_answers.json").read_text())
@@ -78,22 +79,26 @@ def test_answer_is_apaches(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [n for n, answer in ANSWERS.items() if answer["error_code"] == 0 and n not in DEVIATIONS]
 )
-def test_accepted_records_are_stored_as_apache_stored_them(name: str) -> None:
+def test_accepted_records_are_stored_as_apache_stored_them(name: str, tmp_path: Path) -> None:
     (stored,) = map(bytes.fromhex, ANSWERS[name]["stored"])
     (theirs,) = iter_batches(stored)
     now_ms = theirs.max_timestamp if theirs.timestamp_type == LOG_APPEND_TIME else NOW_MS
     result = check(CASES[name], now_ms)
     assert isinstance(result, CheckedRecords)
-    assert assign_offsets(result, 0, 0) == theirs.last_offset + 1
-    ours = result.batches[0]
-    assert next(iter_batches(result.buffer)) == ours
+    (checked,) = result.batches
+    assert next(iter_batches(result.buffer)) == checked
+    log = open_log(LogRuntime(), tmp_path)
+    append(log, result)
+    assert log.log_end_offset == theirs.last_offset + 1
+    written = Path(log.path, "00000000000000000000.log").read_bytes()
+    (ours,) = iter_batches(written)
     if theirs.compression and theirs.compression != source_codec(CASES[name]):
         # Compressors differ in their bytes, not in what they hold.
         same: dict[str, int] = {"size": 0, "crc": 0}
         assert ours._replace(**same) == theirs._replace(**same)
-        assert list(iter_records(result.buffer, ours)) == list(iter_records(stored, theirs))
+        assert list(iter_records(written, ours)) == list(iter_records(stored, theirs))
     else:
-        assert bytes(result.buffer) == stored
+        assert written == stored
 
 
 def source_codec(case: Case) -> int:

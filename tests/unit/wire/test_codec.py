@@ -20,7 +20,7 @@ from odradek.wire.messages import request_codec, request_types, response_codec, 
 from tests.unit.wire.kio_definitions import definition
 from tests.unit.wire.kio_random import matches, plain, random_message
 
-ADVERTISED = json.loads((Path(__file__).parent / "api-versions.json").read_text())
+ADVERTISED = json.loads((Path(__file__).parents[2] / "golden/api-versions.json").read_text())
 NAMES = sorted(api_key_map.items())
 
 

@@ -1,7 +1,8 @@
 """DescribeGroups v0-v6: state and members of classic groups.
 
 Up to v5 an unknown group is described as Dead without an error, from v6 on it is GROUP_ID_NOT_FOUND with a
-message. Deviation: groups are answered in the order of the request, Apache's is that of its partitions.
+message. Deviations: groups are answered in the order of the request, Apache's is that of its partitions; one
+that is named again is answered once, since a few bytes ask for all its members.
 """
 
 from typing import Any
@@ -30,4 +31,5 @@ def describe_groups(ctx: RequestContext, request: Any) -> Any:
                 group.authorized_operations = GROUP_OPERATIONS
         return types.DescribeGroupsResponse(groups=groups)
 
-    return all_finished([ctx.node.groups.describe_group(group_id) for group_id in request.groups], answer)
+    asked = dict.fromkeys(request.groups)
+    return all_finished([ctx.node.groups.describe_group(group_id) for group_id in asked], answer)

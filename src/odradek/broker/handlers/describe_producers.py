@@ -1,4 +1,7 @@
-"""DescribeProducers v0: the producers a partition's leader remembers, with their open transactions."""
+"""DescribeProducers v0: the producers a partition's leader remembers, with their open transactions.
+
+Deviation: a partition that is named again is answered once, since a few bytes ask for all its producers.
+"""
 
 from typing import Any
 
@@ -12,14 +15,17 @@ from odradek.wire.messages import response_types
 @serves(ApiKey.DESCRIBE_PRODUCERS, min_version=0, max_version=0)
 def describe_producers(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.DESCRIBE_PRODUCERS)
-    topics = []
+    asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
+        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+    topics = []
+    for name, indexes in asked.items():
         partitions = []
-        for index in topic.partition_indexes:
+        for index in indexes:
             answer = types.PartitionResponse(partition_index=index)
             partitions.append(answer)
             try:
-                partition = ctx.node.replicas.partition(TopicPartition(topic.name, index))
+                partition = ctx.node.replicas.partition(TopicPartition(name, index))
                 partition.require_leader()
                 answer.active_producers = [
                     types.ProducerState(
@@ -35,5 +41,5 @@ def describe_producers(ctx: RequestContext, request: Any) -> Any:
             except KafkaError as e:
                 answer.error_code = e.code
                 answer.error_message = e.message or e.code.name
-        topics.append(types.TopicResponse(name=topic.name, partitions=partitions))
+        topics.append(types.TopicResponse(name=name, partitions=partitions))
     return types.DescribeProducersResponse(topics=topics)

@@ -5,7 +5,8 @@ from typing import Any
 from odradek.broker.authorized import NOT_ASKED, TOPIC_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
-from odradek.core.types import INTERNAL_TOPICS, NO_LEADER, ZERO_UUID
+from odradek.core.types import INTERNAL_TOPICS, ZERO_UUID
+from odradek.metadata.availability import leader_to_name, offline_replicas
 from odradek.metadata.image import MetadataImage, PartitionRegistration
 from odradek.metadata.topic_names import why_unknown
 from odradek.wire.api_keys import ApiKey
@@ -70,25 +71,15 @@ def _failed(types: Any, name: str, code: ErrorCode, operations: int = NOT_ASKED)
 def _partition(
     ctx: RequestContext, types: Any, image: MetadataImage, index: int, partition: PartitionRegistration
 ) -> Any:
-    def reachable(node_id: int) -> bool:
-        broker = image.brokers.get(node_id)
-        return broker is not None and not broker.fenced and ctx.listener in broker.endpoints
-
-    code, leader = ErrorCode.NONE, partition.leader
-    if leader == NO_LEADER:
-        code = ErrorCode.LEADER_NOT_AVAILABLE
-    elif not reachable(leader):
-        known = leader in image.brokers and not image.brokers[leader].fenced
-        code = ErrorCode.LISTENER_NOT_FOUND if known else ErrorCode.LEADER_NOT_AVAILABLE
-        leader = NO_LEADER
+    """No leader is no error here, as little as in Apache Kafka's answer."""
     return types.DescribeTopicPartitionsResponsePartition(
-        error_code=code,
+        error_code=ErrorCode.NONE,
         partition_index=index,
-        leader_id=leader,
+        leader_id=leader_to_name(image, partition, ctx.listener),
         leader_epoch=partition.leader_epoch,
         replica_nodes=partition.replicas,
         isr_nodes=partition.isr,
         eligible_leader_replicas=partition.elr,
         last_known_elr=partition.last_known_elr,
-        offline_replicas=[n for n in partition.replicas if not reachable(n)],
+        offline_replicas=offline_replicas(image, partition, ctx.listener),
     )

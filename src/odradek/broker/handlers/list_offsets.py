@@ -1,15 +1,24 @@
 """ListOffsets v1-v11: offsets by time, and the special times earliest, latest, max-timestamp.
 
 -4 (earliest local) is the log start and -5 (latest tiered) is unknown, since no tier below the disk exists.
+A batch that takes long to look into is looked into away from the loop.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
-from odradek.log.log import Isolation
-from odradek.log.lookup import EARLIEST_LOCAL, LATEST, LATEST_TIERED, MAX_TIMESTAMP
+from odradek.log.log import Isolation, Log
+from odradek.log.lookup import (
+    EARLIEST_LOCAL,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    BatchSearch,
+    TimestampOffset,
+)
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -29,6 +38,7 @@ def list_offsets(ctx: RequestContext, request: Any) -> Any:
             tp = TopicPartition(topic.name, entry.partition_index)
             asked[tp] = asked.get(tp, 0) + 1
     topics = []
+    searches: list[_Search] = []
     for topic in request.topics:
         partitions = []
         for entry in topic.partitions:
@@ -38,14 +48,53 @@ def list_offsets(ctx: RequestContext, request: Any) -> Any:
             try:
                 if asked[tp] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                answer.timestamp, answer.offset, answer.leader_epoch = _lookup(ctx, request, tp, entry)
+                found = _lookup(ctx, request, tp, entry)
+                if isinstance(found, _Search):
+                    found.answer = answer
+                    searches.append(found)
+                else:
+                    answer.timestamp, answer.offset, answer.leader_epoch = found
             except KafkaError as e:
                 answer.error_code = e.code
         topics.append(types.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
-    return types.ListOffsetsResponse(topics=topics)
+    response = types.ListOffsetsResponse(topics=topics)
+    return _search_then_answer(ctx, searches, response) if searches else response
 
 
-def _lookup(ctx: RequestContext, request: Any, tp: TopicPartition, entry: Any) -> tuple[int, int, int]:
+class _Search:
+    """A lookup by time that has come to a batch which takes long to look into."""
+
+    __slots__ = ("answer", "batch_search", "limit", "log", "when")
+
+    def __init__(self, log: Log, when: int, limit: int, batch_search: BatchSearch) -> None:
+        self.log = log
+        self.when = when
+        self.limit = limit
+        self.batch_search = batch_search
+        self.answer: Any = None
+
+    async def run(self, offload: Callable[[Callable[[], Any]], Awaitable[Any]]) -> tuple[int, int, int]:
+        found: TimestampOffset | BatchSearch | None = self.batch_search
+        while isinstance(found, BatchSearch):
+            behind = found.batch.last_offset + 1
+            found = await offload(found.run) or self.log.offset_for_timestamp(self.when, behind)
+        return _visible(found, self.limit, self.when)
+
+
+async def _search_then_answer(ctx: RequestContext, searches: list[_Search], response: Any) -> Any:
+    for search in searches:
+        answer = search.answer
+        try:
+            found = await search.run(ctx.node.runtime.offload)
+            answer.timestamp, answer.offset, answer.leader_epoch = found
+        except KafkaError as e:
+            answer.error_code = e.code
+    return response
+
+
+def _lookup(
+    ctx: RequestContext, request: Any, tp: TopicPartition, entry: Any
+) -> tuple[int, int, int] | _Search:
     when = entry.timestamp
     if when < 0 and (when < EARLIEST_PENDING_UPLOAD or ctx.api_version < _SINCE.get(when, 0)):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
@@ -58,6 +107,12 @@ def _lookup(ctx: RequestContext, request: Any, tp: TopicPartition, entry: Any) -
     if when == EARLIEST_PENDING_UPLOAD:
         return -1, -1, -1
     found = log.offset_for_timestamp(when)
+    if isinstance(found, BatchSearch):
+        return _Search(log, when, limit, found)
+    return _visible(found, limit, when)
+
+
+def _visible(found: TimestampOffset | None, limit: int, when: int) -> tuple[int, int, int]:
     if found is None or (found.offset >= limit and (when >= 0 or when == MAX_TIMESTAMP)):
         return -1, -1, -1
     return found

@@ -11,13 +11,17 @@ from odradek.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERA
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
 from odradek.core.types import INTERNAL_TOPICS, NO_LEADER, ZERO_UUID
+from odradek.metadata.availability import leader_to_name, offline_replicas, reachable_brokers
 from odradek.metadata.topic_names import why_unknown
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 if TYPE_CHECKING:
-    from odradek.metadata.image import BrokerRegistration, MetadataImage, TopicImage
+    from odradek.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 
+# v0 has only replicas that can be reached, and an error where there are others.
+UNREACHABLE_REPLICAS_FROM = 1
+LISTENER_NOT_FOUND_FROM = 6
 IDS_FROM = 12
 
 
@@ -83,57 +87,57 @@ def _answer_wanted(ctx: RequestContext, request: Any, creation_errors: dict[str,
 def _answer(ctx: RequestContext, request: Any, topics: "Iterable[TopicImage]", failed: list[Any]) -> Any:
     types = response_types(ApiKey.METADATA)
     image = ctx.node.metadata.image
-    alive = {b.id: b for b in image.brokers.values() if not b.fenced and ctx.listener in b.endpoints}
+    alive = [image.brokers[n] for n in reachable_brokers(image, image.brokers, ctx.listener)]
     brokers = [
         types.MetadataResponseBroker(
             node_id=b.id, host=b.endpoints[ctx.listener][0], port=b.endpoints[ctx.listener][1], rack=b.rack
         )
-        for b in alive.values()
+        for b in alive
     ]
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     cluster = getattr(request, "include_cluster_authorized_operations", False)
     return types.MetadataResponse(
         brokers=brokers,
         cluster_id=ctx.node.cluster_id,
-        controller_id=min(alive, default=-1),
-        topics=[_topic(types, image, topic, alive, operations) for topic in topics] + failed,
+        controller_id=min((b.id for b in alive), default=-1),
+        topics=[_topic(ctx, image, topic, operations) for topic in topics] + failed,
         cluster_authorized_operations=CLUSTER_OPERATIONS if cluster else NOT_ASKED,
     )
 
 
-def _topic(
-    types: Any,
-    image: "MetadataImage",
-    topic: "TopicImage",
-    alive: "dict[int, BrokerRegistration]",
-    operations: int,
-) -> Any:
-    partitions = []
-    for index, partition in topic.partitions.items():
-        error, leader = ErrorCode.NONE, partition.leader
-        if leader == NO_LEADER:
-            error = ErrorCode.LEADER_NOT_AVAILABLE
-        elif leader not in alive:
-            error = (
-                ErrorCode.LISTENER_NOT_FOUND if leader in image.brokers else ErrorCode.LEADER_NOT_AVAILABLE
-            )
-            leader = NO_LEADER
-        partitions.append(
-            types.MetadataResponsePartition(
-                error_code=error,
-                partition_index=index,
-                leader_id=leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=partition.replicas,
-                isr_nodes=partition.isr,
-                offline_replicas=[r for r in partition.replicas if r not in alive],
-            )
-        )
-    return types.MetadataResponseTopic(
+def _topic(ctx: RequestContext, image: "MetadataImage", topic: "TopicImage", operations: int) -> Any:
+    return response_types(ApiKey.METADATA).MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=partitions,
+        partitions=[_partition(ctx, image, index, p) for index, p in topic.partitions.items()],
         topic_authorized_operations=operations,
+    )
+
+
+def _partition(
+    ctx: RequestContext, image: "MetadataImage", index: int, partition: "PartitionRegistration"
+) -> Any:
+    leader = leader_to_name(image, partition, ctx.listener)
+    replicas, isr = list(partition.replicas), list(partition.isr)
+    if ctx.api_version < UNREACHABLE_REPLICAS_FROM:
+        replicas = reachable_brokers(image, replicas, ctx.listener)
+        isr = reachable_brokers(image, isr, ctx.listener)
+    if leader == NO_LEADER:
+        registered = partition.leader in image.brokers
+        names_listener = registered and ctx.api_version >= LISTENER_NOT_FOUND_FROM
+        error = ErrorCode.LISTENER_NOT_FOUND if names_listener else ErrorCode.LEADER_NOT_AVAILABLE
+    elif len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr):
+        error = ErrorCode.REPLICA_NOT_AVAILABLE
+    else:
+        error = ErrorCode.NONE
+    return response_types(ApiKey.METADATA).MetadataResponsePartition(
+        error_code=error,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=offline_replicas(image, partition, ctx.listener),
     )

@@ -1,6 +1,7 @@
 """OffsetFetch v1-v10: one group up to v7, several since v8; topics by id in v10; null for all of them.
 
-No deviation from Apache: an unknown group, topic name or partition has offset -1 and no error.
+An unknown group, topic name or partition has offset -1 and no error. Deviation: a group of which all topics
+are asked for again is answered once, since a few bytes ask for all its commits.
 """
 
 from typing import Any
@@ -21,17 +22,18 @@ _FIRST_WITH_GROUP_ERROR = 2
 @serves(ApiKey.OFFSET_FETCH, min_version=1, max_version=10)
 def offset_fetch(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.OFFSET_FETCH)
-    asked = [_wanted(ctx, group) for group in request.groups]
+    asked_groups = _without_repeats(request.groups)
+    asked = [_wanted(ctx, group) for group in asked_groups]
     replies = [
         ctx.node.groups.fetch_offsets(
             FetchOffsets(group.group_id, topics, request.require_stable, group.member_id, group.member_epoch)
         )
-        for group, (topics, _) in zip(request.groups, asked, strict=True)
+        for group, (topics, _) in zip(asked_groups, asked, strict=True)
     ]
 
     def answer(results: list[list[FetchedTopic] | ErrorCode]) -> Any:
         groups = []
-        for group, (_, unknown), result in zip(request.groups, asked, results, strict=True):
+        for group, (_, unknown), result in zip(asked_groups, asked, results, strict=True):
             row = types.OffsetFetchResponseGroup(group_id=group.group_id)
             if isinstance(result, ErrorCode):
                 row.error_code = result
@@ -42,6 +44,18 @@ def offset_fetch(ctx: RequestContext, request: Any) -> Any:
         return types.OffsetFetchResponse(groups=groups)
 
     return all_finished(replies, answer)
+
+
+def _without_repeats(groups: list[Any]) -> list[Any]:
+    whole: set[str] = set()
+    kept = []
+    for group in groups:
+        if group.topics is None:
+            if group.group_id in whole:
+                continue
+            whole.add(group.group_id)
+        kept.append(group)
+    return kept
 
 
 def _wanted(ctx: RequestContext, group: Any) -> tuple[list[WantedTopic] | None, list[FetchedTopic]]:

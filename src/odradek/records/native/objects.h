@@ -1,6 +1,6 @@
 /* Python objects in and out: what every function of _kernel.c does with its arguments and answers.
  *
- * Knows a batch's header as the tuple Python takes it for; no records, no loops over bytes.
+ * Knows a batch's header and verdict as the tuples Python takes them for; no records, no loops over bytes.
  */
 #ifndef ODRADEK_OBJECTS_H
 #define ODRADEK_OBJECTS_H
@@ -65,6 +65,38 @@ is_meta_type(PyObject *type)
     }
     PyErr_SetString(PyExc_TypeError, "meta must be a tuple type");
     return 0;
+}
+
+static PyObject *
+make_finding(const struct batch *batch, PyTypeObject *type, const uint8_t *data)
+{
+    PyObject *meta = Py_None;
+    if (batch->has_meta) {
+        meta = make_meta(type, data + batch->position, batch->position);
+        if (meta == NULL) {
+            return NULL;
+        }
+    }
+    else {
+        Py_INCREF(meta);
+    }
+    PyObject *finding = PyTuple_New(4);
+    PyObject *numbers[] = {PyLong_FromLong(batch->verdict.finding), PyLong_FromLongLong(batch->verdict.index),
+                           PyLong_FromLongLong(batch->verdict.largest), meta};
+    int failed = finding == NULL;
+    for (int i = 0; i < 4; i++) {
+        if (failed || numbers[i] == NULL) {
+            failed = 1;
+            Py_XDECREF(numbers[i]);
+        }
+        else {
+            PyTuple_SetItem(finding, i, numbers[i]);
+        }
+    }
+    if (failed) {
+        Py_CLEAR(finding);
+    }
+    return finding;
 }
 
 static int

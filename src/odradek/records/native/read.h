@@ -250,8 +250,8 @@ struct outsider {
 /* Counts all outsiders and keeps the first `room`; gives the index of a malformed record, or -1. */
 static int64_t
 find_outsiders(const uint8_t *p, const uint8_t *end, int64_t count, int64_t base_timestamp,
-               const struct bounds *bounds, struct outsider *first, int64_t room, int64_t *no_keys,
-               int64_t *bad_timestamps)
+               int64_t least_delta, const struct bounds *bounds, struct outsider *first, int64_t room,
+               int64_t *no_keys, int64_t *bad_timestamps)
 {
     struct record r;
     for (int64_t index = 0; index < count; index++) {
@@ -260,7 +260,7 @@ find_outsiders(const uint8_t *p, const uint8_t *end, int64_t count, int64_t base
         }
         int64_t timestamp = wrapping_add(base_timestamp, r.timestamp_delta);
         int finding = outside(&r, timestamp, bounds);
-        if (finding == OK) {
+        if (finding == OK || r.offset_delta < least_delta) {
             continue;
         }
         int64_t found = *no_keys + *bad_timestamps;

@@ -1,0 +1,71 @@
+"""Going over the record batches of an open file by their headers, without an index."""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final
+
+from odradek.log.files import read_fully
+from odradek.log.index_file import CorruptIndexError
+from odradek.records.header import LEGACY_MIN_SIZE, LOG_OVERHEAD, BatchMeta, iter_batches
+from odradek.runtime.api import Disk
+
+# base_offset int64, batch_length int32, partition_leader_epoch int32, magic int8, crc uint32,
+# attributes int16, last_offset_delta int32: all but offset, length and magic mean something in magic 2 only.
+_HEAD: Final = Struct(">qiib4xhi")
+_MAX_INT64: Final = (1 << 63) - 1
+_SEARCH_BYTES: Final = 4096
+_SCAN_BYTES: Final = 1 << 20
+
+
+def find_batch(
+    disk: Disk, fd: int, end: int, base_offset: int, offset: int, indexed: tuple[int, int]
+) -> tuple[int, int, int] | None:
+    """(base offset, position, size) of the first batch that reaches an offset, in a segment of a base offset.
+
+    `indexed` is what the index gave to begin with, an offset and a position: where no batch begins there that
+    it could have meant, the index is wrong.
+    """
+    expected, position = indexed
+    if position == 0:
+        expected = _MAX_INT64
+    if position >= end > 0:
+        raise CorruptIndexError
+    while position < end:
+        chunk = disk.pread(fd, min(_SEARCH_BYTES, end - position), position)
+        if len(chunk) < _HEAD.size:
+            chunk += bytes(_HEAD.size - len(chunk))
+        at = 0
+        while at + _HEAD.size <= len(chunk):
+            first_offset, length, _, magic, _, last_offset_delta = _HEAD.unpack_from(chunk, at)
+            size = length + LOG_OVERHEAD
+            if (
+                length < LEGACY_MIN_SIZE
+                or not 0 <= magic <= 2
+                or position + size > end
+                or not base_offset <= first_offset <= expected
+            ):
+                raise CorruptIndexError
+            if (first_offset + last_offset_delta if magic == 2 else first_offset) >= offset:
+                return first_offset, position, size
+            expected = _MAX_INT64
+            position += size
+            at += size
+    return None
+
+
+def scan_batches(disk: Disk, fd: int, position: int, end: int) -> Iterator[BatchMeta]:
+    """The batches between two positions, as far as they are whole; their positions are the file's."""
+    want = _SCAN_BYTES
+    while position < end:
+        chunk = read_fully(disk, fd, min(want, end - position), position)
+        done = 0
+        for batch in iter_batches(chunk):
+            done = batch.position + batch.size
+            yield BatchMeta(position + batch.position, *batch[1:])
+        if done:
+            position += done
+            want = _SCAN_BYTES
+        elif len(chunk) < want:
+            return
+        else:
+            want *= 2

@@ -1,0 +1,27 @@
+"""Which brokers of a partition a client can reach by the listener it came in on. Pure."""
+
+from collections.abc import Iterable
+
+from odradek.core.types import NO_LEADER
+from odradek.metadata.image import MetadataImage, PartitionRegistration
+
+
+def reachable_brokers(image: MetadataImage, broker_ids: Iterable[int], listener: str) -> list[int]:
+    """Those that are registered, not fenced, and have the listener."""
+    return [n for n in broker_ids if _has_listener(image, n, listener) and not image.brokers[n].fenced]
+
+
+def offline_replicas(image: MetadataImage, partition: PartitionRegistration, listener: str) -> list[int]:
+    online = reachable_brokers(image, partition.replicas, listener)
+    return [n for n in partition.replicas if n not in online]
+
+
+def leader_to_name(image: MetadataImage, partition: PartitionRegistration, listener: str) -> int:
+    """The leader where the client could be told its address. It may be fenced: the controller is about to
+    elect another one, and will say so."""
+    return partition.leader if _has_listener(image, partition.leader, listener) else NO_LEADER
+
+
+def _has_listener(image: MetadataImage, broker_id: int, listener: str) -> bool:
+    broker = image.brokers.get(broker_id)
+    return broker is not None and listener in broker.endpoints
