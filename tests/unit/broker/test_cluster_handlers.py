@@ -100,7 +100,7 @@ def init(node: AdminNode, version: int = 5, **fields: Any) -> tuple[int, int, in
     return answer.error_code, answer.producer_id, answer.producer_epoch
 
 
-@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("version", range(7))
 def test_every_producer_gets_its_own_id_at_epoch_0(version: int) -> None:
     node = AdminNode()
     assert [init(node, version) for _ in range(3)] == [(0, 0, 0), (0, 1, 0), (0, 2, 0)]
@@ -119,7 +119,6 @@ def test_ids_go_on_over_blocks() -> None:
         ({"transactional_id": ""}, ErrorCode.INVALID_REQUEST),
         ({"producer_id": 5}, ErrorCode.INVALID_REQUEST),
         ({"producer_epoch": 5}, ErrorCode.INVALID_REQUEST),
-        ({"transactional_id": "tx"}, ErrorCode.UNSUPPORTED_VERSION),
     ],
 )
 def test_what_has_no_answer_gets_an_error_and_no_id(fields: dict[str, Any], code: ErrorCode) -> None:

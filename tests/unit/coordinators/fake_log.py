@@ -4,6 +4,7 @@ import asyncio
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.records.batch import build_batch, iter_batches
+from odradek.records.control import EndTransactionMarker, marker_record
 
 
 class FakeLog:
@@ -15,17 +16,40 @@ class FakeLog:
         self.high_watermark = 0
         self.log_start_offset = 0
         self.log_end_offset = 0
+        self.leader_epoch = 0
         self.error: KafkaError | None = None
         self.reads = 0
         self.waiters: list[tuple[int, asyncio.Future[None]]] = []
 
-    def append(self, records: list[tuple[bytes, bytes | None]], now_ms: int) -> int:
+    def append(
+        self, records: list[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None
+    ) -> int:
+        if self.error is not None:
+            raise self.error
+        producer_id, producer_epoch = (-1, -1) if producer is None else producer
+        batch = build_batch(
+            [(now_ms, key, value, ()) for key, value in records],
+            base_offset=self.log_end_offset,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transactional=producer is not None,
+        )
+        return self.append_batch(bytes(batch), len(records))
+
+    def append_marker(
+        self, producer: tuple[int, int], marker: EndTransactionMarker, transaction_version: int, now_ms: int
+    ) -> int:
         if self.error is not None:
             raise self.error
         batch = build_batch(
-            [(now_ms, key, value, ()) for key, value in records], base_offset=self.log_end_offset
+            [(now_ms, *marker_record(marker), ())],
+            base_offset=self.log_end_offset,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            transactional=True,
+            control=True,
         )
-        return self.append_batch(bytes(batch), len(records))
+        return self.append_batch(bytes(batch), 1)
 
     def append_batch(self, batch: bytes, count: int) -> int:
         self.batches.append((self.log_end_offset, batch))

@@ -130,9 +130,7 @@ def test_several_coordinators_are_found_at_once(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.FIND_COORDINATOR, since=1))
-@pytest.mark.parametrize(
-    ("key_type", "code"), [(1, E.UNSUPPORTED_VERSION), (2, E.INVALID_REQUEST), (7, E.INVALID_REQUEST)]
-)
+@pytest.mark.parametrize(("key_type", "code"), [(2, E.INVALID_REQUEST), (7, E.INVALID_REQUEST)])
 def test_what_is_no_group_has_no_coordinator_here(version: int, key_type: int, code: ErrorCode) -> None:
     async def scenario() -> None:
         node = Node()

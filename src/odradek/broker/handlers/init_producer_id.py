@@ -40,6 +40,8 @@ async def init_producer_id(ctx: RequestContext, request: Any) -> Any:
 
 async def _init(ctx: RequestContext, request: Any) -> Initialized:
     node = ctx.node
+    if request.transactional_id == "":
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     await node.producer_ids.ready()

@@ -150,8 +150,6 @@ class TransactionCoordinator:
         enable_2pc: bool = False,
         keep_prepared: bool = False,
     ) -> Reply[c.Initialized]:
-        if not transactional_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
         if enable_2pc or keep_prepared:
             if not self.config.two_phase_commit:
                 raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
