@@ -10,7 +10,7 @@ from tests.support.produce import produce
 from tests.support.raw import Connection
 from tests.support.stored import FETCH, fetch, fetch_values, split, topic_id
 
-FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH = 70, 71
+FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR = 70, 71, 106
 UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, FENCED, UNKNOWN_EPOCH = 100, 3, 74, 75
 
 
@@ -154,6 +154,14 @@ def test_a_session_refuses_the_wrong_epoch_and_an_unknown_id(topic, raw):
     assert session.fetch([])[0] == INVALID_FETCH_SESSION_EPOCH
     session.id += 1
     assert session.fetch([])[0] == FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_session_refuses_a_version_that_names_topics_otherwise(topic, raw):
+    session = Session(raw)
+    session.fetch([(topic, 0, 0)])
+    values = fetch_values([], session_id=session.id, session_epoch=session.epoch)
+    assert int(raw.call(FETCH, 13, values).error_code) == FETCH_SESSION_TOPIC_ID_ERROR
+    assert session.fetch([])[0] == 0
 
 
 def test_a_session_ends_when_its_owner_says_so(topic, raw):

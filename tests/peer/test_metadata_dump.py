@@ -73,7 +73,8 @@ async def change(node: MetadataStack) -> None:
     features = request_types(ApiKey.UPDATE_FEATURES)
     update = features.FeatureUpdateKey(feature="share.version", max_version_level=0, upgrade_type=2)
     await call(ApiKey.UPDATE_FEATURES, features.UpdateFeaturesRequest(feature_updates=[update]))
-    await node.producer_ids.take()
+    await node.producer_ids.ready()
+    node.producer_ids.take()
 
 
 def dump(path: Path) -> str:

@@ -7,6 +7,7 @@ backwards. Whoever calls it has an event loop and a Runtime.
 
 import asyncio
 import logging
+from contextlib import AsyncExitStack
 from uuid import UUID
 
 from odradek.broker.chores import start_chores
@@ -87,11 +88,18 @@ class Node:
     # --- life -----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Be ready to serve clients when this returns."""
+        """Be ready to serve clients when this returns; where it raises, nothing is held any more."""
+        async with AsyncExitStack() as undo:
+            await self._start(undo)
+            undo.pop_all()
+
+    async def _start(self, undo: AsyncExitStack) -> None:
         config, runtime = self.config, self.runtime
         self.server = Server(self, runtime, config.max_request_size, config.int("connections.max.idle.ms"))
+        undo.push_async_callback(self.server.close)
         bound = [self._bind(listener) for listener in config.broker_listeners]
         incarnation = UUID(bytes=runtime.rng.randbytes(16), version=4)
+        undo.push_async_callback(self.logs.close, clean=False)
         self.logs.open()
         identity = prepare_directories(
             runtime,
@@ -113,6 +121,7 @@ class Node:
             runtime, config, raft, self.metadata, cluster_id=self.cluster_id, incarnation_id=incarnation
         )
         self.controller = self._quorum
+        undo.push_async_callback(self._quorum.stop)
         self.lifecycle = BrokerLifecycle(
             config,
             self.controller,
@@ -122,7 +131,9 @@ class Node:
             directory_ids=list(identity.directory_ids.values()),
             previous_broker_epoch=self._previous_broker_epoch(),
         )
+        undo.push_async_callback(self.lifecycle.close)
         self.producer_ids = ProducerIds(config.node_id, self.controller)
+        undo.push_async_callback(self.producer_ids.close)
         await self._quorum.start(read_bootstrap(runtime.disk, config.metadata_log_dir))
         broker_epoch = await self.lifecycle.register(self._advertised(bound))
         self.producer_ids.broker_epoch = broker_epoch
@@ -131,8 +142,11 @@ class Node:
         self.logs.set_aside_strays(self._is_stray)
         self.metadata.subscribe(self._apply)
         await self.lifecycle.unfence()
+        undo.push_async_callback(self.groups.close)
         self.groups.start()
+        undo.push_async_callback(self.transactions.close)
         self.transactions.start()
+        undo.push_async_callback(self._scope.close)
         start_chores(self._scope, config, self.logs, self.metrics.stalls)
         self.server.open()
 

@@ -67,6 +67,9 @@ class TopicCreation:
                 elif code is not ErrorCode.NONE:
                     log.warning("Auto topic creation failed for %s: %s", result.name, code.name)
                 codes[result.name] = code
+        except KafkaError as e:
+            log.warning("Auto topic creation failed: %s", e)
+            codes = dict.fromkeys(names, e.code)
         finally:
             for name in names:
                 self._in_flight.pop(name).set_result(codes[name])

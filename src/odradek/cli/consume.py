@@ -8,18 +8,19 @@ import typer
 
 from odradek.cli.errors import Usage, usage
 from odradek.cli.offsets import At, OffsetRange
-from odradek.cli.options import OFFSET_FORMS, Partitions, Topics, command
-from odradek.cli.record_format import ConsumedRecord, record_writer
+from odradek.cli.options import OFFSET_FORMS, Format, Partitions, Topics, command
+from odradek.cli.record_format import ConsumedRecord, check_record_format, record_writer
 from odradek.cli.session import Session
 from odradek.core.types import TopicPartition
 
+_FORMAT = Format("text, wide, json, jsonl, csv, or a template such as '%k\\t%v\\n'.", check_record_format)
 _POLL_MS = 500
 _POLL_RECORDS = 1000
 _ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 
 
 def register(app: typer.Typer, _started_s: float) -> None:
-    command(app, "consume")(consume)
+    command(app, "consume", output_format=_FORMAT)(consume)
 
 
 def consume(

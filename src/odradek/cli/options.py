@@ -8,12 +8,13 @@ import inspect
 import os
 from collections.abc import Callable
 from datetime import UTC
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
 from odradek.cli.complete import complete_groups, complete_topics
-from odradek.cli.errors import Usage
+from odradek.cli.errors import Usage, usage
+from odradek.cli.output import check_format
 from odradek.cli.session import Session
 
 Bootstrap = Annotated[
@@ -27,10 +28,6 @@ Properties = Annotated[
     typer.Option(
         "-X", "--property", metavar="KEY=VALUE", help="A client property, by its Java or librdkafka name."
     ),
-]
-Format = Annotated[
-    str,
-    typer.Option("-f", "--format", metavar="FORMAT", help="text, wide, json, jsonl, csv, or a template."),
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Nothing on stderr but errors.")]
 TimeZone = Annotated[
@@ -67,10 +64,24 @@ Partitions: TypeAlias = Annotated[
 ]
 OFFSET_FORMS = "start, end, N, +N, -N, A:B, @TIME, @TIME:TIME"
 
+
+class Format(NamedTuple):
+    """What `-f` takes: as the help says it, and the function that refuses everything else."""
+
+    help: str
+    check: Callable[[str], str]
+
+    @property
+    def annotation(self) -> Any:
+        return Annotated[str, typer.Option("-f", "--format", metavar="FORMAT", help=self.help)]
+
+
+LIST_FORMAT = Format("text, wide, json, jsonl, csv, or a template such as '{topic}'.", check_format)
+
 _SHARED: dict[str, tuple[Any, object]] = {
     "bootstrap_servers": (Bootstrap, None),
     "properties": (Properties, None),
-    "output_format": (Format, "text"),
+    "output_format": (None, "text"),
     "quiet": (Quiet, False),
     "tz": (TimeZone, "utc"),
 }
@@ -78,15 +89,18 @@ _OFFLINE = ("output_format", "quiet", "tz")
 
 
 def command(
-    app: typer.Typer, name: str, *aliases: str, connects: bool = True
+    app: typer.Typer, name: str, *aliases: str, connects: bool = True, output_format: Format = LIST_FORMAT
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a command under a name and hidden aliases, with the shared options it needs."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         shared = {key: _SHARED[key] for key in (_SHARED if connects else _OFFLINE)}
+        shared["output_format"] = (output_format.annotation, "text")
 
         @functools.wraps(function)
         def run(**arguments: Any) -> None:
+            with usage():
+                output_format.check(arguments["output_format"])
             session = make_session(**{key: arguments.pop(key) for key in shared})
             try:
                 function(session, **arguments)

@@ -51,7 +51,7 @@ def columns(text: str) -> tuple[Column, ...]:
 
 def check_format(name: str) -> str:
     """A format's name or a template; raises ValueError for anything else."""
-    if name in FORMATS or "{" in name or "%" in name:
+    if name in FORMATS or "{" in name:
         return name
     raise ValueError(
         f"unknown format {name!r}: one of {', '.join(FORMATS)}, or a template such as '{{topic}}'"

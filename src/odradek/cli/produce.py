@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from odradek.cli.errors import Failure, Usage, usage
-from odradek.cli.options import Topic, command
+from odradek.cli.options import Format, Topic, command
 from odradek.cli.properties import parse_pairs
-from odradek.cli.record_input import InputRecord, UnreadableError, read_records, record_reader
+from odradek.cli.record_input import (
+    InputRecord,
+    UnreadableError,
+    check_input_format,
+    read_records,
+    record_reader,
+)
 from odradek.cli.session import Session
 
 if TYPE_CHECKING:
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_FORMAT = Format("text (a record a line), jsonl, or a template such as '%k\\t%v\\n'.", check_input_format)
 _CHUNK_BYTES = 1 << 16
 _LINGER_MS = 5
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -25,7 +32,7 @@ _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
 
 def register(app: typer.Typer, _started_s: float) -> None:
-    command(app, "produce")(produce)
+    command(app, "produce", output_format=_FORMAT)(produce)
 
 
 def produce(

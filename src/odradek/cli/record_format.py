@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
-from odradek.cli.output import csv_line
+from odradek.cli.output import FORMATS, csv_line
 from odradek.cli.times import format_time
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -42,6 +42,15 @@ class RecordWriter(NamedTuple):
     write: Part
     between: bytes
     after: bytes
+
+
+def check_record_format(name: str) -> str:
+    """A format in which records are written, or a template with a token; raises ValueError for the rest."""
+    if name in FORMATS or any(token.letter for token in tokens(name)):
+        return name
+    raise ValueError(
+        f"unknown format of records {name!r}: one of {', '.join(FORMATS)}, or a template such as '%v\\n'"
+    )
 
 
 def record_writer(format_name: str, zone: tzinfo | None = UTC) -> RecordWriter:

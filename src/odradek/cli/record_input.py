@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from odradek.cli.output import FORMATS
 from odradek.cli.record_format import Headers, Token, encoder, tokens
 from odradek.cli.times import parse_time_ms
 
 _READABLE = "kvhptd"
+_READ_FORMATS = ("text", "jsonl")
 
 
 class UnreadableError(ValueError):
@@ -26,6 +28,17 @@ class InputRecord(NamedTuple):
     topic: str | None = None
     partition: int | None = None
     timestamp_ms: int | None = None
+
+
+def check_input_format(name: str) -> str:
+    """A format in which records are read, or a template that can be; raises ValueError for the rest."""
+    if name not in FORMATS and any(token.letter for token in tokens(name)):
+        record_reader(name)
+    elif name not in _READ_FORMATS:
+        meant = "did you mean jsonl? " if name == "json" else ""
+        forms = f"{', '.join(_READ_FORMATS)}, or a template such as '%v\\n'"
+        raise ValueError(f"records are not read as {name!r}: {meant}one of {forms}")
+    return name
 
 
 def record_reader(format_name: str) -> tuple[bytes, Callable[[bytes], InputRecord]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.errors import FAILED, Failure, Usage, raise_all, usage
 from odradek.cli.offsets import OffsetRange, parse_offsets, parse_partitions
-from odradek.cli.output import Section, Table, check_format, render_sections, render_table, sections_object
+from odradek.cli.output import Section, Table, render_sections, render_table, sections_object
 from odradek.cli.progress import Progress
 from odradek.cli.properties import resolve_properties
 from odradek.cli.terminal import Terminal
@@ -43,7 +43,7 @@ class Session:
         self.zone = zone
         with usage():
             self.properties = resolve_properties(bootstrap_servers, settings, environment)
-            self.format = check_format(output_format)
+        self.format = output_format
         self._cluster: ClusterAccess | None = None
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 from odradek.client.client import Client, check
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import METADATA_TOPIC, NO_LEADER, TopicPartition
+from odradek.core.types import NO_LEADER, TopicPartition
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
@@ -117,20 +117,14 @@ class Admin:
         """Offset, timestamp and leader epoch found for a time, LATEST, EARLIEST or MAX_TIMESTAMP."""
         types = request_types(ApiKey.LIST_OFFSETS)
 
+        def asked(tp: TopicPartition) -> Any:
+            return types.ListOffsetsPartition(partition_index=tp.partition, timestamp=timestamps[tp])
+
         def make_request(partitions: Sequence[TopicPartition]) -> Any:
             return types.ListOffsetsRequest(
                 replica_id=-1,
                 isolation_level=isolation_level,
-                topics=[
-                    types.ListOffsetsTopic(
-                        name=topic,
-                        partitions=[
-                            types.ListOffsetsPartition(partition_index=tp.partition, timestamp=timestamps[tp])
-                            for tp in group
-                        ],
-                    )
-                    for topic, group in by_topic(partitions).items()
-                ],
+                topics=_topics(partitions, types.ListOffsetsTopic, asked),
                 timeout=self._client.request_timeout_ms,
             )
 
@@ -140,18 +134,12 @@ class Admin:
         """Delete what lies before an offset, -1 for all that is committed; gives the new start offsets."""
         types = request_types(ApiKey.DELETE_RECORDS)
 
+        def asked(tp: TopicPartition) -> Any:
+            return types.DeleteRecordsPartition(partition_index=tp.partition, offset=before[tp])
+
         def make_request(partitions: Sequence[TopicPartition]) -> Any:
             return types.DeleteRecordsRequest(
-                topics=[
-                    types.DeleteRecordsTopic(
-                        name=topic,
-                        partitions=[
-                            types.DeleteRecordsPartition(partition_index=tp.partition, offset=before[tp])
-                            for tp in group
-                        ],
-                    )
-                    for topic, group in by_topic(partitions).items()
-                ],
+                topics=_topics(partitions, types.DeleteRecordsTopic, asked),
                 timeout=self._client.request_timeout_ms,
             )
 
@@ -254,41 +242,6 @@ class Admin:
             max_version=LAST_OFFSETS_BY_NAME,
         )
 
-    # The cluster
-
-    async def describe_cluster(self) -> Any:
-        types = request_types(ApiKey.DESCRIBE_CLUSTER)
-        return await self._call(ApiKey.DESCRIBE_CLUSTER, types.DescribeClusterRequest())
-
-    async def describe_quorum(self) -> Any:
-        types = request_types(ApiKey.DESCRIBE_QUORUM)
-        topic = types.TopicData(
-            topic_name=METADATA_TOPIC, partitions=[types.PartitionData(partition_index=0)]
-        )
-        return await self._call(ApiKey.DESCRIBE_QUORUM, types.DescribeQuorumRequest(topics=[topic]))
-
-    async def describe_log_dirs(self, node_id: int) -> list[Any]:
-        types = request_types(ApiKey.DESCRIBE_LOG_DIRS)
-        request = types.DescribeLogDirsRequest(topics=None)
-        return await self._checked(
-            ApiKey.DESCRIBE_LOG_DIRS, request, lambda response: response.results, node_id
-        )
-
-    async def features(self) -> Any:
-        """Supported and finalized features, in an ApiVersions response."""
-        types = request_types(ApiKey.API_VERSIONS)
-        request = types.ApiVersionsRequest(client_software_name="odradek", client_software_version="1")
-        return await self._call(ApiKey.API_VERSIONS, request)
-
-    async def update_feature(self, feature: str, level: int, upgrade_type: int = 1) -> None:
-        types = request_types(ApiKey.UPDATE_FEATURES)
-        update = types.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=upgrade_type)
-        response = await self._call(
-            ApiKey.UPDATE_FEATURES, types.UpdateFeaturesRequest(feature_updates=[update])
-        )
-        for result in response.results:
-            check(result.error_code, result.error_message)
-
     # Asking
 
     async def _call(self, api_key: ApiKey, request: Any, node_id: int | None = None) -> Any:
@@ -368,6 +321,18 @@ class Admin:
 
         await self._client.retrying(attempt)
         return {tp: found[tp] for tp in partitions}
+
+
+def _topics(
+    partitions: Sequence[TopicPartition],
+    make_topic: Callable[..., Any],
+    make_partition: Callable[[TopicPartition], Any],
+) -> list[Any]:
+    """The topics of a request, with a part for every partition."""
+    return [
+        make_topic(name=topic, partitions=[make_partition(tp) for tp in group])
+        for topic, group in by_topic(partitions).items()
+    ]
 
 
 def by_topic(partitions: Sequence[TopicPartition]) -> dict[str, list[TopicPartition]]:

@@ -18,7 +18,7 @@ from odradek.wire.messages import request_types
 
 T = TypeVar("T")
 
-GROUP_COORDINATOR, TRANSACTION_COORDINATOR = 0, 1
+GROUP_COORDINATOR = 0
 
 
 class AdvertisedAddressError(OSError):

@@ -5,7 +5,7 @@ Pure: texts and mappings in, typed values out. Topic configuration is config_top
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from odradek.core.config_keys import (
     BROKER_KEYS,
@@ -28,25 +28,19 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 _SECURITY_PROTOCOLS_NEEDING_KEYS = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 
 
-class Deviation(NamedTuple):
-    """A default that differs from Apache Kafka's, and why."""
-
-    key: str
-    value: str
-    kafka_default: str
-    reason: str
-
-
-_ALONE = "a quorum of one has no second replica"
-_DEVIATIONS = (
-    ("offsets.topic.replication.factor", "1", _ALONE, True),
-    ("transaction.state.log.replication.factor", "1", _ALONE, True),
-    ("transaction.state.log.min.isr", "1", _ALONE, True),
-    ("share.coordinator.state.topic.replication.factor", "1", _ALONE, True),
-    ("share.coordinator.state.topic.min.isr", "1", _ALONE, True),
-    ("group.initial.rebalance.delay.ms", "0", "the first member of a group does not wait", False),
-    ("transaction.two.phase.commit.enable", "true", "exactly-once pipelines use two-phase commit", False),
-)
+# Defaults that differ from Apache Kafka's.
+_DEFAULTS = {
+    "group.initial.rebalance.delay.ms": "0",  # the first member of a group does not wait
+    "transaction.two.phase.commit.enable": "true",  # exactly-once pipelines use two-phase commit
+}
+# A quorum of one has no second replica.
+_DEFAULTS_ALONE = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
 
 
 def node_defaults(
@@ -64,7 +58,7 @@ def node_defaults(
 
 
 class NodeConfig:
-    """Static and dynamic configuration of one node, typed, with Kafka's defaults and our deviations."""
+    """Static and dynamic configuration of one node, typed, with Kafka's defaults and our own."""
 
     __slots__ = (
         "_defaults",
@@ -72,7 +66,6 @@ class NodeConfig:
         "_dynamic_default",
         "_parsed",
         "derived",
-        "deviations",
         "raw",
     )
 
@@ -84,15 +77,9 @@ class NodeConfig:
         self._parsed: dict[str, Value] = {}
         # Values others compute from this configuration; forgotten whenever it changes.
         self.derived: dict[str, object] = {}
-        self._defaults: dict[str, str] = {}
-        self._defaults = {
-            key: value for key, value, _, only_alone in _DEVIATIONS if not only_alone or self.is_quorum_of_one
-        }
-        self.deviations: tuple[Deviation, ...] = tuple(
-            Deviation(key, value, BROKER_KEYS[key].default or "", reason)
-            for key, value, reason, _ in _DEVIATIONS
-            if key in self._defaults and key not in raw
-        )
+        self._defaults: Mapping[str, str] = _DEFAULTS
+        if self.is_quorum_of_one:
+            self._defaults = _DEFAULTS | _DEFAULTS_ALONE
         for name, text in self.raw.items():
             key = broker_key(name)
             if key is not None:
@@ -322,4 +309,4 @@ def unsupported(config: NodeConfig) -> Sequence[str]:
     return sorted(names, key=lambda name: (name not in config.raw, name))
 
 
-__all__ = ["OPEN_PREFIXES", "Deviation", "NodeConfig", "node_defaults", "unsupported"]
+__all__ = ["OPEN_PREFIXES", "NodeConfig", "node_defaults", "unsupported"]

@@ -13,7 +13,7 @@ from odradek.core.config_dynamic import validate_dynamic_broker_configs
 from odradek.core.config_file import parse_properties
 from odradek.core.config_keys import BROKER_KEYS, TIME_FAMILIES, TOPIC_KEYS, ConfigKey, is_known, nearest
 from odradek.core.config_listeners import Listener
-from odradek.core.config_node import Deviation, NodeConfig, node_defaults, unsupported
+from odradek.core.config_node import NodeConfig, node_defaults, unsupported
 from odradek.core.config_topic import TopicConfig, validate_topic_config, validate_topic_configs
 from odradek.core.config_values import ConfigError
 
@@ -26,7 +26,6 @@ __all__ = [
     "ConfigError",
     "ConfigKey",
     "ConfigSource",
-    "Deviation",
     "Listener",
     "NodeConfig",
     "Synonym",

@@ -55,11 +55,6 @@ class EpochCache:
             return epoch, self._starts[0]
         return self._epochs[after - 1], self._starts[after]
 
-    def epoch_for(self, offset: int) -> int:
-        """The epoch an offset was written in."""
-        at = bisect_right(self._starts, offset) - 1
-        return self._epochs[at] if at >= 0 else NO_LEADER_EPOCH
-
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that begin at or after an offset."""
         while self._starts and self._starts[-1] >= end_offset:

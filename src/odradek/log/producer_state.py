@@ -169,7 +169,3 @@ class ProducerState:
         for producer_id in silent:
             del self.entries[producer_id]
         return len(silent)
-
-    def ongoing(self) -> list[tuple[int, int]]:
-        """(first offset, producer id) of the open transactions, oldest first."""
-        return list(self._ongoing.items())

@@ -244,10 +244,7 @@ class Segment:
         size = self.size
         if size > segment_bytes - append_bytes or last_offset - self.base_offset > MAX_INT32:
             return True
-        if (
-            offset_index.entries >= offset_index.max_entries
-            or time_index.entries >= time_index.max_entries - 1
-        ):
+        if offset_index.is_full or time_index.is_full:
             return True
         return size > 0 and self.waited_ms(max_timestamp, clock) > roll_after_ms - self.roll_jitter_ms
 

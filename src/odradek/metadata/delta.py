@@ -9,12 +9,10 @@ class MetadataDelta:
     """One commit: the images on both sides of it, and what it touched, in the order of the records."""
 
     __slots__ = (
-        "brokers_changed",
         "changed_configs",
         "changed_partitions",
         "changed_topics",
         "deleted_topics",
-        "features_changed",
         "image",
         "previous",
     )
@@ -26,8 +24,6 @@ class MetadataDelta:
         self.deleted_topics: list[TopicImage] = []
         self.changed_partitions: list[tuple[TopicImage, int, PartitionRegistration]] = []
         self.changed_configs: list[tuple[int, str]] = []
-        self.brokers_changed = False
-        self.features_changed = False
 
 
 def full_delta(image: MetadataImage) -> MetadataDelta:
@@ -40,6 +36,4 @@ def full_delta(image: MetadataImage) -> MetadataDelta:
         for index, partition in topic.partitions.items()
     ]
     delta.changed_configs = list(image.configs)
-    delta.brokers_changed = bool(image.brokers)
-    delta.features_changed = bool(image.features)
     return delta

@@ -99,8 +99,6 @@ class Draft:
             topic = self.open_topics[topic_id]
             delta.changed_partitions.append((topic, index, topic.partitions[index]))
         delta.changed_configs = list(self.open_configs)
-        delta.brokers_changed = self.brokers is not None
-        delta.features_changed = self.features is not None
         return delta
 
     # --- topics -------------------------------------------------------------------------------------

@@ -43,7 +43,6 @@ class Origin(IntEnum):
 
     CLIENT = 0
     COORDINATOR = 1
-    RAFT_LEADER = 2
 
 
 class CheckRules(NamedTuple):

@@ -197,8 +197,8 @@ def find_outsiders(
     least_delta: int = -(1 << 31),
 ) -> tuple[int, int, list[tuple[int, int, int, int]]]:
     """Of `count` records that fill the buffer: how many lack a key that they need, how many others have a
-    time outside the bounds, and of the first `most` of both (finding, index, offset delta, timestamp). Records
-    at an offset delta below `least_delta` are passed over.
+    time outside the bounds, and of the first `most` of both (finding, index, offset delta, timestamp).
+    Records at an offset delta below `least_delta` are passed over.
 
     Raises ValueError where the records are malformed.
     """

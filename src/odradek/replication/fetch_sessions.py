@@ -82,7 +82,7 @@ class PartitionFetch:
 class Session:
     """One client's session: its partitions in the order they are served."""
 
-    __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged")
+    __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
 
     def __init__(
         self,
@@ -90,12 +90,14 @@ class Session:
         partitions: dict[PartitionKey, PartitionFetch],
         now_ms: int,
         privileged: bool,
+        uses_topic_ids: bool,
     ) -> None:
         self.id = session_id
         self.epoch = 1
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.privileged = privileged
+        self.uses_topic_ids = uses_topic_ids
         self.partitions = partitions
 
     def update(
@@ -152,6 +154,7 @@ class FetchSessions:
         forgotten: list[PartitionKey],
         *,
         privileged: bool,
+        uses_topic_ids: bool,
         now_ms: int,
         new_id: Callable[[], int],
     ) -> FetchContext:
@@ -162,13 +165,17 @@ class FetchSessions:
         if epoch == INITIAL_EPOCH:
             self._remove(session_id)
             partitions = dict(wanted)
-            session = self._create(new_id, partitions, privileged, now_ms) if partitions else None
+            session = None
+            if partitions:
+                session = self._create(new_id, partitions, privileged, uses_topic_ids, now_ms)
             return FetchContext(session, partitions, False)
         known = self._sessions.get(session_id)
         if known is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if known.epoch != epoch:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if known.uses_topic_ids != uses_topic_ids:  # its partitions could not be matched by their names
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         size, was_old = len(known.partitions), known.is_old()
         known.update(wanted, forgotten)
         if not known.partitions:
@@ -186,6 +193,7 @@ class FetchSessions:
         new_id: Callable[[], int],
         partitions: dict[PartitionKey, PartitionFetch],
         privileged: bool,
+        uses_topic_ids: bool,
         now_ms: int,
     ) -> Session | None:
         if len(self._sessions) >= self._slots and not self._evict(privileged, len(partitions), now_ms):
@@ -193,7 +201,8 @@ class FetchSessions:
         session_id = new_id()
         while session_id in self._sessions or session_id == INVALID_SESSION_ID:
             session_id = new_id()
-        session = self._sessions[session_id] = Session(session_id, partitions, now_ms, privileged)
+        session = Session(session_id, partitions, now_ms, privileged, uses_topic_ids)
+        self._sessions[session_id] = session
         self._least.clear()
         return session
 

@@ -139,7 +139,7 @@ def _again(*arguments: str) -> int:
             try:
                 return child.wait()
             except KeyboardInterrupt:
-                # A terminal interrupts both. The child tells how far it came; one that does not is told again.
+                # A terminal interrupts both, and the child tells how far it came; `kill` only this process.
                 with suppress(subprocess.TimeoutExpired):
                     return child.wait(_GRACE_S)
                 child.send_signal(signal.SIGINT)

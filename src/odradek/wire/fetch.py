@@ -16,7 +16,6 @@ from odradek.wire.headers import skip_tagged_fields
 from odradek.wire.produce import NodeEndpoint, encode_node_endpoints
 from odradek.wire.varint import ONE_BYTE, decode_uvarint, encode_uvarint
 
-FIRST_VERSION, LAST_VERSION = 4, 18
 _SESSIONS, _RACKS, _FLEXIBLE, _TOPIC_IDS, _REPLICA_STATE, _ENDPOINTS = 7, 11, 12, 13, 15, 16
 
 UNKNOWN_HIGH_WATERMARK = (1 << 63) - 1

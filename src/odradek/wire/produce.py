@@ -15,7 +15,6 @@ from odradek.wire.decoding import decode_uuid
 from odradek.wire.headers import skip_tagged_fields
 from odradek.wire.varint import ONE_BYTE, decode_uvarint, encode_uvarint
 
-FIRST_VERSION, LAST_VERSION = 3, 13
 _FLEXIBLE, _LEADER_HINTS, _TOPIC_IDS = 9, 10, 13
 
 _I16 = struct.Struct(">h")

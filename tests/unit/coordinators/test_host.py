@@ -118,7 +118,7 @@ class Bench:
             **{"commit_timeout_ms": 50, "load_buffer_bytes": 1_000, **options},
         )
 
-    def _new_shard(self) -> ToyShard:
+    def _new_shard(self, leader_epoch: int) -> ToyShard:
         self.shards.append(ToyShard())
         return self.shards[-1]
 

@@ -53,11 +53,6 @@ def test_truncation_from_the_start_keeps_the_epoch_that_goes_on() -> None:
     assert cache.entries == [(5, 99)]
 
 
-def test_the_epoch_of_an_offset_is_the_last_that_began_before_it() -> None:
-    cache = EpochCache([(2, 5), (4, 10)])
-    assert [cache.epoch_for(offset) for offset in (4, 5, 9, 10, 99)] == [-1, 2, 2, 4, 4]
-
-
 def test_an_epoch_cannot_begin_nowhere() -> None:
     with pytest.raises(ValueError, match="cannot begin"):
         EpochCache().assign(-1, 0)

@@ -114,7 +114,8 @@ def test_a_clean_restart_replays_to_the_same_image() -> None:
         for n in range(5):
             await node.create_topic(f"t{n}", 2)
         before = node.image
-        producer_id = await node.producer_ids.take()
+        await node.producer_ids.ready()
+        producer_id = node.producer_ids.take()
         cluster_id = node.identity and node.identity.cluster_id
         await host.stop()
         await host.start()
@@ -128,7 +129,8 @@ def test_a_clean_restart_replays_to_the_same_image() -> None:
                 assert (partition.leader, partition.isr, partition.leader_epoch) == (1, (1,), 2)
                 assert partition.leader_recovery_state == 0
         assert again.image.features == before.features
-        assert await again.producer_ids.take() > producer_id
+        await again.producer_ids.ready()
+        assert again.producer_ids.take() > producer_id
         await host.stop()
         assert host.leaks == []
 
@@ -349,6 +351,7 @@ async def random_change(node: MetadataStack, rng: random.Random, name: str) -> N
         request = types.IncrementalAlterConfigsRequest(resources=[resource])
         await node.controller.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, request)
     elif kind == 2:
-        await node.producer_ids.take()
+        await node.producer_ids.ready()
+        node.producer_ids.take()
     else:
         await node.create_topic(name, rng.randrange(1, 5))

@@ -12,7 +12,18 @@ from odradek.replication.fetch_sessions import (
 A, B = (PartitionKey("t", i) for i in range(2))
 
 
-def begin(sessions, session_id, epoch, wanted=(), forgotten=(), *, now_ms=0, new_id=7, privileged=False):
+def begin(
+    sessions,
+    session_id,
+    epoch,
+    wanted=(),
+    forgotten=(),
+    *,
+    now_ms=0,
+    new_id=7,
+    privileged=False,
+    uses_topic_ids=False,
+):
     wanted = [(key, PartitionFetch(0, 100)) for key in wanted]
     return sessions.begin(
         session_id,
@@ -20,6 +31,7 @@ def begin(sessions, session_id, epoch, wanted=(), forgotten=(), *, now_ms=0, new
         wanted,
         list(forgotten),
         privileged=privileged,
+        uses_topic_ids=uses_topic_ids,
         now_ms=now_ms,
         new_id=lambda: new_id,
     )
@@ -52,6 +64,19 @@ def test_epoch_must_follow_the_last_one_and_wraps_to_one():
     session.epoch = MAX_EPOCH
     begin(sessions, 7, MAX_EPOCH)
     assert begin(sessions, 7, 1).incremental
+
+
+@pytest.mark.parametrize("ids_first", [False, True])
+def test_a_session_cannot_change_between_names_and_topic_ids(ids_first):
+    sessions = FetchSessions(10)
+    begin(sessions, 0, 0, [A], uses_topic_ids=ids_first)
+    with pytest.raises(KafkaError) as e:
+        begin(sessions, 7, 2, uses_topic_ids=not ids_first)
+    assert e.value.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH, "the epoch is looked at first"
+    with pytest.raises(KafkaError) as e:
+        begin(sessions, 7, 1, uses_topic_ids=not ids_first)
+    assert e.value.code is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    assert begin(sessions, 7, 1, uses_topic_ids=ids_first).incremental
 
 
 def test_unknown_session_is_refused_and_a_final_fetch_ends_one():
@@ -143,6 +168,13 @@ def test_a_new_wish_keeps_what_the_client_was_told():
     context = begin(sessions, 0, 0, [A])
     context.partitions[A].told(False, 5, 0)
     again = sessions.begin(
-        7, 1, [(A, PartitionFetch(3, 50))], [], privileged=False, now_ms=0, new_id=lambda: 8
+        7,
+        1,
+        [(A, PartitionFetch(3, 50))],
+        [],
+        privileged=False,
+        uses_topic_ids=False,
+        now_ms=0,
+        new_id=lambda: 8,
     ).partitions[A]
     assert (again.fetch_offset, again.max_bytes, again.sent_high_watermark) == (3, 50, 5)

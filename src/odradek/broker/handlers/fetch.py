@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 READ_COMMITTED = 1
 CONSUMER = -1
+TOPIC_IDS_FROM = 13
 
 
 @serves_raw(ApiKey.FETCH, min_version=4, max_version=18)
@@ -34,7 +35,7 @@ def fetch(
 ) -> None:
     request = FetchRequest.parse(frame, position, header.api_version)
     try:
-        context = _begin(node, request)
+        context = _begin(node, request, uses_topic_ids=header.api_version >= TOPIC_IDS_FROM)
     except KafkaError as e:
         connection.reply(
             *encode_fetch_response(header.api_version, header.correlation_id, [], error_code=e.code)
@@ -48,7 +49,7 @@ def fetch(
         pending.wait(read)
 
 
-def _begin(node: "Node", request: FetchRequest) -> FetchContext:
+def _begin(node: "Node", request: FetchRequest, *, uses_topic_ids: bool) -> FetchContext:
     wanted = [
         (
             PartitionKey(topic, p.partition_index),
@@ -70,6 +71,7 @@ def _begin(node: "Node", request: FetchRequest) -> FetchContext:
         wanted,
         forgotten,
         privileged=request.replica_id >= 0,
+        uses_topic_ids=uses_topic_ids,
         now_ms=node.runtime.clock.now_ms(),
         new_id=node.new_session_id,
     )
