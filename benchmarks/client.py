@@ -1,6 +1,7 @@
 """Loads made by a real client, confluent-kafka (librdkafka). One JSON line on stdout.
 
 client.py produce BOOTSTRAP TOPIC COUNT                  100-byte records, acks=all, idempotent
+client.py txn     BOOTSTRAP TOPIC RECORDS WARM_SECS SECS RUNS   transactions per second, one JSON line a run
 client.py e2e     BOOTSTRAP TOPIC RATE SKIP_SECS SECS    producer -> consumer latency
 """
 
@@ -49,6 +50,29 @@ def produce(bootstrap: str, topic: str, count: str) -> None:
     print(json.dumps({"recs": records / elapsed, "bytes": records * RECORD_BYTES, "secs": elapsed}))
 
 
+def txn(bootstrap: str, topic: str, records: str, warm_secs: str, secs: str, runs: str) -> None:
+    """Commit transactions of so many records, one after the other."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "bench", "linger.ms": 0})
+    producer.init_transactions(30)
+    value = b"x" * RECORD_BYTES
+
+    def commit_for(duration: float) -> list[float]:
+        times: list[float] = []
+        end = time.perf_counter() + duration
+        while (began := time.perf_counter()) < end:
+            producer.begin_transaction()
+            for _ in range(int(records)):
+                producer.produce(topic, value, partition=0)
+            producer.commit_transaction(30)
+            times.append(time.perf_counter() - began)
+        return times
+
+    commit_for(float(warm_secs))
+    for _ in range(int(runs)):
+        times = commit_for(float(secs))
+        print(json.dumps({"tps": len(times) / sum(times), **quantiles_us(times)}), flush=True)
+
+
 def e2e(bootstrap: str, topic: str, rate: str, skip_secs: str, secs: str) -> None:
     per_second, skip = float(rate), float(skip_secs)
     total = int((skip + float(secs)) * per_second)
@@ -89,7 +113,4 @@ def e2e(bootstrap: str, topic: str, rate: str, skip_secs: str, secs: str) -> Non
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "produce":
-        produce(*sys.argv[2:])
-    else:
-        e2e(*sys.argv[2:])
+    {"produce": produce, "txn": txn, "e2e": e2e}[sys.argv[1]](*sys.argv[2:])

@@ -28,6 +28,7 @@ class Plan:
     e2e_s: float = 20
     librdkafka_records: int = 3_000_000
     java_records: int = 5_000_000
+    txn_s: float = 5
 
 
 QUICK = Plan(
@@ -40,6 +41,7 @@ QUICK = Plan(
     e2e_s=4,
     librdkafka_records=500_000,
     java_records=500_000,
+    txn_s=2,
 )
 
 
@@ -159,6 +161,50 @@ def _java(cluster: Cluster, topic: str, records: int) -> float:
     return float(re.findall(r"([\d.]+) records/sec \(", out)[-1])
 
 
+def txn(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    """Commits one after the other: by a raw client that waits for nothing else, and by librdkafka."""
+    with new() as cluster:
+        for records in (1, 100, 1000):
+            topic = f"x-{records}"
+            cluster.kgen("create", topic)
+            cluster.kgen("txn", topic, records=records, secs=max(1, int(plan.warm_s / 2)))
+            for _ in range(runs):
+                done = cluster.kgen("txn", topic, records=records, secs=int(plan.txn_s))
+                yield f"txn.raw.{records}", done["tps"]
+                if records == 1:
+                    yield "txn.raw.p50", done["p50"]
+                    yield "txn.raw.p99", done["p99"]
+            out = run(
+                *(sys.executable, HERE / "client.py", "txn", cluster.bootstrap, topic, records),
+                *(plan.warm_s / 2, plan.txn_s, runs),
+            )
+            for line in out.splitlines():
+                done = json.loads(line)
+                yield f"txn.librdkafka.{records}", done["tps"]
+                if records == 1:
+                    yield "txn.librdkafka.p50", done["p50"]
+                    yield "txn.librdkafka.p99", done["p99"]
+
+
+def groups(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    """The first run of each warms the broker up and is not counted."""
+    with new() as cluster:
+        cluster.kgen("create", "group-load", parts=1000)
+        port = cluster.bootstrap.rpartition(":")[2]
+
+        def measured(*args: object) -> dict[str, float]:
+            return json.loads(run(sys.executable, HERE / "group_load.py", args[0], port, *args[1:]))
+
+        for i in range(runs + 1):
+            found = {
+                "groups.classic": measured("rebalance", "classic")["ms"],
+                "groups.commits": measured("commits", plan.txn_s)["rate"],
+                "groups.fetch": measured("fetch", 1000, 200)["us"],
+            }
+            if i:
+                yield from found.items()
+
+
 LOADS: dict[str, Load] = {
     "produce": produce,
     "latency": latency,
@@ -167,4 +213,6 @@ LOADS: dict[str, Load] = {
     "partitions": partitions,
     "e2e": e2e,
     "clients": clients,
+    "txn": txn,
+    "groups": groups,
 }

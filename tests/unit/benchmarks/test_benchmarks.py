@@ -52,6 +52,12 @@ def test_more_is_better_where_the_row_says_so(modules):
     assert row.verdict(400, 100) == "missed"
 
 
+def test_a_number_that_only_counts_beside_apache_is_not_met_by_itself(modules):
+    row = modules[0].Row("x", "rate", "1/s", "x", 1, 1, lower_is_better=False, by_ratio_only=True)
+    assert row.verdict(600, 500) == "met by ratio"
+    assert row.verdict(400, 500) == "missed"
+
+
 def test_a_report_names_what_was_missed_with_its_profile(modules):
     _, _, report = modules
     results = report.Results(

@@ -1,0 +1,219 @@
+"""Loads on the group coordinator, by raw requests of many members at once. One JSON line on stdout.
+
+group_load.py rebalance PORT PROTOCOL            ms until the last of fifty members has its partitions, all
+                                                 joining at once; PROTOCOL is classic or consumer
+group_load.py commits   PORT SECS                offset commits per second, one partition each, five in flight
+group_load.py fetch     PORT PARTITIONS COUNT    us for one OffsetFetch of a group with so many partitions
+"""
+
+import asyncio
+import json
+import statistics
+import struct
+import sys
+import time
+import uuid
+from typing import Any
+
+from odradek.client.connection import Connection
+from odradek.runtime.real import RealRuntime
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
+
+TOPIC = "group-load"
+HOST = "127.0.0.1"
+MEMBERS = 50
+# member metadata of the classic protocol: version int16, topics, user data null; its assignment: the same
+# version, then per topic the partitions, user data null
+SUBSCRIPTION = struct.pack(">hih", 0, 1, len(TOPIC)) + TOPIC.encode() + struct.pack(">i", -1)
+
+
+def assignment(partitions: list[int]) -> bytes:
+    body = struct.pack(">hih", 0, 1, len(TOPIC)) + TOPIC.encode()
+    return body + struct.pack(f">i{len(partitions)}ii", len(partitions), *partitions, -1)
+
+
+async def connect(port: int) -> Connection:
+    return await Connection.open(RealRuntime(), HOST, port, client_id="load")
+
+
+async def call(connection: Connection, api: ApiKey, version: int, request: Any) -> Any:
+    return await connection.send(api, request, version)
+
+
+async def coordinator(port: int, group: str) -> Connection:
+    """A connection to the only broker, once it coordinates the group."""
+    connection = await connect(port)
+    types = request_types(ApiKey.FIND_COORDINATOR)
+    while True:
+        request = types.FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+        answer = await call(connection, ApiKey.FIND_COORDINATOR, 4, request)
+        if answer.coordinators[0].error_code == 0:
+            return connection
+        await asyncio.sleep(0.1)
+
+
+async def classic_member(connection: Connection, group: str, partitions: int) -> None:
+    join, sync = request_types(ApiKey.JOIN_GROUP), request_types(ApiKey.SYNC_GROUP)
+    member_id = ""
+    while True:
+        answer = await call(
+            connection,
+            ApiKey.JOIN_GROUP,
+            7,
+            join.JoinGroupRequest(
+                group_id=group,
+                session_timeout=30_000,
+                rebalance_timeout=60_000,
+                member_id=member_id,
+                group_instance_id=None,
+                protocol_type="consumer",
+                protocols=[join.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
+            ),
+        )
+        member_id = answer.member_id
+        if answer.error_code:
+            continue
+        assignments = []
+        if answer.leader == member_id:
+            members = [m.member_id for m in answer.members]
+            assignments = [
+                sync.SyncGroupRequestAssignment(
+                    member_id=m, assignment=assignment(list(range(i, partitions, len(members))))
+                )
+                for i, m in enumerate(members)
+            ]
+        synced = await call(
+            connection,
+            ApiKey.SYNC_GROUP,
+            5,
+            sync.SyncGroupRequest(
+                group_id=group,
+                generation_id=answer.generation_id,
+                member_id=member_id,
+                group_instance_id=None,
+                protocol_type="consumer",
+                protocol_name="range",
+                assignments=assignments,
+            ),
+        )
+        if synced.error_code == 0 and synced.assignment:
+            return
+
+
+async def modern_member(connection: Connection, group: str, shares: dict[str, int], wanted: int) -> None:
+    """Heartbeat, acknowledging every change, until every member owns as many partitions as wanted."""
+    types = request_types(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+    member_id, epoch = str(uuid.uuid4()), 0
+    owned: list[Any] = []
+    while True:
+        first = epoch == 0
+        answer = await call(
+            connection,
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            1,
+            types.ConsumerGroupHeartbeatRequest(
+                group_id=group,
+                member_id=member_id,
+                member_epoch=epoch,
+                instance_id=None,
+                rack_id=None,
+                rebalance_timeout=60_000 if first else -1,
+                subscribed_topic_names=[TOPIC] if first else None,
+                subscribed_topic_regex=None,
+                server_assignor=None,
+                topic_partitions=owned,
+            ),
+        )
+        if answer.error_code:
+            raise SystemExit(f"heartbeat: error {answer.error_code} {answer.error_message}")
+        epoch = answer.member_epoch
+        if answer.assignment is not None:
+            owned = [
+                types.TopicPartitions(topic_id=t.topic_id, partitions=list(t.partitions))
+                for t in answer.assignment.topic_partitions
+            ]
+        shares[member_id] = sum(len(t.partitions) for t in owned)
+        if len(shares) == MEMBERS and all(share == wanted for share in shares.values()):
+            return
+        await asyncio.sleep(0.005)
+
+
+async def rebalance(port: int, protocol: str) -> dict[str, float]:
+    group = f"load-{uuid.uuid4().hex[:8]}"
+    connections = [await coordinator(port, group) for _ in range(MEMBERS)]
+    partitions = 2 * MEMBERS
+    began = time.perf_counter()
+    if protocol == "classic":
+        work = [classic_member(c, group, partitions) for c in connections]
+    else:
+        shares: dict[str, int] = {}
+        work = [modern_member(c, group, shares, 2) for c in connections]
+    await asyncio.gather(*work)
+    return {"ms": (time.perf_counter() - began) * 1000}
+
+
+def commit(group: str, partitions: range, offset: int) -> Any:
+    types = request_types(ApiKey.OFFSET_COMMIT)
+    rows = [
+        types.OffsetCommitRequestPartition(partition_index=p, committed_offset=offset, committed_metadata="")
+        for p in partitions
+    ]
+    topic = types.OffsetCommitRequestTopic(name=TOPIC, partitions=rows)
+    return types.OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=[topic],
+    )
+
+
+async def commits(port: int, secs: float) -> dict[str, float]:
+    group = f"load-{uuid.uuid4().hex[:8]}"
+    connection = await coordinator(port, group)
+    done = 0
+    end = time.perf_counter() + secs
+
+    async def one() -> None:
+        nonlocal done
+        while time.perf_counter() < end:
+            answer = await call(connection, ApiKey.OFFSET_COMMIT, 8, commit(group, range(1), done))
+            if answer.topics[0].partitions[0].error_code:
+                raise SystemExit(f"commit: error {answer.topics[0].partitions[0].error_code}")
+            done += 1
+
+    began = time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(5)))
+    return {"rate": done / (time.perf_counter() - began)}
+
+
+async def fetch(port: int, partitions: int, count: int) -> dict[str, float]:
+    group = f"load-{uuid.uuid4().hex[:8]}"
+    connection = await coordinator(port, group)
+    await call(connection, ApiKey.OFFSET_COMMIT, 8, commit(group, range(partitions), 7))
+    types = request_types(ApiKey.OFFSET_FETCH)
+    wanted = types.OffsetFetchRequestGroup(group_id=group, topics=None)
+    request = types.OffsetFetchRequest(groups=[wanted], require_stable=True)
+    times = []
+    for _ in range(count):
+        began = time.perf_counter()
+        answer = await call(connection, ApiKey.OFFSET_FETCH, 8, request)
+        times.append(time.perf_counter() - began)
+        assert len(answer.groups[0].topics[0].partitions) == partitions
+    return {"us": statistics.median(times) * 1e6}
+
+
+def main() -> None:
+    kind, port, *rest = sys.argv[1:]
+    if kind == "rebalance":
+        result = asyncio.run(rebalance(int(port), rest[0]))
+    elif kind == "commits":
+        result = asyncio.run(commits(int(port), float(rest[0])))
+    else:
+        result = asyncio.run(fetch(int(port), int(rest[0]), int(rest[1])))
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
