@@ -16,6 +16,7 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 
+from odradek.coordinators.transactions.states import AT_REST
 from odradek.core.metrics import STALL_BOUNDS_US, RequestMetrics
 from odradek.http.lags import Lags
 from odradek.wire.api_keys import ApiKey
@@ -42,7 +43,8 @@ def families(node: "Node", lags: Lags, now_ms: int) -> Iterator[Metric]:
     yield from _requests(node, now_ms)
     yield from _server(node)
     yield from _controller(node)
-    yield from _replicas(node)
+    yield from _replicas(node, now_ms)
+    yield from _transactions(node, now_ms)
     yield from _logs(node)
     yield from _groups(lags, now_ms)
 
@@ -132,7 +134,7 @@ def _controller(node: "Node") -> Iterator[Metric]:
     yield _gauge("kafka_brokers", "Brokers that serve", sum(not b.fenced for b in brokers))
 
 
-def _replicas(node: "Node") -> Iterator[Metric]:
+def _replicas(node: "Node", now_ms: int) -> Iterator[Metric]:
     prefix = "kafka_server_replicamanager"
     partitions = node.replicas.partitions.values()
     led = [p for p in partitions if p.is_leader]
@@ -150,6 +152,36 @@ def _replicas(node: "Node") -> Iterator[Metric]:
     )
     yield _gauge(
         f"{prefix}_offlinereplicacount", "Replicas in failed log directories", len(node.replicas.offline)
+    )
+    max_timeout_ms = node.transactions.config.max_timeout_ms
+    yield _gauge(
+        f"{prefix}_partitionswithlatetransactionscount",
+        "Partitions led here with a transaction open beyond transaction.max.timeout.ms and five minutes",
+        sum(p.log.producers.has_late_transaction(now_ms, max_timeout_ms) for p in led),
+    )
+
+
+def _transactions(node: "Node", now_ms: int) -> Iterator[Metric]:
+    """Of the transactional ids that this node coordinates; nothing before the first."""
+    counts: dict[str, int] = {}
+    oldest_ms = now_ms
+    for shard in node.transactions.shards():
+        for txn in shard.transactions.values():
+            counts[txn.state.title] = counts.get(txn.state.title, 0) + 1
+            if txn.state not in AT_REST:
+                oldest_ms = min(oldest_ms, txn.start_ms)
+    if not counts:
+        return
+    family = GaugeMetricFamily(
+        "odradek_transactions", "Transactional ids coordinated here, by state", labels=["state"]
+    )
+    for state, count in sorted(counts.items()):
+        family.add_metric([state], count)
+    yield family
+    yield _gauge(
+        "odradek_transaction_oldest_open_seconds",
+        "How long the oldest transaction that is not at its end has been open",
+        (now_ms - oldest_ms) / 1000,
     )
 
 

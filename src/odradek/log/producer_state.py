@@ -14,6 +14,8 @@ from odradek.log.producer_rules import append_data, append_marker
 from odradek.records.check import Origin
 from odradek.records.header import CONTROL_FLAG, MAX_INT32, BatchMeta
 
+LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
+
 
 class CompletedTxn(NamedTuple):
     """A transaction that a marker at `last_offset` ended."""
@@ -158,6 +160,13 @@ class ProducerState:
     def high_watermark_moved(self, high_watermark: int) -> None:
         if self._unreplicated:
             self._unreplicated = [txn for txn in self._unreplicated if txn[1] >= high_watermark]
+
+    def has_late_transaction(self, now_ms: int, max_timeout_ms: int) -> bool:
+        """Whether a transaction is open for so long that its coordinator must have lost it."""
+        latest_ms = now_ms - max_timeout_ms - LATE_TRANSACTION_BUFFER_MS
+        return any(
+            0 < self.entries[producer_id].last_timestamp < latest_ms for producer_id in self._ongoing.values()
+        )
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that have been silent for long and have no transaction open."""

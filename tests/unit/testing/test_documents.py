@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from prometheus_client.parser import text_string_to_metric_families
 
 from odradek.client.blocking import BlockingClient
@@ -52,7 +53,7 @@ def test_the_testing_page_names_every_part_of_the_fixture():
 
 
 def exported() -> dict[str, set[str]]:
-    """The labels of each metric of a node that has a topic and a group."""
+    """The labels of each metric of a node that has a topic, a group and a transactional id."""
     from odradek.http.exposition import render
     from odradek.http.families import families
     from odradek.http.lags import Lags
@@ -62,6 +63,7 @@ def exported() -> dict[str, set[str]]:
         with client.producer() as producer:
             producer.deliver("t", b"v")
         client.call(client.admin.commit, "g", {TopicPartition("t", 0): 1})
+        Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "x"}).init_transactions()
         text = broker.run(render(families(broker.node, Lags(broker.node), 0))).decode()
     found: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(text):
