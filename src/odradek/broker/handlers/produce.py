@@ -3,7 +3,8 @@
 Coded by hand (wire/produce.py) and called with all neighbouring Produce frames of one receive: every
 partition is checked once and written once for the whole run. A frame whose check takes long (gzip, zstd,
 recompression) leaves the loop for it, and the connection waits: nothing behind it overtakes.
-Transactional batches are refused with INVALID_TXN_STATE as long as no transaction coordinator exists.
+As long as no transaction coordinator exists, transactional batches are refused: with INVALID_TXN_STATE, or
+with TRANSACTIONAL_ID_AUTHORIZATION_FAILED where the request has no transactional id, as Apache does.
 """
 
 from functools import partial
