@@ -100,6 +100,27 @@ def test_silent_and_half_open_peers_are_closed_after_the_idle_time(tmp_path):
         assert "idle" in node.log()
 
 
+def test_a_slow_reader_is_not_idle(tmp_path):
+    with running(tmp_path / "data", "--set", "connections.max.idle.ms=800") as node:
+        create_topic(node.bootstrap, "t")
+        with Connection(node.bootstrap) as connection:
+            for _ in range(20):
+                produce(connection, "t", batch([b"x" * 900_000]))
+        host, port = node.bootstrap.rsplit(":", 1)
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+            slow.connect((host, int(port)))
+            values = fetch_values([("t", 0, 0)], max_bytes=16 * MB, partition_max_bytes=16 * MB)
+            slow.sendall(request_bytes(FETCH, 12, values))
+            left = 4 + struct.unpack(">i", slow.recv(4, socket.MSG_PEEK))[0]
+            assert left > 10 * MB
+            while left:
+                count = len(slow.recv(min(left, MB), socket.MSG_WAITALL))
+                assert count, f"hung up with {left} bytes to come"
+                left -= count
+                time.sleep(0.2)
+
+
 def test_a_peer_that_does_not_read_is_bounded_and_keeps_nobody_waiting(node):
     with Connection(node.bootstrap) as connection:
         for _ in range(20):

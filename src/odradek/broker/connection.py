@@ -69,6 +69,7 @@ class Connection:
         "_version",
         "closed",
         "last_active",
+        "last_sent",
         "listener",
         "number",
         "on_close",
@@ -85,8 +86,11 @@ class Connection:
         self.number = number
         self.closed = False
         self.on_close: dict[object, Callable[[], None]] = {}  # what waits on behalf of the peer
-        self.last_active = server.loop.time()
-        self.output = OutputQueue(server.runtime, sock, self._on_drained, self._on_output_error)
+        self.last_active = server.loop.time()  # when something was received
+        self.last_sent = self.last_active  # when a peer that is slow to read took more
+        self.output = OutputQueue(
+            server.runtime, sock, self._on_moving, self._on_drained, self._on_output_error
+        )
         self._input = InputBuffer(server.buffers)
         self._api_key = self._version = 0  # of the request in hand
         self.routes: list[Route] = []  # the ways that this producer's requests take
@@ -307,6 +311,9 @@ class Connection:
             else:
                 assert not isinstance(piece, bytes)
                 output.push_file(piece)
+
+    def _on_moving(self) -> None:
+        self.last_sent = self._server.loop.time()
 
     def _on_drained(self) -> None:
         self._go_on()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.broker.apis import SERVED, Versions, is_served
+from odradek.broker.refusals import refusal
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.core.types import Buffer
 from odradek.wire.api_keys import ApiKey
@@ -111,9 +112,10 @@ def dispatch(
             connection.reply(_unsupported_api_versions(header))
             return
         raise ProtocolError(f"api {api_key} v{version} of client {header.client_id!r} is not served")
-    injected = node.faults.take(api_key) if node.faults.active else None
+    injected = node.faults.take(api_key) if node.faults.active and api_key != ApiKey.METADATA else None
     if injected is not None:
-        connection.reply(encode(header, failure(api_key, injected)))
+        request = decode(header, frame, position)
+        connection.reply(encode(header, refusal(api_key, version, request, injected)))
         return
     if api_key not in _handlers and api_key not in _raw_handlers:
         load_handler(api_key)
@@ -126,40 +128,29 @@ def dispatch(
     try:
         result = _handlers[api_key](context, request)
     except Exception as e:
-        result = _failed(header, e)
+        result = _failed(header, request, e)
     if inspect.iscoroutine(result):
-        connection.reply_later(_finish(header, result), ApiKey(api_key).name)
+        connection.reply_later(_finish(header, request, result), ApiKey(api_key).name)
     elif result is not None:
         connection.reply(encode(header, result))
 
 
-async def _finish(header: RequestHeader, work: Any) -> bytes | None:
+async def _finish(header: RequestHeader, request: Any, work: Any) -> bytes | None:
     try:
         response = await work
     except Exception as e:
-        response = _failed(header, e)
+        response = _failed(header, request, e)
     return None if response is None else encode(header, response)
 
 
-def _failed(header: RequestHeader, error: Exception) -> Any:
+def _failed(header: RequestHeader, request: Any, error: Exception) -> Any:
+    api_key, version = header.api_key, header.api_version
     if isinstance(error, KafkaError):
-        return failure(header.api_key, error.code, error.message)
+        return refusal(api_key, version, request, error.code, error.message)
     if isinstance(error, ProtocolError):
         raise error
-    log.exception("Error while handling %s v%d", ApiKey(header.api_key).name, header.api_version)
-    return failure(header.api_key, ErrorCode.UNKNOWN_SERVER_ERROR)
-
-
-def failure(api_key: int, code: ErrorCode, message: str | None = None) -> Any:
-    """A reply that carries one error for the whole request, where the API has room for one."""
-    types = response_types(ApiKey(api_key))
-    response = next(t for name, t in vars(types).items() if name.endswith("Response"))()
-    if not hasattr(response, "error_code"):
-        raise ProtocolError(f"{ApiKey(api_key).name} failed with {code.name}: {message}")
-    response.error_code = code
-    if message is not None and hasattr(response, "error_message"):
-        response.error_message = message
-    return response
+    log.exception("Error while handling %s v%d", ApiKey(api_key).name, version)
+    return refusal(api_key, version, request, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _unsupported_api_versions(header: RequestHeader) -> bytes:

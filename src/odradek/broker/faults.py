@@ -1,4 +1,8 @@
-"""Errors that a test plants: the next requests of an API are answered with them instead of being handled."""
+"""Errors that a test plants: the next requests of an API are answered with them instead of being handled.
+
+dispatch.py puts them into the answers of most APIs. Produce, whose frames do not pass there, and Metadata,
+without whose brokers a client could not go on, do it in their handlers.
+"""
 
 from odradek.core.errors import ErrorCode
 

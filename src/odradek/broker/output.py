@@ -52,16 +52,18 @@ class _State(Enum):
 class OutputQueue:
     """Pieces in order, sent as far as the socket takes them, the rest as it takes more.
 
-    `on_drained` is called when a queue that could not be sent at once has become empty,
+    `on_moving` is called when a socket that was full takes more, which is a sign of life of the peer,
+    `on_drained` when a queue that could not be sent at once has become empty,
     `on_error` when the socket or the file failed: nothing more can be sent then.
     """
 
-    __slots__ = ("_on_drained", "_on_error", "_pieces", "_probe", "_runtime", "_sock", "_state")
+    __slots__ = ("_on_drained", "_on_error", "_on_moving", "_pieces", "_probe", "_runtime", "_sock", "_state")
 
     def __init__(
         self,
         runtime: Runtime,
         sock: Socket,
+        on_moving: Callable[[], None],
         on_drained: Callable[[], None],
         on_error: Callable[[OSError], None],
     ) -> None:
@@ -69,6 +71,7 @@ class OutputQueue:
         self._sock = sock
         self._pieces: deque[bytes | bytearray | _FilePart] = deque()
         self._probe = bytearray(1)
+        self._on_moving = on_moving
         self._on_drained = on_drained
         self._on_error = on_error
         self._state = _State.IDLE
@@ -113,6 +116,10 @@ class OutputQueue:
             self._on_error(e)
 
     def _on_writable(self) -> None:
+        self._on_moving()
+        self._go_on()
+
+    def _go_on(self) -> None:
         self._run()
         if not self._pieces:
             self._on_drained()
@@ -231,6 +238,6 @@ class OutputQueue:
                 return
             self._consume(size)
             self._pieces.appendleft(data)
-            self._on_writable()
+            self._go_on()
 
         future.add_done_callback(on_read)

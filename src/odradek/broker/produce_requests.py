@@ -109,7 +109,9 @@ class PendingProduce:
         self.timer = loop.call_later(self.timeout_ms / 1000, self._time_out)
 
     def _finish_unacknowledged(self) -> None:
-        if self.place is not None:
+        if self.place is None:
+            self.connection.reply()  # nothing, but the request counts
+        else:
             self.connection.fulfil(self.place)
         for _, entries in self.topics:
             for entry in entries:

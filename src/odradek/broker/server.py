@@ -90,9 +90,9 @@ class Server:
         self.connections[self._accepted] = Connection(self, sock, listener_name, self._accepted)
 
     def _sweep_idle(self) -> None:
-        """Close what has been silent for connections.max.idle.ms, half-open peers among them."""
+        """Close what has neither sent nor taken anything for connections.max.idle.ms, half-open peers too."""
         oldest = self.loop.time() - self._max_idle_s
         for connection in list(self.connections.values()):
-            if connection.last_active < oldest:
+            if connection.last_active < oldest and connection.last_sent < oldest:
                 connection.close("idle for longer than connections.max.idle.ms")
         self._idle_sweep = self.loop.call_later(max(self._max_idle_s / 4, 0.05), self._sweep_idle)

@@ -128,6 +128,10 @@ class Metrics:
             found = self.topics[name] = TopicMetrics()
         return found
 
+    def forget_topic(self, name: str) -> None:
+        """The topic is gone; one that takes its name begins at zero."""
+        self.topics.pop(name, None)
+
     def request(self, api_key: int) -> RequestMetrics:
         """The counters of an API; keep the object, look it up once."""
         found = self.requests.get(api_key)

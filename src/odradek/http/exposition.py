@@ -24,9 +24,15 @@ class _One(Collector):
         return (self._family,)
 
 
-def pieces(families: Iterable[Metric]) -> Iterator[bytes]:
-    """The exposition in pieces of bounded work; joined they are what generate_latest gives."""
+def pieces(families: Iterable[Metric | None]) -> Iterator[bytes]:
+    """The exposition in pieces of bounded work; joined they are what generate_latest gives.
+
+    None instead of a family is a piece of work that gave no text yet.
+    """
     for family in families:
+        if family is None:
+            yield b""
+            continue
         samples, family.samples = family.samples, []
         yield generate_latest(_One(family))
         for start in range(0, len(samples), SAMPLES_AT_ONCE):
@@ -35,7 +41,7 @@ def pieces(families: Iterable[Metric]) -> Iterator[bytes]:
             yield text.split(b"\n", 2)[2]  # without the HELP and TYPE that stand above already
 
 
-async def render(families: Iterable[Metric]) -> bytes:
+async def render(families: Iterable[Metric | None]) -> bytes:
     out = []
     for piece in pieces(families):
         out.append(piece)

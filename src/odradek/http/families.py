@@ -2,7 +2,7 @@
 
 jmx_exporter's names as Strimzi configures it, kafka_exporter's and kafka-lag-exporter's for groups, and our
 own where none exists. Everything is read off counters and state that the node keeps anyway; a family is
-yielded only where something moves it.
+yielded only where something moves it. None among them is a pause: what is looked through may be long.
 """
 
 from collections.abc import Iterator
@@ -24,6 +24,7 @@ from odradek.wire.api_keys import ApiKey
 if TYPE_CHECKING:
     from odradek.broker.node import Node
 
+ROWS_AT_ONCE = 50
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 
 # Counter of core.metrics.TopicMetrics, name in Kafka's BrokerTopicMetrics, what it counts.
@@ -38,7 +39,7 @@ _TOPIC_COUNTERS = (
 )
 
 
-def families(node: "Node", lags: Lags, now_ms: int) -> Iterator[Metric]:
+def families(node: "Node", lags: Lags, now_ms: int) -> Iterator[Metric | None]:
     yield from _topics(node)
     yield from _requests(node, now_ms)
     yield from _server(node)
@@ -185,7 +186,7 @@ def _transactions(node: "Node", now_ms: int) -> Iterator[Metric]:
     )
 
 
-def _logs(node: "Node") -> Iterator[Metric]:
+def _logs(node: "Node") -> Iterator[Metric | None]:
     labels = ["topic", "partition"]
     size = GaugeMetricFamily("kafka_log_log_size", "Bytes in the log", labels=labels)
     start = GaugeMetricFamily("kafka_log_log_logstartoffset", "First offset in the log", labels=labels)
@@ -196,7 +197,9 @@ def _logs(node: "Node") -> Iterator[Metric]:
         "kafka_topic_partition_current_offset", "Next offset to be read (the high watermark)", labels=labels
     )
     counts: dict[str, int] = {}
-    for (topic, index), partition in node.replicas.partitions.items():
+    for i, ((topic, index), partition) in enumerate(list(node.replicas.partitions.items())):
+        if i % ROWS_AT_ONCE == 0:
+            yield None
         at, log = [topic, str(index)], partition.log
         size.add_metric(at, log.size_bytes)
         start.add_metric(at, log.log_start_offset)
@@ -212,7 +215,7 @@ def _logs(node: "Node") -> Iterator[Metric]:
     yield family
 
 
-def _groups(lags: Lags, now_ms: int) -> Iterator[Metric]:
+def _groups(lags: Lags, now_ms: int) -> Iterator[Metric | None]:
     """A lag is never negative, and absent without a commit."""
     by_partition = ["consumergroup", "topic", "partition"]
     members = GaugeMetricFamily(
@@ -229,7 +232,12 @@ def _groups(lags: Lags, now_ms: int) -> Iterator[Metric]:
         labels=["group", "topic", "partition"],
     )
     sums: dict[tuple[str, str], int] = {}
+    since_pause = 0
     for group in lags.groups(now_ms):
+        since_pause += 1 + len(group.rows)
+        if since_pause >= ROWS_AT_ONCE:
+            yield None
+            since_pause = 0
         members.add_metric([group.name], group.members)
         for row in group.rows:
             at = [group.name, row.topic, str(row.partition)]

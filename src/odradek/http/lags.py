@@ -74,9 +74,10 @@ class Lags:
         self._timelines: dict[TopicPartition, Timeline] = {}
 
     def groups(self, now_ms: int) -> Iterator[GroupLags]:
+        """Group by group. Groups may come and go while the caller pauses between two of them."""
         timelines: dict[TopicPartition, Timeline] = {}
-        for shard in self._node.groups.shards():
-            for name, group in shard.groups.items():
+        for shard in list(self._node.groups.shards()):
+            for name, group in list(shard.groups.items()):
                 rows = []
                 for topic, partitions in shard.offsets.of_group(name).items():
                     for index, committed in partitions.items():

@@ -73,7 +73,9 @@ class AppendableLog(DurableLog):
         accepted: list[tuple[int, list[BatchMeta]]] = []
         pending_bytes = 0
         staged: Staged | None = None
-        max_size, max_time, max_offset = segment.free_bounds(segment_bytes, self._roll_after_ms, len(sets))
+        max_size, max_time, max_offset = segment.free_bounds(
+            segment_bytes, self._roll_after_ms, sum([len(checked.batches) for checked in sets])
+        )
         for checked in sets:
             batches = checked.batches
             buffer = checked.buffer

@@ -143,6 +143,7 @@ class ReplicaManager:
     def _delete(self, topic: "TopicImage", changes: RoleChanges) -> None:
         changes.deleted_topics.append(topic.name)
         self._names.pop(topic.id, None)
+        self._metrics.forget_topic(topic.name)
         for index in topic.partitions:
             tp = TopicPartition(topic.name, index)
             self.offline.pop(tp, None)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+from odradek.broker.faults import Faults
 from odradek.core.errors import KafkaError
 from odradek.metadata.image import MetadataImage
 from odradek.metadata.producer_id_block import ProducerIds
@@ -39,6 +40,7 @@ class AdminNode:
         self.producer_ids = ProducerIds(1, self)
         self.producer_ids.broker_epoch = self.image.brokers[1].epoch
         self.failure: KafkaError | None = None
+        self.faults = Faults()
         self.replicas: Any = None
         self.logs: Any = None
 

@@ -1,4 +1,4 @@
-"""A node that cannot start gives up what it had taken."""
+"""A whole node: what it counts, and what it gives up when it cannot start."""
 
 import asyncio
 from pathlib import Path
@@ -8,6 +8,13 @@ import pytest
 from odradek.broker.node import Node
 from odradek.core.configs import NodeConfig, node_defaults
 from odradek.runtime.real import RealRuntime
+from odradek.testing.broker import Broker
+from tests.support.batches import batch
+from tests.support.produce import PRODUCE, produce_values
+from tests.support.raw import Connection
+from tests.support.topics import create_topic
+
+API_VERSIONS, DELETE_TOPICS = 18, 20
 
 
 def test_a_start_that_fails_gives_up_directories_and_sockets(tmp_path: Path) -> None:
@@ -27,3 +34,17 @@ def test_a_start_that_fails_gives_up_directories_and_sockets(tmp_path: Path) -> 
         await again.stop()
 
     asyncio.run(scenario())
+
+
+def test_what_is_counted_of_a_topic_ends_with_it_and_a_produce_without_an_answer_counts() -> None:
+    with Broker() as broker, Connection(broker.bootstrap_servers) as connection:
+        create_topic(broker.bootstrap_servers, "t")
+        for _ in range(3):
+            connection.send(PRODUCE, 9, produce_values("t", batch(), acks=0))
+        assert connection.call(API_VERSIONS, 0, {}).error_code == 0
+        assert broker.look(lambda node: node.metrics.requests[PRODUCE].versions) == {9: 3}
+        assert broker.look(lambda node: node.metrics.topics["t"].messages_in) == 3
+        connection.call(DELETE_TOPICS, 5, {"topic_names": ["t"], "timeout": 10_000})
+        assert "t" not in broker.look(lambda node: dict(node.metrics.topics))
+        create_topic(broker.bootstrap_servers, "t")
+        assert broker.look(lambda node: node.metrics.topics["t"].messages_in) == 0

@@ -64,8 +64,11 @@ class World:
         return future
 
     def queue(self):
-        self.drained, self.errors = 0, []
-        return OutputQueue(self, self, self._on_drained, self.errors.append)
+        self.drained, self.moved, self.errors = 0, 0, []
+        return OutputQueue(self, self, self._on_moving, self._on_drained, self.errors.append)
+
+    def _on_moving(self):
+        self.moved += 1
 
     def _on_drained(self):
         self.drained += 1

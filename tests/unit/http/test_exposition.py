@@ -1,11 +1,14 @@
 """The pieces of an exposition are, joined, what prometheus-client writes in one go."""
 
 import asyncio
+from types import SimpleNamespace
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import generate_latest
 
 from odradek.http.exposition import SAMPLES_AT_ONCE, pieces, render
+from odradek.http.families import ROWS_AT_ONCE, _groups, _logs
+from odradek.http.lags import GroupLags
 
 
 class Registry:
@@ -43,3 +46,24 @@ def test_rendering_lets_the_loop_run_between_pieces():
         assert turns >= 9
 
     asyncio.run(run())
+
+
+def test_a_pause_among_the_families_is_a_piece_without_text():
+    with_pauses = [None, *Registry().collect(), None]
+    assert b"".join(pieces(with_pauses)) == generate_latest(Registry())
+    assert list(pieces([None])) == [b""]
+
+
+def test_long_lists_of_partitions_and_groups_are_looked_through_with_pauses():
+    count = 4 * ROWS_AT_ONCE
+    log = SimpleNamespace(size_bytes=1, log_start_offset=0, log_end_offset=1, segments=[0], high_watermark=1)
+    partitions = {("t", i): SimpleNamespace(log=log) for i in range(count)}
+    node = SimpleNamespace(replicas=SimpleNamespace(partitions=partitions))
+    pauses = 0
+    for family in _logs(node):
+        if family is None:
+            pauses += 1
+            partitions.pop(("t", pauses))  # a topic that is deleted meanwhile does no harm
+    assert pauses == 4
+    lags = SimpleNamespace(groups=lambda now_ms: (GroupLags(f"g{i}", 1, []) for i in range(count)))
+    assert list(_groups(lags, 0)).count(None) == 4

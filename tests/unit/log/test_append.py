@@ -8,6 +8,7 @@ import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.log.log import AppendInfo
+from odradek.log.segment import Segment
 from odradek.records.batch import iter_batches
 from odradek.records.check import Origin
 from odradek.records.header import crc_matches
@@ -156,6 +157,23 @@ def test_a_full_time_index_rolls_the_segment_before_the_offset_index_is_full(
     for i in range(4):
         append(log, batch(timestamp=NOW_MS + i))
     assert segment_names(files(log)) == [0, 2]
+
+
+def test_the_room_in_the_indexes_is_asked_for_by_batches(
+    runtime: LogRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(runtime, tmp_path)
+    asked: list[int] = []
+    free_bounds = Segment.free_bounds
+
+    def spy(segment: Segment, segment_bytes: int, roll_after_ms: int, batches: int) -> tuple[int, int, int]:
+        asked.append(batches)
+        return free_bounds(segment, segment_bytes, roll_after_ms, batches)
+
+    monkeypatch.setattr(Segment, "free_bounds", spy)
+    log.append_as_leader([merged(batch(), batch(), batch()), batch()], 0, Origin.COORDINATOR)
+    assert asked == [4]
+    assert log.log_end_offset == 4
 
 
 def test_an_index_too_small_for_one_entry_gives_every_append_its_segment(

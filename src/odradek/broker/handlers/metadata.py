@@ -27,6 +27,19 @@ IDS_FROM = 12
 
 @serves(ApiKey.METADATA, min_version=0, max_version=13)
 def metadata(ctx: RequestContext, request: Any) -> Any:
+    faults = ctx.node.faults
+    planted = faults.take(ApiKey.METADATA) if faults.active else None
+    if planted is None:
+        return _find(ctx, request)
+    request.allow_auto_topic_creation = False
+    response = _find(ctx, request)
+    response.error_code = planted
+    for topic in response.topics:
+        topic.error_code, topic.partitions = planted, []
+    return response
+
+
+def _find(ctx: RequestContext, request: Any) -> Any:
     wanted = request.topics
     if wanted is None or (ctx.api_version == 0 and not wanted):
         return _answer(ctx, request, list(ctx.node.metadata.image.topics_by_name.values()), [])

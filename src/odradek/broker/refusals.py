@@ -1,0 +1,86 @@
+"""A response that says no to all that a request asks for: one error, in every place that its API has for it.
+
+Read off the definitions of request and response (wire/definitions): no API is known here by name. Messages
+are in the shape of their newest version, whatever the version of the request (wire/messages.py).
+"""
+
+from typing import Any
+
+from odradek.core.errors import ErrorCode, ProtocolError
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_codec, response_codec
+from odradek.wire.schema import Field, Struct
+
+
+def refusal(api_key: int, version: int, request: Any, code: ErrorCode, message: str | None = None) -> Any:
+    """One error for the whole request where the version has room for one, else one for each of its parts.
+
+    ProtocolError where it has room for neither: then the peer can only be hung up on.
+    """
+    codec = response_codec(api_key)
+    root = codec.schema
+    response = codec.root()
+    _mark(response, code, message)
+    if not any(field.name == "error_code" and field.in_version(version) for field in _newest(root)):
+        places = _fill(response, root, request, request_codec(api_key).schema, codec.types, code, message)
+        if not places:
+            raise ProtocolError(f"{ApiKey(api_key).name} failed with {code.name}: {message}")
+    return response
+
+
+def _mark(row: Any, code: ErrorCode, message: str | None) -> None:
+    if hasattr(row, "error_code"):
+        row.error_code = code
+        if message is not None and hasattr(row, "error_message"):
+            row.error_message = message
+
+
+def _fill(
+    row: Any,
+    struct: Struct,
+    asked: Any,
+    asked_struct: Struct,
+    types: Any,
+    code: ErrorCode,
+    message: str | None,
+) -> bool:
+    """Answer each part that was asked for; False where the response has no parts that can carry an error."""
+    answers = next((f for f in _newest(struct) if f.is_array and f.struct and _carries_error(f.struct)), None)
+    parts = next((f for f in _newest(asked_struct) if f.is_array), None)
+    if answers is None or answers.struct is None or parts is None:
+        return False
+    rows = []
+    items = getattr(asked, parts.name) or ()
+    if parts.struct is not None and not _shared(parts.struct, answers.struct):
+        items = (None,)  # the parts of the answer are others than those of the question: one stands for all
+    for item in items:
+        part = getattr(types, answers.struct.name)()
+        _mark(part, code, message)
+        if parts.struct is None:
+            setattr(part, _identity(answers.struct).name, item)
+        elif item is not None:
+            for name in _shared(parts.struct, answers.struct):
+                setattr(part, name, getattr(item, name))
+            _fill(part, answers.struct, item, parts.struct, types, code, message)
+        rows.append(part)
+    setattr(row, answers.name, rows)
+    return True
+
+
+def _newest(struct: Struct) -> list[Field]:
+    return struct.fields_of(struct.versions[1])
+
+
+def _carries_error(struct: Struct) -> bool:
+    return any(f.name == "error_code" for s in (struct, *struct.nested()) for f in s.fields)
+
+
+def _shared(asked: Struct, answered: Struct) -> list[str]:
+    """The plain fields that name a part in question and answer alike."""
+    plain = {f.name for f in _newest(asked) if not f.is_array and f.struct is None}
+    return [f.name for f in _newest(answered) if f.name in plain]
+
+
+def _identity(struct: Struct) -> Field:
+    """The field of an answer's part that repeats what was asked for by its name or number alone."""
+    return next(f for f in _newest(struct) if not f.name.startswith("error"))
