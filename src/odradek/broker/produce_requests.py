@@ -11,6 +11,7 @@ from odradek.wire.produce import PartitionProduced, ProduceRequest, encode_produ
 if TYPE_CHECKING:
     from odradek.broker.connection import Connection, Reply
     from odradek.replication.partition import Partition
+    from odradek.replication.verification import Guard
 
 ACKS_ALL = -1
 ACKS_NONE = 0
@@ -20,13 +21,14 @@ ACKS_LEADER = 1
 class Entry:
     """What one request brings for one partition, and what became of it."""
 
-    __slots__ = ("index", "outcome", "partition", "records")
+    __slots__ = ("guard", "index", "outcome", "partition", "records")
 
     def __init__(self, index: int, records: memoryview | None) -> None:
         self.index = index
         self.records = records
         self.partition: Partition | None = None
         self.outcome: AppendInfo | KafkaError | None = None
+        self.guard: Guard | None = None  # while its transaction's coordinator is asked
 
     def answer(self) -> PartitionProduced:
         assert self.outcome is not None

@@ -12,8 +12,8 @@ from odradek.broker.produce_requests import Entry, PendingProduce
 from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_OFFSET
+from odradek.records.check import CheckedRecords
 from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
-from odradek.replication.verification import Guard
 
 if TYPE_CHECKING:
     from odradek.broker.node import Node
@@ -42,7 +42,6 @@ class _First(NamedTuple):
 
     entry: Entry
     partition: "Partition"
-    guard: Guard
 
 
 def is_transactional(records: memoryview | None) -> bool:
@@ -67,37 +66,79 @@ def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
             batch = read_header(records, 0)
             producer = Identity(batch.producer_id, batch.producer_epoch)
             producers[producer] = None
-            if _needs_coordinator(node, partition, producer):
-                firsts.append(_First(entry, partition, partition.verification.begin(batch.producer_id)))
+            if not _is_settled_here(partition, producer):
+                firsts.append(_First(entry, partition))
     if len(producers) > 1:
-        _refuse(firsts, producers, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+        _refuse(firsts, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
         return None
-    if not firsts:
+    if not firsts or not (node.verifies_transactions or _adds(node, request)):
         return None
     (producer,) = producers
+    _take_guards(producer, firsts)
+    question: Question | None = None
     try:
         reply = _ask(node, request, producer, firsts)
+        if asyncio.iscoroutine(reply):
+            question = _wait(node, request, producer, firsts, reply)
+        else:
+            _settle(request, firsts, reply)
     except KafkaError as e:
         if e.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-            return _ask_until(node, request, producer, firsts)
-        _refuse(firsts, producers, _as_produce_error(request, e))
-        return None
-    if asyncio.iscoroutine(reply):
-        return _wait(node, request, producer, firsts, reply)
-    _settle(request, producer, firsts, reply)
-    return None
+            question = _ask_until(node, request, producer, firsts)
+        else:
+            _refuse(firsts, _as_produce_error(request, e))
+    if question is None:
+        release_guards(request)
+    return question
 
 
-def _needs_coordinator(node: "Node", partition: "Partition", producer: Identity) -> bool:
+def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
+    """Whether the partition itself knows: the transaction goes on, or the producer is a zombie."""
     known = partition.log.producers.get(producer.producer_id)
-    if known is None:
-        return node.verifies_transactions
-    if known.producer_epoch > producer.producer_epoch:
-        return False  # a zombie: the append says so
-    in_transaction = known.current_txn_first_offset != NO_OFFSET
-    return node.verifies_transactions and not (
-        in_transaction and known.producer_epoch == producer.producer_epoch
-    )
+    if known is None or known.producer_epoch < producer.producer_epoch:
+        return False
+    # A zombie is told so by the append, before anything else about it is looked at (KAFKA-19690).
+    return known.producer_epoch > producer.producer_epoch or known.current_txn_first_offset != NO_OFFSET
+
+
+def _take_guards(producer: Identity, firsts: list[_First]) -> None:
+    for entry, partition in firsts:
+        if entry.guard is not None:
+            partition.verification.release(entry.guard)
+        entry.guard = partition.verification.begin(producer.producer_id)
+
+
+def release_guards(request: PendingProduce) -> None:
+    for _, entries in request.topics:
+        for entry in entries:
+            if entry.guard is not None:
+                assert entry.partition is not None
+                entry.partition.verification.release(entry.guard)
+                entry.guard = None
+
+
+def unless_overtaken(
+    node: "Node", entries: list[Entry], checked: list[CheckedRecords | KafkaError]
+) -> list[CheckedRecords | KafkaError]:
+    """What may be appended now: while it was asked about or checked, its transaction may have ended here."""
+    return [
+        _overtaken() if node.verifies_transactions and _is_overtaken(entry) else outcome
+        for entry, outcome in zip(entries, checked, strict=True)
+    ]
+
+
+def _is_overtaken(entry: Entry) -> bool:
+    partition, records = entry.partition, entry.records
+    if partition is None or records is None or not is_transactional(records):
+        return False
+    batch = read_header(records, 0)
+    if _is_settled_here(partition, Identity(batch.producer_id, batch.producer_epoch)):
+        return False
+    return entry.guard is None or not partition.verification.holds(entry.guard)
+
+
+def _overtaken() -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
 
 def _ask(node: "Node", request: PendingProduce, producer: Identity, firsts: list[_First]) -> Any:
@@ -125,18 +166,22 @@ async def _wait(
     reply: Coroutine[Any, Any, Any],
 ) -> None:
     try:
-        _settle(request, producer, firsts, await reply)
+        _settle(request, firsts, await reply)
     except KafkaError as e:
         if e.code is ErrorCode.CONCURRENT_TRANSACTIONS:
             await _ask_until(node, request, producer, firsts)
         else:
-            _refuse(firsts, {producer: None}, _as_produce_error(request, e))
+            _refuse(firsts, _as_produce_error(request, e))
 
 
 async def _ask_until(
     node: "Node", request: PendingProduce, producer: Identity, firsts: "list[_First]"
 ) -> None:
-    """The producer's last transaction is still being ended: a moment that the client need not know of."""
+    """The producer's last transaction is still being ended: a moment that the client need not know of.
+
+    The end that voids the guards is that of the last transaction (KAFKA-18575): an end of this one would have
+    another epoch.
+    """
     assert request.transactional_id is not None
     try:
         if not _adds(node, request):
@@ -144,28 +189,22 @@ async def _ask_until(
         partitions = [first.partition.topic_partition for first in firsts]
         await node.adding_partitions(request.transactional_id, producer, partitions)
     except KafkaError as e:
-        _refuse(firsts, {producer: None}, _as_produce_error(request, e))
+        _refuse(firsts, _as_produce_error(request, e))
         return
-    _settle(request, producer, firsts, ErrorCode.NONE)
+    _take_guards(producer, firsts)
+    _settle(request, firsts, ErrorCode.NONE)
 
 
-def _settle(request: PendingProduce, producer: Identity, firsts: list[_First], answer: Any) -> None:
+def _settle(request: PendingProduce, firsts: list[_First], answer: Any) -> None:
     codes = answer if isinstance(answer, list) else [answer] * len(firsts)
-    for (entry, partition, guard), code in zip(firsts, codes, strict=True):
+    for (entry, _), code in zip(firsts, codes, strict=True):
         if code is not ErrorCode.NONE:
             entry.outcome = _as_produce_error(request, KafkaError(code))
-        elif not partition.verification.holds(producer.producer_id, guard):
-            entry.outcome = KafkaError(
-                ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction"
-            )
-        partition.verification.ended(producer.producer_id)
 
 
-def _refuse(firsts: list[_First], producers: dict[Identity, None], error: KafkaError) -> None:
-    for entry, partition, _ in firsts:
+def _refuse(firsts: list[_First], error: KafkaError) -> None:
+    for entry, _ in firsts:
         entry.outcome = error
-        for producer in producers:
-            partition.verification.ended(producer.producer_id)
 
 
 def _as_produce_error(request: PendingProduce, error: KafkaError) -> KafkaError:

@@ -7,9 +7,13 @@ after any end.
 
 
 class Guard:
-    """Proof that a question to the coordinator was asked after the last end."""
+    """Proof that a question to the coordinator was asked after the last end. Several may share one."""
 
-    __slots__ = ()
+    __slots__ = ("holders", "producer_id")
+
+    def __init__(self, producer_id: int) -> None:
+        self.producer_id = producer_id
+        self.holders = 0
 
 
 class Verification:
@@ -20,11 +24,24 @@ class Verification:
     def __init__(self) -> None:
         self._guards: dict[int, Guard] = {}
 
-    def begin(self, producer_id: int) -> Guard:
-        return self._guards.setdefault(producer_id, Guard())
+    def __len__(self) -> int:
+        return len(self._guards)
 
-    def holds(self, producer_id: int, guard: Guard) -> bool:
-        return self._guards.get(producer_id) is guard
+    def begin(self, producer_id: int) -> Guard:
+        guard = self._guards.get(producer_id)
+        if guard is None:
+            guard = self._guards[producer_id] = Guard(producer_id)
+        guard.holders += 1
+        return guard
+
+    def holds(self, guard: Guard) -> bool:
+        return self._guards.get(guard.producer_id) is guard
+
+    def release(self, guard: Guard) -> None:
+        """Whoever asked has written, or been refused."""
+        guard.holders -= 1
+        if guard.holders == 0 and self.holds(guard):
+            del self._guards[guard.producer_id]
 
     def ended(self, producer_id: int) -> None:
         self._guards.pop(producer_id, None)

@@ -19,7 +19,13 @@ from odradek.broker.produce_requests import (
     produced,
 )
 from odradek.broker.produce_routes import HEAD, find_route, learn_route
-from odradek.broker.produce_transactions import Question, check_transaction, is_transactional
+from odradek.broker.produce_transactions import (
+    Question,
+    check_transaction,
+    is_transactional,
+    release_guards,
+    unless_overtaken,
+)
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.log.log import AppendInfo
 from odradek.records.check import check_produce, is_heavy
@@ -138,11 +144,12 @@ async def _handle_later(
             sets = [entry.records for entry in entries if entry.records is not None]
             rules, now_ms = partition.rules, node.runtime.clock.now_ms()
             checked = await node.runtime.offload(partial(check_produce, sets, rules, now_ms, version))
-            _settle(entries, partition.append_checked(checked))
+            _settle(entries, partition.append_checked(unless_overtaken(node, entries, checked)))
         request.finish()
     except ProtocolError as e:
         connection.close(str(e))
     finally:
+        release_guards(request)
         connection.resume()
 
 

@@ -5,7 +5,7 @@ has, and the coordinator is asked whether it has.
 """
 
 import asyncio
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import CommitOffsets, OffsetToCommit
@@ -14,6 +14,10 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, NO_OFFSET, TopicPartition
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.broker.node import Node
+    from odradek.replication.partition import Partition
 
 _FIRST_WITH_ABORTABLE: Final = 4
 _FIRST_THAT_ADDS: Final = 5
@@ -83,30 +87,35 @@ async def _join_transaction(ctx: RequestContext, request: Any, producer: Identit
     partition = node.replicas.find(GROUP_METADATA_TOPIC, index)
     if partition is None:
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
-    known = partition.log.producers.get(producer.producer_id)
-    if known is not None:
-        if known.producer_epoch > producer.producer_epoch:
-            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
-        in_transaction = known.current_txn_first_offset != NO_OFFSET
-        if in_transaction and known.producer_epoch == producer.producer_epoch:
-            return
-    if not node.verifies_transactions:
+    if _is_settled_here(partition, producer):
         return
-    guard = partition.verification.begin(producer.producer_id)
-    try:
-        await _ask(ctx, request, producer, TopicPartition(GROUP_METADATA_TOPIC, index))
-        if not partition.verification.holds(producer.producer_id, guard):
-            raise KafkaError(ErrorCode.INVALID_TXN_STATE)
-    finally:
-        partition.verification.ended(producer.producer_id)
-
-
-async def _ask(ctx: RequestContext, request: Any, producer: Identity, tp: TopicPartition) -> None:
-    node = ctx.node
-    if ctx.api_version >= _FIRST_THAT_ADDS and node.transaction_version() >= EPOCH_PER_TRANSACTION:
+    adds = ctx.api_version >= _FIRST_THAT_ADDS and node.transaction_version() >= EPOCH_PER_TRANSACTION
+    tp = TopicPartition(GROUP_METADATA_TOPIC, index)
+    if adds:
         await node.adding_partitions(request.transactional_id, producer, [tp])
-        return
-    reply = node.transactions.verify_partitions(request.transactional_id, producer, [tp])
+    elif node.verifies_transactions:
+        guard = partition.verification.begin(producer.producer_id)
+        try:
+            await _verify(node, request.transactional_id, producer, tp)
+            if not (_is_settled_here(partition, producer) or partition.verification.holds(guard)):
+                raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+        finally:
+            partition.verification.release(guard)
+
+
+def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
+    """Whether the transaction goes on here. Raises INVALID_PRODUCER_EPOCH for a zombie, before all else."""
+    known = partition.log.producers.get(producer.producer_id)
+    if known is None:
+        return False
+    if known.producer_epoch > producer.producer_epoch:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
+    in_transaction = known.current_txn_first_offset != NO_OFFSET
+    return in_transaction and known.producer_epoch == producer.producer_epoch
+
+
+async def _verify(node: "Node", transactional_id: str, producer: Identity, tp: TopicPartition) -> None:
+    reply = node.transactions.verify_partitions(transactional_id, producer, [tp])
     (code,) = await reply if asyncio.iscoroutine(reply) else reply
     if code is not ErrorCode.NONE:
         raise KafkaError(code)

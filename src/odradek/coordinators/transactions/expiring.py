@@ -8,6 +8,7 @@ from odradek.coordinators.transactions import ending
 from odradek.coordinators.transactions.commands import ExpireIds
 from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.states import AT_REST, TxnState
+from odradek.core.errors import KafkaError
 
 if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
@@ -19,20 +20,36 @@ def is_over_time(txn: TransactionMetadata, now: Now) -> bool:
     return txn.state is TxnState.ONGOING and txn.has_timeout and txn.start_ms + txn.timeout_ms < now.wall_ms
 
 
-def abort_over_time(shard: "TransactionShard", now: Now) -> Result | None:
-    """Abort one transaction that is over its time; None when there is none."""
-    for txn in shard.transactions.values():
-        if is_over_time(txn, now) and not shard.is_pending(txn):
-            log.info(
-                "Aborting transaction %s of producer %d: open for %d ms, allowed %d ms",
-                txn.transactional_id,
-                txn.producer_id,
-                now.wall_ms - txn.start_ms,
-                txn.timeout_ms,
-            )
-            shard.note_timeout(txn)
-            return ending.abort(shard, txn, now, None)
-    return None
+def over_time(shard: "TransactionShard", now: Now) -> list[str]:
+    """The ids whose transactions are over their time."""
+    return [txn.transactional_id for txn in shard.transactions.values() if is_over_time(txn, now)]
+
+
+def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) -> Result | None:
+    """Abort a transaction, if it is still over its time; where that cannot be now, the next look will."""
+    txn = shard.transactions.get(transactional_id)
+    if txn is None or not is_over_time(txn, now) or shard.is_pending(txn):
+        return None
+    log.info(
+        "Aborting transaction %s of producer %d: open for %d ms, allowed %d ms",
+        transactional_id,
+        txn.producer_id,
+        now.wall_ms - txn.start_ms,
+        txn.timeout_ms,
+    )
+    try:
+        result = ending.abort(shard, txn, now, None)
+    except KafkaError as e:
+        log.warning("Cannot abort transaction %s: %s", transactional_id, e)
+        return None
+    producer = txn.client
+
+    def noted(_: Now) -> Result:
+        shard.note_timeout(transactional_id, producer)
+        return Result()
+
+    result.then = noted
+    return result
 
 
 def expire(shard: "TransactionShard", _: ExpireIds, __: Ticket, now: Now) -> Result:

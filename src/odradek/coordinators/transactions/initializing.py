@@ -32,6 +32,9 @@ def init(shard: "TransactionShard", command: InitProducerId, _: Ticket, now: Now
     if txn.state in PREPARED:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if txn.state is TxnState.ONGOING:
+        if command.expected is not None and command.expected != txn.client:
+            # A zombie must not abort what its successor has begun.
+            raise shard.fence(command.transactional_id, command.expected)
         if command.keep_prepared:
             return _keep(shard, txn, command, now)
         return _abort_first(shard, txn, now)

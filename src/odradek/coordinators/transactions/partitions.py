@@ -21,7 +21,7 @@ def add(shard: "TransactionShard", command: AddPartitions, _: Ticket, now: Now) 
     if shard.is_pending(txn) or txn.state in PREPARED:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if txn.is_kept:
-        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the prepared transaction has to be decided first")
+        raise _undecided()
     if txn.state is TxnState.ONGOING and set(command.partitions) <= set(txn.partitions):
         return Result(DONE)
     txn = txn.with_partitions(command.partitions, command.client_version, now.wall_ms)
@@ -33,6 +33,8 @@ def verify(shard: "TransactionShard", command: VerifyPartitions, _: Ticket, __: 
     txn = _current(shard, command.transactional_id, command.producer)
     if txn.state in PREPARED:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if txn.is_kept:
+        raise _undecided()
     known = set(txn.partitions)
     return Result(
         [ErrorCode.NONE if tp in known else ErrorCode.TRANSACTION_ABORTABLE for tp in command.partitions]
@@ -40,9 +42,16 @@ def verify(shard: "TransactionShard", command: VerifyPartitions, _: Ticket, __: 
 
 
 def _current(shard: "TransactionShard", transactional_id: str, producer: Identity) -> TransactionMetadata:
+    """The transaction of a producer that may speak for the id: with the identity that it was told last, which
+    may be a new producer id that its last transaction is still being ended for (KAFKA-18660)."""
     txn = shard.transactions.get(transactional_id)
-    if txn is None or txn.producer_id != producer.producer_id:
+    if txn is None or txn.client.producer_id != producer.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if txn.producer_epoch != producer.producer_epoch:
+    if txn.client.producer_epoch != producer.producer_epoch:
         raise shard.fence(transactional_id, producer)
     return txn
+
+
+def _undecided() -> KafkaError:
+    """A write of the successor would give the partition an epoch above that of the marker to come."""
+    return KafkaError(ErrorCode.INVALID_TXN_STATE, "the prepared transaction has to be decided first")

@@ -33,6 +33,7 @@ class TransactionShard:
 
     __slots__ = (
         "_next_look_ms",
+        "_over_time",
         "_pending",
         "_speakers",
         "_timed_out",
@@ -62,6 +63,8 @@ class TransactionShard:
         self._speakers: dict[str, int] = {}
         self._timed_out: dict[str, Identity] = {}
         self._next_look_ms: int | None = None
+        self._over_time: list[str] | None = None
+        """What one look has found, until all of it is dealt with."""
 
     def handle(self, command: Any, ticket: Ticket, now: Now) -> Result:
         assert self.is_active
@@ -105,8 +108,8 @@ class TransactionShard:
         """Whether the producer has connected anew since, and waits no more for what came by this one."""
         return connection < self._speakers.get(transactional_id, 0)
 
-    def note_timeout(self, txn: TransactionMetadata) -> None:
-        self._timed_out[txn.transactional_id] = txn.client
+    def note_timeout(self, transactional_id: str, producer: Identity) -> None:
+        self._timed_out[transactional_id] = producer
 
     def fence(self, transactional_id: str, producer: Identity) -> KafkaError:
         """What a producer with an epoch that is over is told: that it took too long, if that is why."""
@@ -161,7 +164,12 @@ class TransactionShard:
     def tick(self, now: Now) -> Result | None:
         if self._next_look_ms is None or now.steady_ms < self._next_look_ms:
             return None
-        result = expiring.abort_over_time(self, now)
-        if result is None:
-            self._next_look_ms = now.steady_ms + self.config.abort_interval_ms
-        return result
+        if self._over_time is None:
+            self._over_time = expiring.over_time(self, now)
+        while self._over_time:
+            result = expiring.abort_over_time(self, self._over_time.pop(), now)
+            if result is not None:
+                return result
+        self._over_time = None
+        self._next_look_ms = now.steady_ms + self.config.abort_interval_ms
+        return None
