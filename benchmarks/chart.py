@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 
 from budget import Row
 
-ROW_HEIGHT, LEFT, PLOT_WIDTH, TOP = 26, 330, 520, 70
+ROW_HEIGHT, LEFT, PLOT_WIDTH, TOP = 26, 390, 520, 70
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#666666"
 
 
@@ -27,7 +27,7 @@ def svg(title: str, subtitle: str, results: list[tuple[Row, float, float]]) -> s
         return LEFT + PLOT_WIDTH * share
 
     height = TOP + ROW_HEIGHT * len(results) + 60
-    width = LEFT + PLOT_WIDTH + 110
+    width = LEFT + PLOT_WIDTH + 76
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         f'font-family="sans-serif" font-size="13">',
@@ -53,7 +53,9 @@ def svg(title: str, subtitle: str, results: list[tuple[Row, float, float]]) -> s
             f'<rect x="{start:.1f}" y="{y + 4}" width="{max(end - start, 1):.1f}" height="18" '
             f'fill="{colour}"><title>{escape(numbers)}</title></rect>'
         )
-        out.append(f'<text x="{max(end, x(1.0)) + 6:.1f}" y="{y + 17}">{gain:.3g}x</text>')
+        # In a column of their own: beside the bar they would hide behind the budget's tick.
+        edge = LEFT + PLOT_WIDTH + 60
+        out.append(f'<text x="{edge}" y="{y + 17}" text-anchor="end">{gain:.3g}x</text>')
         if row.budget_ratio:
             budget = x(1 / row.budget_ratio if row.lower_is_better else row.budget_ratio)
             out.append(

@@ -103,9 +103,10 @@ def markdown(results: Results, versions: dict[str, str], command: str, when: str
     missed = results.missed()
     if missed:
         parts += ["", "## Missed, and where the time goes"]
-        for row in missed:
-            parts += ["", f"### {row.label}", ""]
-            profile = results.profiles.get(row.section)
+        for section in dict.fromkeys(row.section for row in missed):
+            labels = "; ".join(row.label for row in missed if row.section == section)
+            parts += ["", f"### {labels}", ""]
+            profile = results.profiles.get(section)
             parts += ["```", profile.rstrip(), "```"] if profile else ["No profile applies to this number."]
     if results.failures:
         parts += ["", "## Failed", "", *(f"- {failure}" for failure in results.failures)]
