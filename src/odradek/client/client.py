@@ -18,7 +18,7 @@ from odradek.wire.messages import request_types
 
 T = TypeVar("T")
 
-GROUP_COORDINATOR = 0
+GROUP_COORDINATOR, TRANSACTION_COORDINATOR = 0, 1
 
 
 class AdvertisedAddressError(OSError):
@@ -124,6 +124,11 @@ class Client:
                 failure = e
         assert failure is not None
         raise failure
+
+    def finalized_feature(self, name: str) -> int:
+        """The level of a feature as the newest open connection was told it, 0 where it has none."""
+        newest = max(self._connections.values(), key=lambda c: (c.is_open, c.features_epoch), default=None)
+        return 0 if newest is None else newest.features.get(name, 0)
 
     def new_channel(self, name: str) -> str:
         """A name that no other user of this client has for connections of its own."""
@@ -243,17 +248,19 @@ class Client:
 
     async def call_coordinator(
         self,
-        group: str,
+        key: str,
         api_key: int,
         request: Any,
         *,
+        key_type: int = GROUP_COORDINATOR,
         channel: str = "",
         max_version: int | None = None,
         timeout_ms: int | None = None,
     ) -> Any:
-        """Ask a group's coordinator once; a failing connection forgets where it was."""
+        """Ask the coordinator of a group or transactional id once; a failing connection forgets where it
+        was."""
         try:
-            node_id = await self.coordinator(group)
+            node_id = await self.coordinator(key, key_type)
             return await self.send(
                 api_key,
                 request,
@@ -263,7 +270,7 @@ class Client:
                 timeout_ms=timeout_ms,
             )
         except OSError:
-            self.forget_coordinator(group)
+            self.forget_coordinator(key, key_type)
             raise
 
 

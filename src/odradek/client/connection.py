@@ -35,7 +35,8 @@ class Connection:
 
     __slots__ = (
         "_client_id", "_correlation_id", "_failure", "_filled", "_frame", "_output", "_runtime",
-        "_size_bytes", "_socket", "_timeout_ms", "_waiting", "host", "port", "versions",
+        "_size_bytes", "_socket", "_timeout_ms", "_waiting", "features", "features_epoch", "host", "port",
+        "versions",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +45,8 @@ class Connection:
         self.host = host
         self.port = port
         self.versions: dict[int, tuple[int, int]] = {}
+        self.features: dict[str, int] = {}
+        self.features_epoch = -1
         self._runtime = runtime
         self._socket = socket
         self._client_id = client_id
@@ -150,6 +153,8 @@ class Connection:
         if response.error_code:
             raise KafkaError(ErrorCode(response.error_code), "ApiVersions failed")
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        self.features = {f.name: f.max_version_level for f in response.finalized_features or ()}
+        self.features_epoch = response.finalized_features_epoch
 
     async def _exchange(
         self, api_key: int, version: int, request: Any, timeout_ms: int | None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from odradek.client.batches import PartitionQueue, record_size
+from odradek.client.batches import Identity, PartitionQueue, Stage, record_size
 from odradek.client.client import Client
 from odradek.client.producer import Producer
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
@@ -14,7 +14,7 @@ from odradek.core.types import TopicPartition
 from odradek.records.batch import BatchMeta, iter_batches, iter_records
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
-from tests.unit.client.fake_broker import FakeBroker, HangUp, Silence, fake_broker, topic_id
+from tests.unit.client.fake_broker import FakeBroker, HangUp, Silence, fake_broker, in_turn, topic_id
 
 TYPES = response_types(ApiKey.PRODUCE)
 
@@ -57,8 +57,15 @@ class Log:
         log = self.batches.setdefault(part.index, [])
         base = sum(len(values) for _, values in log)
         for batch in iter_batches(part.records):
+            if batch.producer_id >= 0 and batch.base_sequence != self.expected(part.index, batch):
+                return TYPES.PartitionProduceResponse(index=part.index, error_code=45, base_offset=-1)
             log.append((batch, [record.value for record in iter_records(part.records, batch)]))
         return TYPES.PartitionProduceResponse(index=part.index, base_offset=base)
+
+    def expected(self, partition: int, batch: BatchMeta) -> int:
+        """The sequence after the last one of this producer and epoch."""
+        mine = [len(v) for b, v in self.batches[partition] if b.producer_epoch == batch.producer_epoch]
+        return sum(mine)
 
     def values(self, partition: int = 0) -> list[bytes | None]:
         return [value for _, values in self.batches.get(partition, []) for value in values]
@@ -150,14 +157,109 @@ def test_bad_records_are_named() -> None:
     run(scenario)
 
 
-def test_an_idempotent_producer_stops_when_a_batch_is_lost_from_sight() -> None:
+def test_an_idempotent_producer_takes_the_next_epoch_when_a_batch_is_lost_from_sight() -> None:
     async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
-        log.fail = lambda _attempt, _partition: HangUp
-        producer = Producer(client, delivery_timeout_ms=50)
-        future = await producer.send("t", b"x")
-        with pytest.raises(OSError):  # noqa: PT011
-            await future
-        with pytest.raises(OSError):  # noqa: PT011
+        async with Producer(client, delivery_timeout_ms=200) as producer:
+            await (await producer.send("t", b"seen"))
+            log.fail = lambda _attempt, _partition: HangUp
+            future = await producer.send("t", b"lost")
+            with pytest.raises(OSError):  # noqa: PT011
+                await future
+            log.fail = lambda _attempt, _partition: 0
+            delivered = None
+            while delivered is None:
+                try:
+                    delivered = await (await producer.send("t", b"next"))
+                except TimeoutError:  # a busy machine may not make the short deadline at once
+                    continue
+        assert log.values() == [b"seen", b"next"]
+        (first, _), (second, _) = log.batches[0]
+        assert (first.producer_epoch, first.base_sequence) == (0, 0)
+        assert second.producer_epoch > 0
+        assert (second.producer_id, second.base_sequence) == (77, 0)
+
+    run(scenario)
+
+
+def test_up_to_five_batches_are_under_way_to_a_partition() -> None:
+    async def scenario(broker: FakeBroker, log: Log, client: Client) -> None:
+        take, released = log.produce, asyncio.Event()
+        under_way = most = 0
+
+        async def later(request: Any) -> Any:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            answer = take(request)
+            await released.wait()
+            under_way -= 1
+            return answer
+
+        broker.handlers[ApiKey.PRODUCE] = later
+        async with Producer(client, batch_bytes=60) as producer:
+            futures = [await producer.send("t", bytes([i]) * 60) for i in range(12)]
+            while under_way < 5:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.02)
+            assert most == 5
+            released.set()
+            assert [(await future).offset for future in futures] == list(range(12))
+
+    run(scenario)
+
+
+def test_a_refused_batch_among_others_under_way_lets_them_follow_under_the_next_epoch() -> None:
+    async def scenario(broker: FakeBroker, log: Log, client: Client) -> None:
+        log.fail = lambda attempt, _: ErrorCode.MESSAGE_TOO_LARGE if attempt == 2 else 0
+        async with Producer(client, batch_bytes=60) as producer:
+            futures = [await producer.send("t", bytes([i]) * 60) for i in range(8)]
+            results = await asyncio.gather(*futures, return_exceptions=True)
+        assert isinstance(results[1], KafkaError)
+        assert log.values() == [bytes([i]) * 60 for i in (0, 2, 3, 4, 5, 6, 7)]
+        assert [(b.producer_epoch, b.base_sequence) for b, _ in log.batches[0]] == [
+            (0, 0), *((1, i) for i in range(6))
+        ]  # fmt: skip
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER], ids=lambda c: c.name
+)
+def test_where_the_broker_has_lost_a_producer_it_goes_on_under_its_next_epoch(code: ErrorCode) -> None:
+    async def scenario(broker: FakeBroker, log: Log, client: Client) -> None:
+        async with Producer(client) as producer:
+            await (await producer.send("t", b"a"))
+            log.fail = lambda attempt, _: code if attempt == 2 else 0
+            await (await producer.send("t", b"b"))
+        assert [(b.producer_epoch, b.base_sequence) for b, _ in log.batches[0]] == [(0, 0), (1, 0)]
+
+    run(scenario)
+
+
+def test_after_the_last_epoch_comes_a_new_producer_id() -> None:
+    async def scenario(broker: FakeBroker, log: Log, client: Client) -> None:
+        ids = response_types(ApiKey.INIT_PRODUCER_ID)
+        broker.handlers[ApiKey.INIT_PRODUCER_ID] = in_turn(
+            ids.InitProducerIdResponse(producer_id=77, producer_epoch=32_767),
+            ids.InitProducerIdResponse(producer_id=78, producer_epoch=0),
+        )
+        log.fail = lambda attempt, _: ErrorCode.UNKNOWN_PRODUCER_ID if attempt == 1 else 0
+        async with Producer(client) as producer:
+            await (await producer.send("t", b"a"))
+        ((batch, _),) = log.batches[0]
+        assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (78, 0, 0)
+
+    run(scenario)
+
+
+def test_a_fenced_idempotent_producer_is_finished() -> None:
+    async def scenario(_broker: FakeBroker, log: Log, client: Client) -> None:
+        log.fail = lambda _attempt, _partition: ErrorCode.PRODUCER_FENCED
+        producer = Producer(client)
+        with pytest.raises(KafkaError, match="PRODUCER_FENCED"):
+            await (await producer.send("t", b"x"))
+        with pytest.raises(KafkaError, match="PRODUCER_FENCED"):
             await producer.send("t", b"y")
         await producer.close()
 
@@ -258,10 +360,12 @@ def test_a_full_buffer_holds_the_sender_back() -> None:
         producer = Producer(client, buffer_bytes=2_000, batch_bytes=1_000, delivery_timeout_ms=30)
         first = await producer.send("t", bytes(1_500))
         blocked = asyncio.create_task(producer.send("t", bytes(1_500)))
+        await asyncio.sleep(0.02)
+        assert not blocked.done()
         with pytest.raises(OSError):  # noqa: PT011
             await first
         with pytest.raises(OSError):  # noqa: PT011
-            await blocked
+            await (await blocked)
         await producer.close()
 
     run(scenario, request_timeout_ms=60)
@@ -298,14 +402,96 @@ def test_a_queue_waits_grows_and_keeps_its_order() -> None:
     assert queue.ready_at(1.0) == 10.0
     first, second = queue.batches
     assert (first.waiters, second.waiters) == (["A", "B"], ["C"])
-    queue.in_flight = True
+    us = Identity(7, 0)
+    queue.take(first, us)
     assert queue.ready_at(1.0) is None
-    queue.in_flight = False
     queue.delivered(first)
     assert queue.next_sequence == 2
     queue.next_sequence = 0x7FFFFFFF
-    queue.delivered(second)
-    assert queue.next_sequence == 0
+    queue.take(second, us)
+    assert (second.sequence, queue.next_sequence) == (0x7FFFFFFF, 0)
+
+
+def queue_of(*stages: Stage) -> PartitionQueue:
+    """Batches of one record each, in these stages; those in doubt are lost, the others refused."""
+    queue = PartitionQueue(TopicPartition("t", 0), 1, max_in_flight=5)
+    for i, _ in enumerate(stages):
+        queue.add((0, None, b"", ()), 10, i, now=0.0)
+    for batch, stage in zip(list(queue.batches), stages, strict=True):
+        if stage is not Stage.FRESH:
+            queue.take(batch, Identity(7, 0))
+        if stage is Stage.RETRY:
+            queue.put_back(batch, 0.0)
+    for batch, stage in zip(list(queue.batches), stages, strict=True):
+        if stage in (Stage.LOST, Stage.REFUSED):
+            batch.in_doubt = stage is Stage.LOST
+            queue.give_up(batch)
+    return queue
+
+
+F, W, R, L, X = Stage.FRESH, Stage.IN_FLIGHT, Stage.RETRY, Stage.LOST, Stage.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("stages", "goes", "restarts"),
+    [
+        ([F], 0, False),
+        ([W, F], 1, False),
+        ([W, W, W, W, W, F], None, False),
+        ([W, W, W, W, F], 4, False),
+        ([R, W, W, F], 0, False),
+        ([W, R, F], None, False),
+        ([R, R, F], 0, False),
+        ([L, R, F], 1, False),
+        ([L, L, R, F], 2, False),
+        ([L, W, R], None, False),
+        ([L, F], None, True),
+        ([L, W, F], None, False),
+        ([L], None, True),
+        ([X, R, F], None, True),
+        ([X, W, F], None, False),
+        ([R, X, R], 0, False),
+        ([W, X, F], 2, False),
+        ([W, X, W, F], None, False),
+    ],
+)
+def test_which_batch_goes_next_and_when_sequences_begin_anew(
+    stages: list[Stage], goes: int | None, restarts: bool
+) -> None:
+    queue = queue_of(*stages)
+    candidate = queue.candidate()
+    assert (None if candidate is None else candidate.waiters[0]) == goes
+    assert queue.restart_due is restarts
+
+
+def test_a_lost_batch_is_forgotten_when_a_later_one_proves_to_be_in_the_log() -> None:
+    queue = queue_of(L, W, F)
+    queue.delivered(queue.batches[1])
+    assert not queue.has_gap
+    assert [batch.waiters for batch in queue.batches] == [[2]]
+    queue = queue_of(W, L, F)
+    queue.delivered(queue.batches[0])
+    assert queue.restart_due
+
+
+def test_a_restart_gives_new_sequences_in_the_old_order() -> None:
+    queue = queue_of(X, R, R, F)
+    assert not queue.wants(Identity(7, 1))
+    queue.restart()
+    assert queue.wants(Identity(7, 1))
+    for batch in list(queue.batches):
+        assert queue.candidate() is batch
+        queue.take(batch, Identity(7, 1))
+    assert [(b.waiters[0], b.sequence) for b in queue.batches] == [(1, 0), (2, 1), (3, 2)]
+
+
+def test_the_sequence_of_a_refused_batch_is_used_again_only_if_none_follows() -> None:
+    queue = queue_of(W, W, F)
+    queue.give_up(queue.batches[1])
+    assert (queue.has_gap, queue.next_sequence) == (False, 1)
+    queue = queue_of(W, W, F)
+    queue.give_up(queue.batches[0])
+    assert queue.has_gap
 
 
 def test_a_record_is_never_larger_than_its_estimate() -> None:
