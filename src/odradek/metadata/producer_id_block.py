@@ -12,7 +12,7 @@ from odradek.wire.messages import request_types
 
 log = logging.getLogger("odradek.metadata.producer_ids")
 
-PREFETCH_AT: Final = 0.9
+PREFETCH_AT_PERCENT: Final = 90
 """How much of a block may be used before the next one is asked for."""
 
 
@@ -52,7 +52,10 @@ class ProducerIds:
             self._following = None
         producer_id = self._next
         self._next += 1
-        if self._following is None and self._end - self._next <= self._size * (1 - PREFETCH_AT):
+        if (
+            self._following is None
+            and 100 * (self._end - self._next) <= (100 - PREFETCH_AT_PERCENT) * self._size
+        ):
             self._ask()
         return producer_id
 
