@@ -94,6 +94,9 @@ def _is_answered(shard: "TransactionShard", txn: TransactionMetadata, command: E
     current = producer_id == client.producer_id and epoch == client.producer_epoch
     complete = txn.state in (TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)
     if txn.state in PREPARED:
+        if current:
+            # The producer has its answer and is at its next transaction; that it has to wait is no fence.
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         allowed = retried
     elif complete:
         allowed = retried or current

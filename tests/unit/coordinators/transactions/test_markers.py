@@ -1,0 +1,117 @@
+"""Markers: partitions without a leader are waited for, deleted ones left out, refusals told apart."""
+
+import pytest
+
+from odradek.coordinators.transactions.states import TxnState
+from odradek.core.errors import ErrorCode, KafkaError
+
+from .harness import ABORT, COMMIT, A, B, Harness
+
+E = ErrorCode
+S = TxnState
+
+
+def open_transaction(h: Harness) -> None:
+    h.add(h.producer(), A, B)
+
+
+def test_a_partition_without_a_leader_is_asked_again(h: Harness) -> None:
+    open_transaction(h)
+    h.leaderless.add(B)
+    h.end(h.txn().client, COMMIT)
+    h.advance(60_000)
+    assert h.txn().state is S.PREPARE_COMMIT
+    assert [w.partitions for w in h.written] == [[A]]
+    assert h.coordinator.markers.outstanding("id") == [B]
+    h.leaderless.clear()
+    h.advance(200)
+    assert h.txn().state is S.COMPLETE_COMMIT
+    assert [w.partitions for w in h.written] == [[A], [B]]
+    assert len(h.coordinator.markers) == 0
+
+
+def test_a_deleted_partition_is_left_out(h: Harness) -> None:
+    open_transaction(h)
+    h.gone.add(A)
+    h.end(h.txn().client, ABORT)
+    assert h.txn().state is S.COMPLETE_ABORT
+    assert [w.partitions for w in h.written] == [[B]]
+
+
+def test_a_partition_deleted_while_it_is_waited_for_is_left_out(h: Harness) -> None:
+    open_transaction(h)
+    h.leaderless |= {A, B}
+    h.end(h.txn().client, COMMIT)
+    h.advance(1_000)
+    h.leaderless.clear()
+    h.gone |= {A, B}
+    h.advance(200)
+    assert h.txn().state is S.COMPLETE_COMMIT
+    assert h.written == []
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        E.NOT_LEADER_OR_FOLLOWER,
+        E.UNKNOWN_TOPIC_OR_PARTITION,
+        E.NOT_ENOUGH_REPLICAS,
+        E.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        E.REQUEST_TIMED_OUT,
+        E.KAFKA_STORAGE_ERROR,
+        E.COORDINATOR_LOAD_IN_PROGRESS,
+    ],
+)
+def test_a_refusal_that_may_pass_is_tried_again(h: Harness, refusal: ErrorCode) -> None:
+    open_transaction(h)
+    h.refusals[B] = refusal
+    h.end(h.txn().client, COMMIT)
+    h.advance(1_000)
+    assert h.txn().state is S.PREPARE_COMMIT
+    h.refusals.clear()
+    h.advance(200)
+    assert h.txn().state is S.COMPLETE_COMMIT
+    assert [w.partitions for w in h.written] == [[A], [B]]
+
+
+@pytest.mark.parametrize("refusal", [E.INVALID_PRODUCER_EPOCH, E.TRANSACTION_COORDINATOR_FENCED])
+def test_a_fenced_coordinator_gives_up(h: Harness, refusal: ErrorCode) -> None:
+    open_transaction(h)
+    h.refusals[B] = refusal
+    h.end(h.txn().client, COMMIT)
+    h.refusals.clear()
+    h.advance(60_000)
+    assert h.txn().state is S.PREPARE_COMMIT
+    assert len(h.coordinator.markers) == 0
+    h.reload()
+    assert h.txn().state is S.COMPLETE_COMMIT, "whoever leads next begins anew"
+
+
+def test_completion_is_tried_again_where_the_log_refuses_it(h: Harness) -> None:
+    open_transaction(h)
+    h.slow_markers = True
+    h.end(h.txn().client, COMMIT)
+    h.log.error = KafkaError(E.NOT_ENOUGH_REPLICAS)
+    h.let_markers_through()
+    h.advance(5_000)
+    assert h.txn().state is S.PREPARE_COMMIT
+    h.log.error = None
+    h.advance(200)
+    assert h.txn().state is S.COMPLETE_COMMIT
+    assert len(h.written) == 1
+
+
+def test_answers_that_come_after_the_leadership_moved_change_nothing(h: Harness) -> None:
+    open_transaction(h)
+    h.slow_markers = True
+    h.end(h.txn().client, COMMIT)
+    slow, h._slow = h._slow, []
+    h.reload()
+    assert h.txn().state is S.PREPARE_COMMIT
+    writes = h.log.log_end_offset
+    ((written, future),) = slow
+    h.run(lambda: future.set_result(h._arrive(written)))
+    h.settle()
+    assert h.log.log_end_offset == writes
+    h.let_markers_through()
+    assert h.txn().state is S.COMPLETE_COMMIT

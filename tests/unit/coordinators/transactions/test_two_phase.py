@@ -1,0 +1,125 @@
+"""KIP-939: transactions that an outside coordinator decides, kept open over a restart of their producer."""
+
+from collections.abc import Callable
+
+import pytest
+
+from odradek.coordinators.transactions.metadata import MAX_EPOCH, Identity, TransactionMetadata
+from odradek.coordinators.transactions.states import TxnState
+from odradek.core.errors import ErrorCode, KafkaError
+
+from .harness import ABORT, COMMIT, START_MS, TID, A, B, Harness
+
+E = ErrorCode
+S = TxnState
+
+
+def init_code(h: Harness, *, two_phase: bool = False, keep: bool = False) -> ErrorCode:
+    return h.code(
+        lambda: h.coordinator.init_producer_id(TID, 60_000, None, 1, enable_2pc=two_phase, keep_prepared=keep)
+    )
+
+
+@pytest.mark.parametrize("commit", [COMMIT, ABORT])
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_kept_transaction_is_decided_by_its_successor(
+    h: Harness, commit: bool, moved: bool, version: int
+) -> None:
+    producer = h.producer(two_phase=True)
+    h.add(producer, A, B)
+    kept = h.init(two_phase=True, keep=True)
+    assert kept.ongoing == producer
+    successor = Identity(kept.producer_id, kept.producer_epoch)
+    assert successor == Identity(producer.producer_id, 1)
+    if moved:
+        h.reload()
+    assert h.txn().state is S.ONGOING
+    assert h.end_code(producer, commit, version=version) is E.PRODUCER_FENCED
+    following = h.end(successor, commit, version=version)
+    (written,) = h.written
+    assert (written.commit, written.partitions) == (commit, [A, B])
+    assert written.producer.producer_epoch == (1 if version == 2 else 0)
+    assert h.txn().state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT)
+    if version == 2:
+        assert following == Identity(producer.producer_id, 2)
+        assert h.end(successor, commit) == following, "a retry"
+    assert h.add(h.txn().client, A) is E.NONE
+
+
+def test_a_second_keeper_fences_the_first(h: Harness) -> None:
+    producer = h.producer(two_phase=True)
+    h.add(producer, A)
+    first = h.producer(two_phase=True, keep=True)
+    second = h.producer(two_phase=True, keep=True)
+    assert second.producer_epoch == first.producer_epoch + 1
+    assert h.end_code(first, COMMIT) is E.PRODUCER_FENCED
+    assert h.end_code(producer, COMMIT) is E.PRODUCER_FENCED
+    assert h.end_code(second, COMMIT) is E.NONE
+    assert h.written[0].producer == Identity(producer.producer_id, 1)
+
+
+def test_nobody_adds_to_a_kept_transaction(h: Harness) -> None:
+    producer = h.producer(two_phase=True)
+    h.add(producer, A)
+    successor = h.producer(two_phase=True, keep=True)
+    assert h.add(producer, B) is E.PRODUCER_FENCED
+    assert h.add(successor, B) is E.INVALID_TXN_STATE
+    for who, wanted in ((producer, E.PRODUCER_FENCED), (successor, E.INVALID_TXN_STATE)):
+        with pytest.raises(KafkaError) as refusal:
+            h.verify(who, A)
+        assert refusal.value.code is wanted
+    assert h.txn().partitions == (A,)
+
+
+def test_a_plain_producer_aborts_what_was_kept(h: Harness) -> None:
+    producer = h.producer(two_phase=True)
+    h.add(producer, A)
+    successor = h.producer(two_phase=True, keep=True)
+    assert init_code(h) is E.CONCURRENT_TRANSACTIONS
+    assert h.txn().state is S.COMPLETE_ABORT
+    assert h.written[0].commit is False
+    plain = h.producer()
+    assert plain.producer_epoch > successor.producer_epoch + 1
+    assert h.end_code(successor, COMMIT) is E.PRODUCER_FENCED
+
+
+def test_keeping_what_is_not_open_is_a_plain_start(h: Harness) -> None:
+    producer = h.producer(two_phase=True)
+    given = h.init(two_phase=True, keep=True)
+    assert given.producer_epoch == producer.producer_epoch + 1
+    assert given.ongoing == Identity(-1, -1)
+
+
+def test_a_kept_transaction_never_times_out(h: Harness) -> None:
+    producer = h.producer(timeout_ms=1_000)
+    h.add(producer, A)
+    h.producer(two_phase=True, keep=True)
+    h.advance(3_600_000)
+    assert h.txn().state is S.ONGOING
+
+
+def test_a_keeper_of_an_exhausted_id_gets_a_new_one(h: Harness) -> None:
+    h.put(TransactionMetadata(TID, 7, MAX_EPOCH - 1, 2**31 - 1, S.EMPTY, last_update_ms=START_MS))
+    last = Identity(7, MAX_EPOCH - 1)
+    h.add(last, A)
+    kept = h.init(two_phase=True, keep=True)
+    successor = Identity(kept.producer_id, kept.producer_epoch)
+    assert (successor.producer_id != 7, successor.producer_epoch, kept.ongoing) == (True, 0, last)
+    h.reload()
+    following = h.end(successor, COMMIT)
+    assert h.written[0].producer == Identity(7, MAX_EPOCH)
+    assert following == Identity(successor.producer_id, 1)
+    assert h.end(successor, COMMIT) == following, "a retry"
+    assert h.add(following, A) is E.NONE
+
+
+def test_an_outside_coordinator_needs_the_brokers_consent(new: Callable[..., Harness]) -> None:
+    h = new(two_phase_commit=False)
+    assert init_code(h, two_phase=True) is E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert init_code(h, two_phase=True, keep=True) is E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert init_code(h) is E.NONE
+
+
+def test_keeping_asks_for_two_phases(h: Harness) -> None:
+    assert init_code(h, keep=True) is E.INVALID_REQUEST
