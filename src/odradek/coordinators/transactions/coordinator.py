@@ -130,7 +130,7 @@ class TransactionCoordinator:
     # --- lookups --------------------------------------------------------------------------------------
 
     def partition_for(self, transactional_id: str) -> int:
-        return coordinator_partition(transactional_id, self._partition_count())
+        return coordinator_partition(transactional_id, self._loaded_partitions or self._partition_count())
 
     def shards(self) -> Iterator[TransactionShard]:
         """Every loaded shard, to be read only."""
