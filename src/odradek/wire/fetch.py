@@ -274,10 +274,12 @@ class PartitionFetched(NamedTuple):
 
 TopicFetched = tuple[str | UUID, Sequence[PartitionFetched]]
 
-# v13 and later, one partition, no aborted transactions, up to the length of its records:
-# size, correlation id, header tags | throttle, error, session id | topics, topic id | partitions, index,
-# error, high watermark, last stable offset, log start, aborted, preferred replica
-_ONE_PARTITION = struct.Struct(">iixihiB16sBihqqqBi")
+# A flexible answer of one partition without aborted transactions: up to its topic, and from there up to the
+# length of its records.
+# size, correlation id, header tags | throttle, error, session id | topics
+_ONE_TOPIC = struct.Struct(">iixihiB")
+# partitions, index, error, high watermark, last stable offset, log start, aborted, preferred replica
+_ONE_PARTITION = struct.Struct(">BihqqqBi")
 
 
 def encode_fetch_response(
@@ -291,7 +293,7 @@ def encode_fetch_response(
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Any]:
     """The frame in pieces: bytes, and between them the `records` of each partition that has any."""
-    if version >= _TOPIC_IDS and len(topics) == 1 and not node_endpoints:
+    if version >= _FLEXIBLE and len(topics) == 1 and not node_endpoints:
         topic, partitions = topics[0]
         if len(partitions) == 1:
             p = partitions[0]
@@ -301,19 +303,19 @@ def encode_fetch_response(
                 and p.current_leader is None
                 and p.snapshot_id is None
             ):
-                assert isinstance(topic, UUID), "names went with v12"
+                name = _compact_name(topic) if isinstance(topic, str) else topic.bytes
                 size = p.records_size + 1
                 length = ONE_BYTE[size] if size < 128 else encode_uvarint(size)
-                head = _ONE_PARTITION.pack(
-                    _ONE_PARTITION.size + len(length) + p.records_size - 1, correlation_id,
-                    throttle_time_ms, error_code, session_id, 2, topic.bytes,
+                rest = _ONE_PARTITION.pack(
                     2, p.partition_index, p.error_code, p.high_watermark, p.last_stable_offset,
                     p.log_start_offset, 0 if p.aborted is None else 1, p.preferred_read_replica,
                 )  # fmt: skip
-                # The tags of the partition, of the topic and of the response, all empty.
+                # The tags of the partition, of the topic and of the response, all empty, are the last three.
+                total = _ONE_TOPIC.size + len(name) + len(rest) + len(length) + p.records_size - 1
+                start = _ONE_TOPIC.pack(total, correlation_id, throttle_time_ms, error_code, session_id, 2)
                 if p.records_size:
-                    return [head + length, p.records, b"\0\0\0"]
-                return [head + length + b"\0\0\0"]
+                    return [start + name + rest + length, p.records, b"\0\0\0"]
+                return [start + name + rest + length + b"\0\0\0"]
     pieces = _Pieces()
     if version >= _FLEXIBLE:
         pieces.add(struct.pack(">ixihi", correlation_id, throttle_time_ms, error_code, session_id))
@@ -369,11 +371,7 @@ def _encode_flexible(pieces: _Pieces, version: int, topics: Sequence[TopicFetche
     add = pieces.add
     add(encode_uvarint(len(topics) + 1))
     for topic, partitions in topics:
-        if isinstance(topic, str):
-            name = topic.encode()
-            add(encode_uvarint(len(name) + 1) + name)
-        else:
-            add(topic.bytes)
+        add(_compact_name(topic) if isinstance(topic, str) else topic.bytes)
         add(encode_uvarint(len(partitions) + 1))
         for p in partitions:
             start = (
@@ -397,6 +395,11 @@ def _encode_flexible(pieces: _Pieces, version: int, topics: Sequence[TopicFetche
             else:
                 add(_partition_answer_tags(p))
         add(b"\0")
+
+
+def _compact_name(topic: str) -> bytes:
+    name = topic.encode()
+    return encode_uvarint(len(name) + 1) + name
 
 
 def _partition_answer_tags(p: PartitionFetched) -> bytes:
