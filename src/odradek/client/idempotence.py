@@ -27,6 +27,9 @@ class Idempotence:
         if self.identity is None:
             self.identity = await self._new_identity()
 
+    def on_queued(self, tp: TopicPartition) -> None:
+        """Always allowed."""
+
     def admits(self, tp: TopicPartition) -> bool:
         return True
 

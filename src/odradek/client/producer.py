@@ -47,9 +47,10 @@ class Producer:
         self._allow_auto_creation = allow_auto_creation
         self._placement = Placement(client.runtime.rng, batch_bytes)
         self._closed = False
+        self._terms: Terms = Idempotence(client, idempotent=idempotent) if terms is None else terms
         self.sender = Sender(
             client,
-            Idempotence(client, idempotent=idempotent) if terms is None else terms,
+            self._terms,
             acks=acks,
             codec=CODEC_IDS[compression],
             linger_s=linger_ms / 1000,
@@ -84,6 +85,7 @@ class Producer:
             self._check_usable()
         if timestamp_ms is None:
             timestamp_ms = self._client.runtime.clock.now_ms()
+        self._terms.on_queued(tp)
         return self.sender.add(tp, (timestamp_ms, key, value, headers), size)
 
     async def flush(self) -> None:

@@ -38,11 +38,16 @@ class Terms(Protocol):
 
     identity: Identity | None
     transactional_id: str | None
-    max_produce_version: int | None
     recovers: bool
+
+    @property
+    def max_produce_version(self) -> int | None: ...
 
     async def prepare(self) -> None:
         """Awaited before anything is sent."""
+
+    def on_queued(self, tp: TopicPartition) -> None:
+        """A record is about to be queued; raises where that is not allowed now."""
 
     def admits(self, tp: TopicPartition) -> bool:
         """May new batches go to this partition now?"""

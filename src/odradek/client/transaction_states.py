@@ -21,7 +21,7 @@ class State(Enum):
 
 # State -> the states it may be entered from.
 VALID_PREVIOUS: dict[State, frozenset[State]] = {
-    State.UNINITIALIZED: frozenset(),
+    State.UNINITIALIZED: frozenset({State.ABORTABLE_ERROR}),
     State.INITIALIZING: frozenset({State.UNINITIALIZED, State.COMMITTING, State.ABORTING}),
     State.READY: frozenset({State.INITIALIZING, State.COMMITTING, State.ABORTING}),
     State.IN_TRANSACTION: frozenset({State.READY}),

@@ -37,6 +37,8 @@ class FakeBroker:
         self.topics: dict[str, int] = {"t": 1}
         self.leader = node_id
         self.peers: list[FakeBroker] = [self]
+        self.features: dict[str, int] = {}
+        self.features_epoch = 1
         self.api_limits: dict[int, tuple[int, int]] = {}
         self.seen: list[tuple[int, int, Any]] = []
         self.connections: list[Socket] = []
@@ -74,7 +76,13 @@ class FakeBroker:
             types.ApiVersion(api_key=key, min_version=low, max_version=high)
             for key, (low, high) in ranges.items()
         ]
-        return types.ApiVersionsResponse(api_keys=apis)
+        features = [
+            types.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in self.features.items()
+        ]
+        return types.ApiVersionsResponse(
+            api_keys=apis, finalized_features_epoch=self.features_epoch, finalized_features=features
+        )
 
     def metadata(self, request: Any) -> Any:
         types = response_types(ApiKey.METADATA)
