@@ -4,6 +4,11 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from tests.compat.scenarios_transactions import (
+    produce_in_transactions,
+    producers_in_transactions,
+    write_transactions,
+)
 from tests.compat.world import BASE_MS, STRANGER, World, scenario
 from tests.support.batches import batch
 
@@ -25,6 +30,7 @@ def produce_(world: World, version: int) -> Iterator[dict[str, Any]]:
     yield values(world.other, STRANGER, 0, good)
     yield values(world.topic, world.topic_id, 1, batch(crc_xor=1))
     yield {**values(world.topic, world.topic_id, 1, good), "acks": 5}
+    yield from produce_in_transactions(world, version)
 
 
 @scenario(1)
@@ -61,6 +67,10 @@ def fetch(world: World, version: int) -> Iterator[dict[str, Any]]:
     yield values(world.topic, world.topic_id, 0, 0, current_leader_epoch=0)
     yield values(world.topic, world.topic_id, 0, 0, current_leader_epoch=4)
     yield {**values(world.topic, world.topic_id, 0, 2), "isolation_level": 1}
+    with write_transactions(world):
+        for offset in range(8):
+            for isolation_level in (0, 1):
+                yield {**values(world.topic, world.topic_id, 1, offset), "isolation_level": isolation_level}
 
 
 @scenario(2)
@@ -78,6 +88,17 @@ def list_offsets(world: World, version: int) -> Iterator[dict[str, Any]]:
     yield {"replica_id": -1, "isolation_level": 1, "topics": [{"name": world.other, "partitions": [row]}]}
     stale = {**row, "current_leader_epoch": 7}
     yield {"replica_id": -1, "isolation_level": 0, "topics": [{"name": world.topic, "partitions": [stale]}]}
+    with write_transactions(world):
+        for timestamp in (-1, -2, -3):
+            for isolation_level in (0, 1):
+                row = {"partition_index": 1, "current_leader_epoch": -1, "timestamp": timestamp}
+                topics = [{"name": world.topic, "partitions": [row]}]
+                yield {
+                    "replica_id": -1,
+                    "isolation_level": isolation_level,
+                    "timeout": 1000,
+                    "topics": topics,
+                }
 
 
 @scenario(3)
@@ -127,18 +148,6 @@ def delete_records(world: World, version: int) -> Iterator[dict[str, Any]]:
         yield {"timeout": 10_000, "topics": [{"name": name, "partitions": [row]}]}
 
 
-@scenario(22)
-def init_producer_id(world: World, version: int) -> Iterator[dict[str, Any]]:
-    yield {
-        "transactional_id": None,
-        "transaction_timeout": 60_000,
-        "producer_id": -1,
-        "producer_epoch": -1,
-        "enable_2pc": False,
-    }
-    yield {"transactional_id": "", "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}
-
-
 @scenario(23)
 def offset_for_leader_epoch(world: World, version: int) -> Iterator[dict[str, Any]]:
     for name, partition, current, epoch in (
@@ -158,3 +167,4 @@ def offset_for_leader_epoch(world: World, version: int) -> Iterator[dict[str, An
 def describe_producers(world: World, version: int) -> Iterator[dict[str, Any]]:
     yield {"topics": [{"name": world.topic, "partition_indexes": [0, 9]}]}
     yield {"topics": [{"name": world.other, "partition_indexes": [0]}]}
+    yield from producers_in_transactions(world)

@@ -58,6 +58,16 @@ def offset_fetch(world: World, version: int) -> Iterator[dict[str, Any]]:
         if version >= 2:
             yield values(world.group, None)
             yield values(world.unique("group"), None)
+        with world.producer() as producer:
+            producer.init()
+            assert producer.commit_offset(world.group, world.topic, 3, partition=1, **member.identity) == 0
+            yield values(world.group, [(world.topic, world.topic_id)])
+            if version >= 7:
+                yield {**values(world.group, [(world.topic, world.topic_id)]), "require_stable": True}
+                yield {**values(world.group, None), "require_stable": True}
+            assert producer.end(commit=True) == 0
+            producer.settle()
+            yield {**values(world.group, [(world.topic, world.topic_id)]), "require_stable": True}
 
 
 @scenario(10)
@@ -66,6 +76,12 @@ def find_coordinator(world: World, version: int) -> Iterator[dict[str, Any]]:
         pass
     yield {"key": world.group, "key_type": 0, "coordinator_keys": [world.group]}
     yield {"key": "", "key_type": 0, "coordinator_keys": ["", world.group]}
+    with world.producer():
+        pass
+    if version >= 1:
+        yield {"key": world.txn, "key_type": 1, "coordinator_keys": [world.txn, world.txn + "-b"]}
+        yield {"key": "", "key_type": 1, "coordinator_keys": [""]}
+        yield {"key": world.txn, "key_type": 9, "coordinator_keys": [world.txn]}
 
 
 @scenario(11)

@@ -14,6 +14,7 @@ from tests.support.produce import produce
 from tests.support.raw import Connection
 from tests.support.stored import topic_id
 from tests.support.topics import create_topic
+from tests.support.transactions import TransactionalProducer
 
 BASE_MS = 1_700_000_000_000
 STRANGER = uuid.UUID(int=0x5EED)
@@ -25,6 +26,7 @@ class World:
     def __init__(self, bootstrap: str, unique: Callable[[str], str]) -> None:
         self.bootstrap = bootstrap
         self.topic, self.other, self.group = unique("topic"), unique("other"), unique("group")
+        self.txn = unique("txn")
         create_topic(bootstrap, self.topic, 2)
         with Connection(bootstrap) as connection:
             self.topic_id = topic_id(connection, self.topic)
@@ -35,6 +37,16 @@ class World:
 
     def member(self, **options: Any) -> Member:
         return Member(self.bootstrap, self.group, **options)
+
+    def producer(self, suffix: str = "", **options: Any) -> TransactionalProducer:
+        return TransactionalProducer(self.bootstrap, self.txn + suffix, **options)
+
+    def second_producer(self, **options: Any) -> TransactionalProducer:
+        """One that took the transactional id from another: there is an epoch before its own."""
+        producer = self.producer(**options)
+        producer.init()
+        producer.init()
+        return producer
 
 
 Scenario = Callable[[World, int], Iterator[dict[str, Any]]]

@@ -108,11 +108,15 @@ def test_a_node_that_forgets_committed_offsets_is_caught(monkeypatch: pytest.Mon
 
 
 def test_a_node_that_hands_out_producer_ids_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def take(self: ProducerIds) -> int:
+    def take(self: ProducerIds) -> int:
         self._next += 1
         return self._next
 
+    async def ready(self: ProducerIds) -> None:
+        """Never asks the controller."""
+
     monkeypatch.setattr(ProducerIds, "take", take)
+    monkeypatch.setattr(ProducerIds, "ready", ready)
     assert any("handed out twice" in violation for violation in catch().violations)
 
 

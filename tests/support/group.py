@@ -44,6 +44,14 @@ class Member:
             assert time.monotonic() < deadline, f"no coordinator for {self.group}: {code}"
             time.sleep(0.05)
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "generation_id": self.generation,
+            "member_id": self.member_id,
+            "group_instance_id": self.instance_id,
+        }
+
     def join_values(self, **over: Any) -> dict[str, Any]:
         return {
             "group_id": self.group,

@@ -16,7 +16,9 @@ import uuid
 from typing import Any
 
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.describe_transactions.v0.response import TransactionState
 from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import i64
 
 ZERO_UUID = uuid.UUID(int=0)
 EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
@@ -58,6 +60,16 @@ def _plain(kafka_type: str, value: Any) -> Any:
     if kafka_type.startswith("datetime"):
         return EPOCH + datetime.timedelta(milliseconds=value)
     return value
+
+
+def _take_start_time_as_number() -> None:
+    """kio refuses the -1 that DescribeTransactions gives as the start of a transaction that is not open."""
+    field = TransactionState.__dataclass_fields__["transaction_start_time"]
+    field.metadata = types.MappingProxyType({**field.metadata, "kafka_type": "int64"})
+    TransactionState.__annotations__["transaction_start_time"] = i64
+
+
+_take_start_time_as_number()
 
 
 @functools.cache

@@ -17,6 +17,8 @@ ACKS_ALL = -1
 ACKS_NONE = 0
 ACKS_LEADER = 1
 
+_TOLD_WITH_LOG_START = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_TXN_STATE})
+
 
 class Entry:
     """What one request brings for one partition, and what became of it."""
@@ -44,10 +46,12 @@ def produced(
             index, 0, outcome.first_offset, outcome.log_append_time_ms, outcome.log_start_offset
         )
     records, message = (outcome.records, outcome.message) if isinstance(outcome, RecordError) else ((), None)
-    leader = None
+    leader, log_start_offset = None, -1
+    if outcome.code in _TOLD_WITH_LOG_START and partition is not None and message is None:
+        log_start_offset = partition.log.log_start_offset
     if outcome.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and partition is not None:
         leader = partition.leader_id, partition.leader_epoch
-    return PartitionProduced(index, outcome.code, -1, -1, -1, records, message, leader)
+    return PartitionProduced(index, outcome.code, -1, -1, log_start_offset, records, message, leader)
 
 
 class PendingProduce:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from odradek.broker.produce_requests import Entry, PendingProduce
 from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
-from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.errors import ErrorCode, KafkaError, RecordError
 from odradek.core.types import NO_OFFSET
 from odradek.records.check import CheckedRecords
 from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
@@ -42,6 +42,7 @@ class _First(NamedTuple):
 
     entry: Entry
     partition: "Partition"
+    sequence: int
 
 
 def is_transactional(records: memoryview | None) -> bool:
@@ -67,7 +68,7 @@ def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
             producer = Identity(batch.producer_id, batch.producer_epoch)
             producers[producer] = None
             if not _is_settled_here(partition, producer):
-                firsts.append(_First(entry, partition))
+                firsts.append(_First(entry, partition, batch.base_sequence))
     if len(producers) > 1:
         _refuse(firsts, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
         return None
@@ -75,6 +76,7 @@ def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
         return None
     (producer,) = producers
     _take_guards(producer, firsts)
+    _expect_starts(node, request, producer, firsts)
     question: Question | None = None
     try:
         reply = _ask(node, request, producer, firsts)
@@ -102,10 +104,20 @@ def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
 
 
 def _take_guards(producer: Identity, firsts: list[_First]) -> None:
-    for entry, partition in firsts:
+    for entry, partition, _ in firsts:
         if entry.guard is not None:
             partition.verification.release(entry.guard)
         entry.guard = partition.verification.begin(producer.producer_id)
+
+
+def _expect_starts(node: "Node", request: PendingProduce, producer: Identity, firsts: list[_First]) -> None:
+    """Should these be refused, those under way behind them must be too, lest they be taken for the first.
+
+    With an epoch per transaction the first is always 0.
+    """
+    for _, partition, sequence in firsts:
+        first = 0 if _adds(node, request) else sequence
+        partition.log.producers.expect_start(*producer, first)
 
 
 def release_guards(request: PendingProduce) -> None:
@@ -197,13 +209,13 @@ async def _ask_until(
 
 def _settle(request: PendingProduce, firsts: list[_First], answer: Any) -> None:
     codes = answer if isinstance(answer, list) else [answer] * len(firsts)
-    for (entry, _), code in zip(firsts, codes, strict=True):
+    for (entry, _, _), code in zip(firsts, codes, strict=True):
         if code is not ErrorCode.NONE:
             entry.outcome = _as_produce_error(request, KafkaError(code))
 
 
 def _refuse(firsts: list[_First], error: KafkaError) -> None:
-    for entry, _ in firsts:
+    for entry, _, _ in firsts:
         entry.outcome = error
 
 
@@ -215,5 +227,5 @@ def _as_produce_error(request: PendingProduce, error: KafkaError) -> KafkaError:
     elif code in _ASK_AGAIN or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < FIRST_THAT_ADDS):
         code = ErrorCode.NOT_ENOUGH_REPLICAS
     elif code is ErrorCode.TRANSACTION_ABORTABLE and version < FIRST_WITH_ABORTABLE:
-        code = ErrorCode.INVALID_TXN_STATE
+        return RecordError(ErrorCode.INVALID_TXN_STATE, "Partition was not added to the transaction")
     return KafkaError(code, error.message)

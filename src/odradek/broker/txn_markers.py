@@ -35,6 +35,7 @@ def write_markers(
 
 def _write(node: "Node", markers: WriteMarkers, tp: TopicPartition) -> "asyncio.Future[None] | None":
     marker = EndTransactionMarker(markers.commit, markers.coordinator_epoch)
+    partition = node.replicas.partition(tp)
     if tp.topic == GROUP_METADATA_TOPIC:
         try:
             return node.groups.host.end_transaction(
@@ -44,7 +45,6 @@ def _write(node: "Node", markers: WriteMarkers, tp: TopicPartition) -> "asyncio.
             if e.code is ErrorCode.NOT_COORDINATOR:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER) from e
             raise
-    partition = node.replicas.partition(tp)
     info = partition.append_marker(
         markers.producer, marker, markers.transaction_version, node.runtime.clock.now_ms()
     )

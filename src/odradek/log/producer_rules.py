@@ -4,7 +4,7 @@ No origin means that the batch is replicated or replayed: it was accepted before
 """
 
 import logging
-from typing import Final
+from typing import Final, NamedTuple
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
@@ -19,6 +19,23 @@ _new = tuple.__new__
 EPOCH_PER_TRANSACTION: Final = 2
 """From this transaction version on every transaction has an epoch of its own (KIP-890)."""
 _LAST_PRODUCER_EPOCH: Final = 0x7FFF
+
+
+class Start(NamedTuple):
+    """Where a producer has to begin that a partition does not know."""
+
+    epoch: int
+    sequence: int
+
+
+def check_start(batch: BatchMeta, start: Start) -> None:
+    """Refuse what would overtake an earlier batch of a transaction, which was refused and may come again."""
+    if batch.producer_epoch == start.epoch and batch.base_sequence > start.sequence:
+        raise KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"Out of order sequence number for producer {batch.producer_id}: {batch.base_sequence} (incoming "
+            f"seq. number), {start.sequence} (expected first)",
+        )
 
 
 def append_data(

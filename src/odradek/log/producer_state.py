@@ -10,11 +10,12 @@ from typing import Final, NamedTuple
 from odradek.core.types import NO_OFFSET
 from odradek.log.markers import Marker
 from odradek.log.producer_entry import ProducerBatch, ProducerEntry
-from odradek.log.producer_rules import append_data, append_marker
+from odradek.log.producer_rules import Start, append_data, append_marker, check_start
 from odradek.records.check import Origin
 from odradek.records.header import CONTROL_FLAG, MAX_INT32, BatchMeta
 
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
+_MAX_STARTS: Final = 10_000
 
 
 class CompletedTxn(NamedTuple):
@@ -29,10 +30,11 @@ class CompletedTxn(NamedTuple):
 class Staged:
     """The changes of an append that is not written yet. A stage over another sees the other's changes."""
 
-    __slots__ = ("_known", "completed", "entries", "started")
+    __slots__ = ("_known", "completed", "entries", "started", "starts")
 
     def __init__(self, below: "Staged | ProducerState") -> None:
         self._known = below.get
+        self.starts = below.starts
         self.entries: dict[int, ProducerEntry] = {}
         self.started: tuple[tuple[int, int], ...] = ()
         self.completed: tuple[CompletedTxn, ...] = ()
@@ -56,6 +58,8 @@ class Staged:
         known = self.entries.get(producer_id) or self._known(producer_id)
         if known is None:
             known = ProducerEntry(producer_id)
+            if origin is Origin.CLIENT and producer_id in self.starts:
+                check_start(batch, self.starts[producer_id])
         if not batch.attributes & CONTROL_FLAG:
             if origin is Origin.CLIENT and known.batches:
                 expected = (known.batches[-1].last_sequence + 1) & MAX_INT32
@@ -90,12 +94,13 @@ class Staged:
 class ProducerState:
     """Every producer a partition knows, and every transaction that holds back its last stable offset."""
 
-    __slots__ = ("_ongoing", "_unreplicated", "end_offset", "entries", "get")
+    __slots__ = ("_ongoing", "_unreplicated", "end_offset", "entries", "get", "starts")
 
     def __init__(self) -> None:
         self.entries: Final[dict[int, ProducerEntry]] = {}
         self.get: Final[Callable[[int], ProducerEntry | None]] = self.entries.get
         self.end_offset = 0
+        self.starts: Final[dict[int, Start]] = {}
         self._ongoing: dict[int, int] = {}
         self._unreplicated: list[tuple[int, int]] = []
 
@@ -112,9 +117,21 @@ class ProducerState:
         self._unreplicated = []
         self.end_offset = end_offset
 
+    def expect_start(self, producer_id: int, epoch: int, sequence: int) -> None:
+        """Have a producer that is not known yet begin with a sequence, or the smallest of several."""
+        start = self.starts.pop(producer_id, None)
+        if start is not None and start.epoch == epoch:
+            sequence = min(sequence, start.sequence)
+        self.starts[producer_id] = Start(epoch, sequence)
+        if len(self.starts) > _MAX_STARTS:
+            del self.starts[next(iter(self.starts))]
+
     def commit(self, staged: Staged) -> None:
         """Take over what an append staged. The transactions it completed follow one by one, by `complete`."""
         self.entries.update(staged.entries)
+        if self.starts:
+            for producer_id in staged.entries:
+                self.starts.pop(producer_id, None)
         if staged.started:
             self._ongoing.update(staged.started)
 

@@ -6,7 +6,6 @@ from odradek.broker.answers import finished_or_failed
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.handlers.end_txn import told
 from odradek.coordinators.transactions.metadata import Identity
-from odradek.core.errors import ErrorCode
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
@@ -18,8 +17,6 @@ _FIRST_WITH_ABORTABLE = 4
 def add_offsets_to_txn(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.ADD_OFFSETS_TO_TXN)
     node = ctx.node
-    if not request.group_id:
-        return types.AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     partition = TopicPartition(GROUP_METADATA_TOPIC, node.groups.partition_for(request.group_id))
     producer = Identity(request.producer_id, request.producer_epoch)
     return finished_or_failed(

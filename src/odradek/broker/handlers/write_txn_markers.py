@@ -18,6 +18,8 @@ async def write_txn_markers(ctx: RequestContext, request: Any) -> Any:
     results = []
     for marker in request.markers:
         partitions = [TopicPartition(t.name, index) for t in marker.topics for index in t.partition_indexes]
+        if not partitions:
+            continue  # not answered either
         outcomes = write_markers(
             ctx.node,
             WriteMarkers(

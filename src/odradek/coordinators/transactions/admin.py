@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.coordinators.transactions.commands import DescribeTransaction, ListTransactions
 from odradek.coordinators.transactions.metadata import TransactionMetadata
-from odradek.coordinators.transactions.states import AT_REST
 from odradek.core.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -37,6 +36,5 @@ def _matches(txn: TransactionMetadata, wanted: ListTransactions, now: Now) -> bo
         return False
     if wanted.states and txn.state not in wanted.states:
         return False
-    if wanted.min_duration_ms < 0:
-        return True
-    return txn.state not in AT_REST and now.wall_ms - txn.start_ms > wanted.min_duration_ms
+    # As in Apache Kafka a transaction that ended still counts from its start, one never begun from 1970.
+    return wanted.min_duration_ms < 0 or now.wall_ms - txn.start_ms > wanted.min_duration_ms
