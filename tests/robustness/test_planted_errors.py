@@ -25,7 +25,7 @@ def broker():
 def error_codes(answer: Any) -> Iterator[int]:
     for field in dataclasses.fields(answer):
         value = getattr(answer, field.name)
-        if field.name == "error_code":
+        if field.name in ("error_code", "partition_error_code"):
             yield int(value)
         for item in value if isinstance(value, tuple) else ():
             if dataclasses.is_dataclass(item):

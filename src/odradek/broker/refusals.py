@@ -11,6 +11,8 @@ from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_codec, response_codec
 from odradek.wire.schema import Field, Struct
 
+_CODES = ("error_code", "partition_error_code")
+
 
 def refusal(api_key: int, version: int, request: Any, code: ErrorCode, message: str | None = None) -> Any:
     """One error for the whole request where the version has room for one, else one for each of its parts.
@@ -29,10 +31,11 @@ def refusal(api_key: int, version: int, request: Any, code: ErrorCode, message: 
 
 
 def _mark(row: Any, code: ErrorCode, message: str | None) -> None:
-    if hasattr(row, "error_code"):
-        row.error_code = code
-        if message is not None and hasattr(row, "error_message"):
-            row.error_message = message
+    for name in _CODES:
+        if hasattr(row, name):
+            setattr(row, name, code)
+            if message is not None and hasattr(row, "error_message"):
+                row.error_message = message
 
 
 def _fill(
@@ -72,7 +75,7 @@ def _newest(struct: Struct) -> list[Field]:
 
 
 def _carries_error(struct: Struct) -> bool:
-    return any(f.name == "error_code" for s in (struct, *struct.nested()) for f in s.fields)
+    return any(f.name in _CODES for s in (struct, *struct.nested()) for f in s.fields)
 
 
 def _shared(asked: Struct, answered: Struct) -> list[str]:
