@@ -61,7 +61,11 @@ class Node:
         )
         self.replicas = ReplicaManager(config.node_id, self.logs, self.metrics, self._topic_config)
         self.groups = GroupCoordinator(
-            GroupConfig.from_node(config), runtime.clock, runtime.rng, self._group_partitions
+            GroupConfig.from_node(config),
+            runtime.clock,
+            runtime.rng,
+            self._group_partitions,
+            lambda: self.metadata.image,
         )
         self.transactions = TransactionCoordinator(
             TransactionConfig.from_node(config),
@@ -192,8 +196,17 @@ class Node:
                 self.groups.on_elected(index, LedLog(partition))
             elif topic == TRANSACTION_STATE_TOPIC:
                 self.transactions.on_elected(index, LedLog(partition))
+        self._tell_groups(delta)
         if delta.deleted_topics:
             self.groups.on_topics_deleted({topic.name: topic.id for topic in delta.deleted_topics})
+
+    def _tell_groups(self, delta: MetadataDelta) -> None:
+        known, before = delta.image.topics_by_id, delta.previous.topics_by_id
+        changed = {topic_id for topic_id in delta.changed_topics if topic_id in known}
+        names = [known[topic_id].name for topic_id in delta.changed_topics if topic_id in known]
+        names += [topic.name for topic in delta.deleted_topics]
+        if names:
+            self.groups.on_topics_changed(names, has_new=any(topic_id not in before for topic_id in changed))
 
     def _resigned(self, tp: TopicPartition) -> None:
         if tp.topic == GROUP_METADATA_TOPIC:
@@ -231,6 +244,12 @@ class Node:
     def _group_partitions(self) -> int:
         topic = self.metadata.image.topics_by_name.get(GROUP_METADATA_TOPIC)
         return self.config.int("offsets.topic.num.partitions") if topic is None else len(topic.partitions)
+
+    @property
+    def serves_consumer_groups(self) -> bool:
+        """Whether the cluster's features and this node's settings allow the consumer protocol (KIP-848)."""
+        protocols = self.config.list("group.coordinator.rebalance.protocols")
+        return self.metadata.image.features.get("group.version", 0) >= 1 and "consumer" in protocols
 
     def _directory_failed(self, path: str, failure: StorageError) -> None:
         for tp in self.replicas.take_offline(path, failure.message or ""):

@@ -165,6 +165,11 @@ class CoordinatorHost:
             if slot.is_loaded:
                 yield slot.shard
 
+    def all_shards(self) -> Iterator[Shard]:
+        """Every shard, those that are still loading too."""
+        for slot in self._slots.values():
+            yield slot.shard
+
     async def _load(self, partition_index: int, slot: Slot) -> None:
         try:
             slot.applied_end_offset = await replay_log(

@@ -11,6 +11,7 @@ from odradek.core.types import Buffer
 from odradek.wire.layout import Layout, of
 
 PROTOCOL_TYPE = "consumer"
+NEWEST_VERSION = 3
 _VERSION = struct.Struct(">h")
 
 
@@ -19,7 +20,7 @@ class MemberPartitions(Layout):
     partitions: Sequence[int] = of("int32", array=True)
 
 
-class Subscription(Layout, versions=(0, 3)):
+class Subscription(Layout, versions=(0, NEWEST_VERSION)):
     topics: Sequence[str] = of("string", array=True)
     user_data: bytes | None = of("bytes", null_from=0, default=None)
     owned_partitions: Sequence[MemberPartitions] = of(MemberPartitions, array=True, since=1, default=())
@@ -27,12 +28,12 @@ class Subscription(Layout, versions=(0, 3)):
     rack_id: str | None = of("string", since=3, null_from=3, default=None)
 
 
-class Assignment(Layout, versions=(0, 3)):
+class Assignment(Layout, versions=(0, NEWEST_VERSION)):
     assigned_partitions: Sequence[MemberPartitions] = of(MemberPartitions, array=True)
     user_data: bytes | None = of("bytes", null_from=0, default=None)
 
 
-def encode_subscription(subscription: Subscription, version: int = 3) -> bytes:
+def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSION) -> bytes:
     return _VERSION.pack(version) + Subscription.codec.encoder(version)(subscription)
 
 
@@ -42,7 +43,7 @@ def decode_subscription(data: Buffer) -> Subscription:
     return subscription
 
 
-def encode_assignment(assignment: Assignment, version: int = 3) -> bytes:
+def encode_assignment(assignment: Assignment, version: int = NEWEST_VERSION) -> bytes:
     return _VERSION.pack(version) + Assignment.codec.encoder(version)(assignment)
 
 
@@ -61,4 +62,4 @@ def _version(data: Buffer) -> int:
     version: int = _VERSION.unpack_from(data)[0]
     if version < 0:
         raise ProtocolError(f"a member's metadata has version {version}")
-    return min(version, 3)
+    return min(version, NEWEST_VERSION)

@@ -13,10 +13,12 @@ from odradek.coordinators.groups.commands import (
     ListGroups,
 )
 from odradek.coordinators.groups.committing import tombstone
+from odradek.coordinators.groups.consumer_group import ConsumerGroup
 from odradek.coordinators.groups.modern import ModernGroup
 from odradek.coordinators.groups.offsets import NO_EXPIRY, CommittedOffset
 from odradek.coordinators.groups.replies import DescribedGroup, DescribedGroupMember, ListedGroup
 from odradek.coordinators.groups.states import GroupState
+from odradek.coordinators.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Now, Record, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
@@ -36,6 +38,8 @@ def list_groups(shard: "GroupShard", command: ListGroups, ticket: Ticket, now: N
     for group in shard.groups.values():
         if isinstance(group, ClassicGroup):
             row = ListedGroup(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
+        elif isinstance(group, ConsumerGroup):
+            row = ListedGroup(group.group_id, CONSUMER_PROTOCOL_TYPE, group.state, group.group_type)
         else:
             row = ListedGroup(group.group_id, group.group_type, GroupState.EMPTY.value, group.group_type)
         if (not command.states or row.group_state.lower() in command.states) and (
@@ -50,7 +54,7 @@ def describe(shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: N
     group = shard.groups.get(command.group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {command.group_id} not found.")
-    if isinstance(group, ModernGroup):
+    if not isinstance(group, ClassicGroup):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {command.group_id} is not a classic group.")
     is_stable = group.state is GroupState.STABLE
     members = [
@@ -86,13 +90,13 @@ def delete(shard: "GroupShard", command: DeleteGroup, ticket: Ticket, now: Now) 
 
 
 def _is_empty(group: "Group") -> bool:
-    return isinstance(group, ModernGroup) or group.state is GroupState.EMPTY
+    return group.state is GroupState.EMPTY if isinstance(group, ClassicGroup) else not group.members
 
 
 def _group_tombstones(group: "Group") -> list[Record]:
-    if isinstance(group, ModernGroup):
-        return group.tombstones()
-    return [(GroupMetadataKey(group=group.group_id), None)]
+    if isinstance(group, ClassicGroup):
+        return [(GroupMetadataKey(group=group.group_id), None)]
+    return group.tombstones()
 
 
 def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now) -> Result:
@@ -104,7 +108,7 @@ def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now
         expired_since = _expiry_base(group)
         all_expired = True
         for topic, partitions in offsets.of_group(group.group_id).items():
-            is_read = isinstance(group, ClassicGroup) and group.subscribes_to(topic)
+            is_read = not isinstance(group, ModernGroup) and group.subscribes_to(topic)
             for partition, offset in partitions.items():
                 if (
                     expired_since is not None
@@ -123,12 +127,12 @@ def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now
 
 def _is_abandoned(group: "Group") -> bool:
     """Empty, and nobody was just given an id to come back with."""
-    return isinstance(group, ModernGroup) or (group.state is GroupState.EMPTY and not group.pending_join)
+    return _is_empty(group) and not (isinstance(group, ClassicGroup) and group.pending_join)
 
 
 def _expiry_base(group: "Group") -> Callable[[CommittedOffset], int] | None:
     """From when the retention of an offset counts; None while nothing of the group expires."""
-    if isinstance(group, ModernGroup) or group.protocol_type is None:
+    if not isinstance(group, ClassicGroup) or group.protocol_type is None:
         return _commit_time
     if group.state is GroupState.EMPTY:
         emptied_ms = group.state_since_ms

@@ -138,3 +138,28 @@ class ForgetTopics:
     """Topics were deleted, and so are their offsets, but not those of new topics with the same names."""
 
     topics: Mapping[str, uuid.UUID]
+
+
+@plain(kw_only=True)
+class ConsumerHeartbeat:
+    """What a member of a consumer group says; None where nothing has changed."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    subscribed_topic_names: Sequence[str] | None = None
+    subscribed_topic_regex: str | None = None
+    server_assignor: str | None = None
+    owned: Mapping[uuid.UUID, frozenset[int]] | None = None
+    client_id: str = ""
+    client_host: str = ""
+    new_member_id: str = ""
+    """The id the member gets if it brings none."""
+
+
+@plain()
+class DescribeConsumerGroup:
+    group_id: str

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinators.groups.classic import ClassicGroup
 from odradek.coordinators.groups.commands import CommitOffsets, DeleteOffsets, FetchOffsets, WantedTopic
+from odradek.coordinators.groups.consumer_group import ConsumerGroup
 from odradek.coordinators.groups.modern import ModernGroup
 from odradek.coordinators.groups.offsets import NO_EXPIRY, CommittedOffset
 from odradek.coordinators.groups.replies import FetchedPartition, FetchedRow, FetchedTopic
@@ -77,6 +78,9 @@ def validate_commit(group: "Group", command: CommitOffsets) -> None:
     move, the generation before would be the current one again and could commit after it.
     """
     member_id, generation_id = command.member_id, command.generation_id
+    if isinstance(group, ConsumerGroup):
+        _validate_consumer_commit(group, command)
+        return
     if isinstance(group, ModernGroup):
         if generation_id >= 0 or member_id:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -94,9 +98,37 @@ def validate_commit(group: "Group", command: CommitOffsets) -> None:
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
 
+def _validate_consumer_commit(group: ConsumerGroup, command: CommitOffsets) -> None:
+    """A member commits at its epoch, or at an older one what it has had since.
+
+    An administrator may commit while nobody is in the group.
+    """
+    epoch, is_anonymous = command.generation_id, not command.member_id and command.group_instance_id is None
+    if epoch < 0 and not group.members:
+        return
+    if command.producer is not None and epoch == -1 and is_anonymous:
+        return
+    member = group.member(command.member_id)
+    stale = ErrorCode.STALE_MEMBER_EPOCH
+    if member.uses_classic_protocol or command.producer is not None:
+        stale = ErrorCode.ILLEGAL_GENERATION
+    elif command.unknown_group_is_illegal_generation:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    if epoch == member.member_epoch:
+        return
+    if epoch > member.member_epoch:
+        raise KafkaError(stale)
+    for offset in command.offsets:
+        given = member.epoch_of(offset.topic_id, offset.partition)
+        if given is None or epoch < given:
+            raise KafkaError(stale)
+
+
 def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) -> Result:
     """Answered with FetchedTopic objects; an unknown group or partition has no offset, which is no error."""
     group = shard.groups.get(command.group_id)
+    if isinstance(group, ConsumerGroup):
+        _validate_consumer_fetch(group, command)
     if isinstance(group, ModernGroup) and command.member_id is not None and command.member_epoch >= 0:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     committed = shard.offsets.of_group(command.group_id)
@@ -108,6 +140,16 @@ def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) 
         for topic in topics:
             topic.partitions = [_stable(shard, command.group_id, topic.name, row) for row in topic.partitions]
     return Result(topics)
+
+
+def _validate_consumer_fetch(group: ConsumerGroup, command: FetchOffsets) -> None:
+    if command.member_id is None and command.member_epoch < 0:
+        return
+    member = group.member(command.member_id or "")
+    if command.member_epoch != member.member_epoch:
+        raise KafkaError(
+            ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH
+        )
 
 
 def _wanted_topic(wanted: WantedTopic, known: dict[int, CommittedOffset]) -> FetchedTopic:
@@ -142,7 +184,7 @@ def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now
     codes = []
     records: list[Record] = []
     for topic, partitions in command.topics:
-        if isinstance(group, ClassicGroup) and group.subscribes_to(topic):
+        if not isinstance(group, ModernGroup) and group.subscribes_to(topic):
             codes.append([ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC] * len(partitions))
             continue
         codes.append([ErrorCode.NONE] * len(partitions))

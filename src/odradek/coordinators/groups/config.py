@@ -21,6 +21,26 @@ class GroupConfig:
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000
     offsets_load_buffer_bytes: int = 5_242_880
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    consumer_max_size: int = (1 << 31) - 1
+    consumer_session_timeout_ms: int = 45_000
+    consumer_session_timeout_range_ms: tuple[int, int] = (45_000, 60_000)
+    consumer_heartbeat_interval_ms: int = 5_000
+    consumer_heartbeat_interval_range_ms: tuple[int, int] = (5_000, 15_000)
+    consumer_assignment_interval_ms: int = 1_000
+    consumer_assignment_interval_range_ms: tuple[int, int] = (0, 15_000)
+    consumer_regex_refresh_interval_ms: int = 600_000
+    consumer_migration_policy: str = "bidirectional"
+
+    @property
+    def consumer_upgrades(self) -> bool:
+        """Classic groups become consumer groups when a member of that protocol joins."""
+        return self.consumer_migration_policy in ("upgrade", "bidirectional")
+
+    @property
+    def consumer_downgrades(self) -> bool:
+        """Consumer groups become classic ones when only members of that protocol are left."""
+        return self.consumer_migration_policy in ("downgrade", "bidirectional")
 
     @classmethod
     def from_node(cls, config: "NodeConfig") -> "GroupConfig":
@@ -34,4 +54,23 @@ class GroupConfig:
             offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
             offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
             offsets_load_buffer_bytes=config.int("offsets.load.buffer.size"),
+            consumer_assignors=config.list("group.consumer.assignors"),
+            consumer_max_size=config.int("group.consumer.max.size"),
+            consumer_session_timeout_ms=config.int("group.consumer.session.timeout.ms"),
+            consumer_session_timeout_range_ms=(
+                config.int("group.consumer.min.session.timeout.ms"),
+                config.int("group.consumer.max.session.timeout.ms"),
+            ),
+            consumer_heartbeat_interval_ms=config.int("group.consumer.heartbeat.interval.ms"),
+            consumer_heartbeat_interval_range_ms=(
+                config.int("group.consumer.min.heartbeat.interval.ms"),
+                config.int("group.consumer.max.heartbeat.interval.ms"),
+            ),
+            consumer_assignment_interval_ms=config.int("group.consumer.assignment.interval.ms"),
+            consumer_assignment_interval_range_ms=(
+                config.int("group.consumer.min.assignment.interval.ms"),
+                config.int("group.consumer.max.assignment.interval.ms"),
+            ),
+            consumer_regex_refresh_interval_ms=config.int("group.consumer.regex.refresh.interval.ms"),
+            consumer_migration_policy=config.string("group.consumer.migration.policy").lower(),
         )

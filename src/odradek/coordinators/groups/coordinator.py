@@ -9,7 +9,7 @@ import asyncio
 import logging
 import random
 import uuid
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from odradek.coordinators.errors import TOO_LARGE, coordinator_error
@@ -17,6 +17,8 @@ from odradek.coordinators.groups import commands as c
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.log_format import decode, encode
 from odradek.coordinators.groups.replies import (
+    ConsumerGroupHeartbeatResponse,
+    DescribedConsumerGroup,
     DescribedGroup,
     FetchedTopic,
     HeartbeatResponse,
@@ -31,7 +33,8 @@ from odradek.coordinators.groups.states import GroupState
 from odradek.coordinators.host import CoordinatorHost, PartitionLog
 from odradek.coordinators.shard import Format
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import GROUP_METADATA_TOPIC, coordinator_partition
+from odradek.core.types import GROUP_METADATA_TOPIC, coordinator_partition, uuid_to_text
+from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
 from odradek.runtime.api import Clock
 from odradek.runtime.scope import Scope
 
@@ -45,13 +48,18 @@ NONE = ErrorCode.NONE
 
 class GroupCoordinator:
     def __init__(
-        self, config: GroupConfig, clock: Clock, rng: random.Random, partition_count: Callable[[], int]
+        self,
+        config: GroupConfig,
+        clock: Clock,
+        rng: random.Random,
+        partition_count: Callable[[], int],
+        image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE,
     ) -> None:
         """`partition_count` tells how many partitions `__consumer_offsets` has, or will have."""
         self.config = config
         self.host = CoordinatorHost(
             GROUP_METADATA_TOPIC,
-            lambda _: GroupShard(config),
+            lambda _: GroupShard(config, image),
             Format(encode, decode),
             clock,
             commit_timeout_ms=config.offsets_commit_timeout_ms,
@@ -80,6 +88,12 @@ class GroupCoordinator:
     def on_topics_deleted(self, topics: Mapping[str, uuid.UUID]) -> None:
         """Their offsets go with them."""
         self._scope.spawn(self._everywhere(c.ForgetTopics(topics)), name="forget offsets of deleted topics")
+
+    def on_topics_changed(self, names: Collection[str], *, has_new: bool) -> None:
+        """Groups that read these topics are assigned anew, and regular expressions may match new ones."""
+        for shard in self.host.all_shards():
+            assert isinstance(shard, GroupShard)
+            shard.topics_changed(names, has_new=has_new)
 
     async def _sweep(self) -> None:
         while True:
@@ -111,6 +125,10 @@ class GroupCoordinator:
     def new_member_id(self, client_id: str, group_instance_id: str | None) -> str:
         name = client_id if group_instance_id is None else group_instance_id
         return f"{name}-{uuid.UUID(bytes=self._rng.randbytes(16), version=4)}"
+
+    def new_consumer_id(self) -> str:
+        """In Kafka's text form of a Uuid, as its clients make them."""
+        return uuid_to_text(uuid.UUID(bytes=self._rng.randbytes(16), version=4))
 
     def shards(self) -> Iterator[GroupShard]:
         """Every loaded shard, to be read only."""
@@ -159,6 +177,16 @@ class GroupCoordinator:
             return LeaveGroupResponse(members=members)
 
         return self._ask(command.group_id, command, failed)
+
+    def consumer_heartbeat(self, command: c.ConsumerHeartbeat) -> Reply[ConsumerGroupHeartbeatResponse]:
+        if command.server_assignor not in (None, *self.config.consumer_assignors):
+            supported = ", ".join(self.config.consumer_assignors)
+            return ConsumerGroupHeartbeatResponse(
+                error_code=ErrorCode.UNSUPPORTED_ASSIGNOR,
+                error_message=f"ServerAssignor {command.server_assignor} is not supported. Supported "
+                f"assignors: {supported}.",
+            )
+        return self._ask(command.group_id, command, _failed_consumer_heartbeat)
 
     # --- offsets --------------------------------------------------------------------------------------
 
@@ -212,6 +240,13 @@ class GroupCoordinator:
 
         return self._ask(group_id, c.DescribeGroup(group_id), failed)
 
+    def describe_consumer_group(self, group_id: str) -> Reply[DescribedConsumerGroup]:
+        def failed(error: KafkaError) -> DescribedConsumerGroup:
+            code = coordinator_error(error.code)
+            return DescribedConsumerGroup(group_id=group_id, error_code=code, error_message=error.message)
+
+        return self._ask(group_id, c.DescribeConsumerGroup(group_id), failed)
+
     def delete_group(self, group_id: str) -> Reply[ErrorCode]:
         return self._ask(group_id, c.DeleteGroup(group_id), lambda e: coordinator_error(e.code))
 
@@ -236,3 +271,9 @@ def _failed_heartbeat(error: KafkaError) -> HeartbeatResponse:
     """While the group is loading nobody can tell whether the member lives: it does."""
     code = coordinator_error(error.code)
     return HeartbeatResponse(NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)
+
+
+def _failed_consumer_heartbeat(error: KafkaError) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(
+        error_code=coordinator_error(error.code), error_message=error.message
+    )

@@ -3,8 +3,10 @@
 import logging
 from typing import TYPE_CHECKING
 
+from odradek.coordinators.groups import classic_members
 from odradek.coordinators.groups.classic import ClassicGroup
 from odradek.coordinators.groups.commands import JoinGroup
+from odradek.coordinators.groups.consumer_group import ConsumerGroup
 from odradek.coordinators.groups.member import Member
 from odradek.coordinators.groups.modern import ModernGroup
 from odradek.coordinators.groups.rebalance import (
@@ -32,6 +34,8 @@ log = logging.getLogger("odradek.coordinators.groups")
 
 def join(shard: "GroupShard", command: JoinGroup, ticket: Ticket, now: Now) -> Result:
     group = shard.groups.get(command.group_id)
+    if isinstance(group, ConsumerGroup) and group.members:
+        return classic_members.join(shard, group, command, now)
     if not isinstance(group, ClassicGroup):
         return _create_then_join(shard, group, command, ticket, now)
     if not _has_room(shard, group, command.member_id):
@@ -57,14 +61,15 @@ def _refused(code: ErrorCode, member_id: str) -> Result:
 
 
 def _create_then_join(
-    shard: "GroupShard", group: ModernGroup | None, command: JoinGroup, ticket: Ticket, now: Now
+    shard: "GroupShard",
+    group: ConsumerGroup | ModernGroup | None,
+    command: JoinGroup,
+    ticket: Ticket,
+    now: Now,
 ) -> Result:
-    """The group is in the log before its first member is told an id.
-
-    A group of the newer protocol is converted: its members cannot be alive, since they are not served.
-    """
+    """The group is in the log before its first member is told an id. An empty one is converted."""
     records: list[Record] = []
-    if group is not None and not group.converts_to_classic:
+    if isinstance(group, ModernGroup) and not group.converts_to_classic:
         return _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
     if command.member_id:
         return _refused(ErrorCode.UNKNOWN_MEMBER_ID, command.member_id)

@@ -3,8 +3,10 @@
 import logging
 from typing import TYPE_CHECKING
 
+from odradek.coordinators.groups import classic_members
 from odradek.coordinators.groups.classic import ClassicGroup
 from odradek.coordinators.groups.commands import LeaveGroup, LeavingMember
+from odradek.coordinators.groups.consumer_group import ConsumerGroup
 from odradek.coordinators.groups.rebalance import complete_if_joined, rebalance, remove_member
 from odradek.coordinators.groups.replies import LeaveGroupResponse, LeaveGroupResponseMember
 from odradek.coordinators.groups.states import GroupState
@@ -19,6 +21,8 @@ log = logging.getLogger("odradek.coordinators.groups")
 
 def leave(shard: "GroupShard", command: LeaveGroup, ticket: Ticket, now: Now) -> Result:
     group = shard.groups.get(command.group_id)
+    if isinstance(group, ConsumerGroup):
+        return classic_members.leave(shard, group, command, now)
     if not isinstance(group, ClassicGroup):
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     out = Result()

@@ -1,7 +1,7 @@
 """The records of `__consumer_offsets` between bytes and what a group shard replays.
 
-Offsets and classic groups are decoded. Records of the newer group protocols stay bytes: their keys all begin
-with the group's id, which is all that is needed to keep them apart.
+Offsets, classic and consumer groups are decoded. Records of share and streams groups stay bytes: their keys
+all begin with the group's id, which is all that is needed to keep them apart.
 """
 
 import struct
@@ -19,7 +19,7 @@ from odradek.coordinators.shard import Encoded, Record
 from odradek.core.errors import ProtocolError
 from odradek.core.types import ZERO_UUID
 
-# key of a newer group protocol: record type int16, length of the group id int16, group id, ...
+# key of a share or streams group: record type int16, length of the group id int16, group id, ...
 _KEY = struct.Struct(">hh")
 
 # key of an offset commit: record type int16, group, topic, partition int32; strings with an int16 length
@@ -34,18 +34,16 @@ _COMMIT_VERSION = 4
 _TOPIC_ID_TAG = b"\0\x10"
 _LONGEST_SHORT_METADATA = 126
 
-_LAST_CLASSIC_TYPE = 2
 _VERSION_WITH_EXPIRY = 1
 GROUP_TYPES: dict[int, str] = {
-    **dict.fromkeys((3, 4, 5, 6, 7, 8, 16), "consumer"),
     **dict.fromkeys((9, 10, 11, 12, 13, 14, 15), "share"),
     **dict.fromkeys((17, 18, 19, 20, 21, 22, 23), "streams"),
 }
-"""Which kind of group a record type belongs to."""
+"""Which kind of group the record types belong to that are kept as they are."""
 
 
 class ModernKey(NamedTuple):
-    """A key of a newer group protocol: its record type, its group, and the whole of it."""
+    """A key of a share or streams group: its record type, its group, and the whole of it."""
 
     record_type: int
     group: str
@@ -98,10 +96,8 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
     if key is None or len(key) < _KEY.size:
         raise ProtocolError("a record of __consumer_offsets without a key")
     record_type, length = _KEY.unpack_from(key)
-    if record_type <= _LAST_CLASSIC_TYPE:
-        return decode_group_record(key, value)
     if record_type not in GROUP_TYPES:
-        return None
+        return decode_group_record(key, value)
     if not 0 <= length <= len(key) - _KEY.size:
         raise ProtocolError(f"a group id of {length} bytes in a key of {len(key)}")
     return ModernKey(record_type, str(key[_KEY.size : _KEY.size + length], "utf-8"), bytes(key)), value

@@ -1,7 +1,7 @@
 """A group of a protocol that this node does not serve, kept as the records it consists of.
 
 Its members cannot be alive, so that the group counts as empty: its offsets are served, it is listed, deleted,
-expired and, if it is a consumer group, turned into a classic one when a classic member joins.
+expired and, if it is a streams group, turned into a classic one when a classic member joins.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class ModernGroup:
 
     @property
     def converts_to_classic(self) -> bool:
-        return self.group_type in ("consumer", "streams")
+        return self.group_type == "streams"
 
     def apply(self, key: ModernKey, value: bytes | None) -> None:
         if value is None:

@@ -110,3 +110,65 @@ class DescribedGroup:
     protocol_data: str = ""
     members: Sequence[DescribedGroupMember] = ()
     authorized_operations: int = -(1 << 31)
+
+
+@plain()
+class HeartbeatPartitions:
+    topic_id: uuid.UUID
+    partitions: Sequence[int]
+
+
+@plain()
+class HeartbeatAssignment:
+    topic_partitions: Sequence[HeartbeatPartitions]
+
+
+@plain(kw_only=True)
+class ConsumerGroupHeartbeatResponse:
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = None
+    member_id: str | None = None
+    member_epoch: int = 0
+    heartbeat_interval: int = 0
+    assignment: HeartbeatAssignment | None = None
+    throttle_time: int = 0
+
+
+@plain()
+class DescribedPartitions:
+    topic_id: uuid.UUID
+    topic_name: str
+    partitions: Sequence[int]
+
+
+@plain()
+class DescribedAssignment:
+    topic_partitions: Sequence[DescribedPartitions]
+
+
+@plain(kw_only=True)
+class DescribedConsumer:
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    member_epoch: int
+    client_id: str
+    client_host: str
+    subscribed_topic_names: Sequence[str]
+    subscribed_topic_regex: str | None
+    assignment: DescribedAssignment
+    target_assignment: DescribedAssignment
+    member_type: int
+
+
+@plain(kw_only=True)
+class DescribedConsumerGroup:
+    group_id: str
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = None
+    group_state: str = ""
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    assignor_name: str = ""
+    members: Sequence[DescribedConsumer] = ()
+    authorized_operations: int = -(1 << 31)

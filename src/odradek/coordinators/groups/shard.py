@@ -4,18 +4,34 @@ What each command does is in its own file; here are the state they share, its ti
 place that changes what the log holds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
-from odradek.coordinators.groups import admin, commands, committing, joining, leaving, rebalance, syncing
+from odradek.coordinators.groups import (
+    admin,
+    commands,
+    committing,
+    consumer_admin,
+    fencing,
+    heartbeating,
+    joining,
+    leaving,
+    rebalance,
+    syncing,
+)
 from odradek.coordinators.groups.classic import ClassicGroup
 from odradek.coordinators.groups.config import GroupConfig
+from odradek.coordinators.groups.consumer_group import ConsumerGroup
+from odradek.coordinators.groups.consumer_member import LEFT_FOR_A_WHILE, ConsumerMember, MemberState
+from odradek.coordinators.groups.group_settings import GroupSettings
 from odradek.coordinators.groups.log_format import ModernKey
 from odradek.coordinators.groups.member import Member
 from odradek.coordinators.groups.modern import ModernGroup
 from odradek.coordinators.groups.offsets import CommittedOffset, OffsetStore
 from odradek.coordinators.groups.states import GroupState
+from odradek.coordinators.groups.topic_hashes import TopicHashes
 from odradek.coordinators.records import (
+    CoordinatorKey,
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
@@ -23,8 +39,10 @@ from odradek.coordinators.records import (
 )
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.coordinators.timers import Timers
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
 
-Group = ClassicGroup | ModernGroup
+Group = ClassicGroup | ConsumerGroup | ModernGroup
 Handler = Callable[["GroupShard", Any, Ticket, Now], Result]
 
 _HANDLERS: dict[type, Handler] = {
@@ -40,11 +58,16 @@ _HANDLERS: dict[type, Handler] = {
     commands.DeleteGroup: admin.delete,
     commands.ExpireOffsets: admin.expire,
     commands.ForgetTopics: admin.forget_topics,
+    commands.ConsumerHeartbeat: heartbeating.heartbeat,
+    commands.DescribeConsumerGroup: consumer_admin.describe,
 }
 
 
 class TimerKey(NamedTuple):
-    """What is waited for: a member's heartbeat, the members' JoinGroups, their SyncGroups."""
+    """What is waited for: a member's heartbeat, the members' JoinGroups, their SyncGroups.
+
+    In a consumer group every member has its own, and one more for what it has to give up (`rebalance`).
+    """
 
     group_id: str
     member_id: str | None
@@ -54,10 +77,26 @@ class TimerKey(NamedTuple):
 class GroupShard:
     """Implements coordinators.shard.Shard."""
 
-    __slots__ = ("config", "groups", "is_active", "offsets", "timers")
+    __slots__ = (
+        "config",
+        "groups",
+        "image",
+        "is_active",
+        "new_topics_version",
+        "offsets",
+        "settings",
+        "timers",
+        "topic_hashes",
+    )
 
-    def __init__(self, config: GroupConfig) -> None:
+    def __init__(self, config: GroupConfig, image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE) -> None:
+        """`image` gives the cluster's metadata as it is now."""
         self.config = config
+        self.image = image
+        self.settings = GroupSettings(config, image)
+        self.topic_hashes = TopicHashes()
+        self.new_topics_version = image().offset
+        """The metadata in which a topic was last created: regular expressions are resolved in a later one."""
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
         self.timers: Timers[TimerKey] = Timers()
@@ -74,8 +113,10 @@ class GroupShard:
             self._replay_offset(key, value, offset, producer_id)
         elif isinstance(key, GroupMetadataKey):
             self._replay_group(key.group, value)
-        else:
+        elif isinstance(key, ModernKey):
             self._replay_modern(key, value)
+        else:
+            self._replay_consumer(key, value)
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         self.offsets.end_transaction(producer_id, committed)
@@ -120,6 +161,21 @@ class GroupShard:
         self.cancel_sync(group)
         group.transition(GroupState.DEAD, group.state_since_ms)
 
+    def _replay_consumer(self, key: CoordinatorKey, value: Any | None) -> None:
+        group_id: str = key.group_id  # type: ignore[attr-defined]
+        group = self.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return
+            group = self.groups[group_id] = ConsumerGroup(group_id)
+        members = group.members.keys() if value is not None else set(group.members)
+        group.apply(key, value)
+        if group.is_deleted:
+            del self.groups[group_id]
+        for member_id in members - group.members.keys():
+            for phase in ("session", "rebalance", "join", "sync"):
+                self.timers.cancel(TimerKey(group_id, member_id, phase))
+
     def _replay_modern(self, key: ModernKey, value: bytes | None) -> None:
         group = self.groups.get(key.group)
         if not isinstance(group, ModernGroup):
@@ -137,6 +193,8 @@ class GroupShard:
         self.is_active = True
         out = Result()
         for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                self.start_consumer_sessions(group, now)
             if not isinstance(group, ClassicGroup):
                 continue
             for member in group.members.values():
@@ -156,7 +214,10 @@ class GroupShard:
             return None
         out = Result()
         group = self.groups[key.group_id]
-        assert isinstance(group, ClassicGroup), "only classic groups have timers"
+        if isinstance(group, ConsumerGroup):
+            assert key.member_id is not None
+            return fencing.time_is_up(self, group, key.member_id, key.phase, now)
+        assert isinstance(group, ClassicGroup), "other groups have no timers"
         if key.member_id is not None:
             rebalance.session_is_over(self, group, key.member_id, out, now)
         elif key.phase == "join":
@@ -188,3 +249,64 @@ class GroupShard:
 
     def cancel_sync(self, group: ClassicGroup) -> None:
         self.timers.cancel(TimerKey(group.group_id, None, "sync"))
+
+    # --- consumer groups ------------------------------------------------------------------------------
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup:
+        group = self.groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        if not isinstance(group, ConsumerGroup):
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        return group
+
+    def topics_changed(self, names: Collection[str], *, has_new: bool) -> None:
+        """Topics came, went or grew: groups that read them look at them anew with their next heartbeat."""
+        self.topic_hashes.forget(names)
+        if has_new:
+            self.new_topics_version = self.image().offset
+        for group in self.groups.values():
+            if isinstance(group, ConsumerGroup) and any(map(group.subscribes_to, names)):
+                group.metadata_is_fresh = False
+
+    def start_consumer_sessions(self, group: ConsumerGroup, now: Now) -> None:
+        for member in group.members.values():
+            self.start_consumer_session(group, member, now)
+            self.watch_revocation(group, member, now)
+
+    def start_consumer_session(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
+        timeout_ms = self.settings.consumer_session_timeout_ms(group.group_id)
+        if member.classic is not None:
+            timeout_ms = member.classic.session_timeout_ms
+        self.timers.schedule(TimerKey(group.group_id, member.member_id), now.steady_ms + timeout_ms)
+
+    def watch_revocation(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
+        """A member that has to give up partitions has its rebalance timeout to do so."""
+        if (
+            member.state is MemberState.UNREVOKED_PARTITIONS
+            and not member.uses_classic_protocol
+            and member.member_epoch != LEFT_FOR_A_WHILE
+        ):
+            self._expect(group, member, "rebalance", now)
+        else:
+            self.forget_revocation(group, member.member_id)
+
+    def forget_revocation(self, group: ConsumerGroup, member_id: str) -> None:
+        self.timers.cancel(TimerKey(group.group_id, member_id, "rebalance"))
+
+    def expect_classic_join(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
+        if TimerKey(group.group_id, member.member_id, "join") not in self.timers:
+            self._expect(group, member, "join", now)
+
+    def cancel_classic_join(self, group: ConsumerGroup, member_id: str) -> None:
+        self.timers.cancel(TimerKey(group.group_id, member_id, "join"))
+
+    def expect_classic_sync(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
+        self._expect(group, member, "sync", now)
+
+    def cancel_classic_sync(self, group: ConsumerGroup, member_id: str) -> None:
+        self.timers.cancel(TimerKey(group.group_id, member_id, "sync"))
+
+    def _expect(self, group: ConsumerGroup, member: ConsumerMember, phase: str, now: Now) -> None:
+        key = TimerKey(group.group_id, member.member_id, phase)
+        self.timers.schedule(key, now.steady_ms + member.rebalance_timeout_ms)

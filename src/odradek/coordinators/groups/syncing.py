@@ -4,8 +4,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from odradek.coordinators.errors import coordinator_error
+from odradek.coordinators.groups import classic_members
 from odradek.coordinators.groups.classic import ClassicGroup
 from odradek.coordinators.groups.commands import Heartbeat, SyncGroup
+from odradek.coordinators.groups.consumer_group import ConsumerGroup
 from odradek.coordinators.groups.rebalance import answer_sync, fail_syncs, park_sync, prepare, synced
 from odradek.coordinators.groups.replies import HeartbeatResponse, SyncGroupResponse
 from odradek.coordinators.groups.states import GroupState
@@ -21,6 +23,8 @@ log = logging.getLogger("odradek.coordinators.groups")
 
 def sync(shard: "GroupShard", command: SyncGroup, ticket: Ticket, now: Now) -> Result:
     group = shard.groups.get(command.group_id)
+    if isinstance(group, ConsumerGroup) and group.members:
+        return classic_members.sync(shard, group, command, now)
     if not isinstance(group, ClassicGroup) or group.state is GroupState.EMPTY:
         return Result(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     try:
@@ -84,6 +88,8 @@ def _assign(shard: "GroupShard", group: ClassicGroup, command: SyncGroup, out: R
 
 def heartbeat(shard: "GroupShard", command: Heartbeat, ticket: Ticket, now: Now) -> Result:
     group = shard.groups.get(command.group_id)
+    if isinstance(group, ConsumerGroup):
+        return classic_members.heartbeat(shard, group, command, now)
     if not isinstance(group, ClassicGroup):
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     member = group.validate_member(command.member_id, command.group_instance_id)

@@ -1,0 +1,88 @@
+"""ConsumerGroupHeartbeat v0-v1: a member joins, stays in and leaves a consumer group (KIP-848).
+
+From v1 on a client makes up its own id and may subscribe by regular expression. UNSUPPORTED_VERSION without
+`group.version` 1. No deviation from Apache but for regular expressions of more than 10,000 states.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.groups.commands import ConsumerHeartbeat
+from odradek.coordinators.groups.consumer_member import LEFT, LEFT_FOR_A_WHILE, NO_REBALANCE_TIMEOUT
+from odradek.coordinators.groups.heartbeating import JOINING
+from odradek.coordinators.groups.replies import ConsumerGroupHeartbeatResponse
+from odradek.core.errors import ErrorCode
+from odradek.wire.api_keys import ApiKey
+
+_FIRST_WITH_OWN_IDS = 1
+_JAVA_SPACE = "".join(map(chr, range(33)))
+
+
+@serves(ApiKey.CONSUMER_GROUP_HEARTBEAT, min_version=0, max_version=1)
+def consumer_group_heartbeat(ctx: RequestContext, request: Any) -> Any:
+    if not ctx.node.serves_consumer_groups:
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    trouble = _trouble(request, ctx.api_version)
+    if trouble is not None:
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=trouble)
+    groups = ctx.node.groups
+    return groups.consumer_heartbeat(
+        ConsumerHeartbeat(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            member_epoch=request.member_epoch,
+            instance_id=request.instance_id,
+            rack_id=request.rack_id,
+            rebalance_timeout_ms=request.rebalance_timeout,
+            subscribed_topic_names=request.subscribed_topic_names,
+            subscribed_topic_regex=request.subscribed_topic_regex,
+            server_assignor=request.server_assignor,
+            owned=_owned(request.topic_partitions),
+            client_id=ctx.client_id or "",
+            client_host=ctx.client_host,
+            new_member_id=groups.new_consumer_id(),
+        )
+    )
+
+
+def _owned(rows: Any) -> dict[UUID, frozenset[int]] | None:
+    if rows is None:
+        return None
+    owned: dict[UUID, frozenset[int]] = {}
+    for row in rows:
+        owned[row.topic_id] = owned.get(row.topic_id, frozenset()) | frozenset(row.partitions)
+    return owned
+
+
+def _trouble(request: Any, version: int) -> str | None:
+    """What is wrong with a request whatever the group; None if nothing is."""
+    epoch = request.member_epoch
+    if (version >= _FIRST_WITH_OWN_IDS or epoch > JOINING or epoch == LEFT) and _is_blank(request.member_id):
+        return "MemberId can't be empty."
+    for name, text in (
+        ("GroupId", request.group_id),
+        ("InstanceId", request.instance_id),
+        ("RackId", request.rack_id),
+    ):
+        if text is not None and _is_blank(text):
+            return f"{name} can't be empty."
+    if epoch == JOINING:
+        return _trouble_in_joining(request)
+    if epoch == LEFT_FOR_A_WHILE and request.instance_id is None:
+        return "InstanceId can't be null."
+    return "MemberEpoch is invalid." if epoch < LEFT_FOR_A_WHILE else None
+
+
+def _trouble_in_joining(request: Any) -> str | None:
+    if request.rebalance_timeout == NO_REBALANCE_TIMEOUT:
+        return "RebalanceTimeoutMs must be provided in first request."
+    if request.topic_partitions is None or request.topic_partitions:
+        return "TopicPartitions must be empty when (re-)joining."
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+    return None
+
+
+def _is_blank(text: str) -> bool:
+    return not text.strip(_JAVA_SPACE)

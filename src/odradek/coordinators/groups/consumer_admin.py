@@ -1,0 +1,68 @@
+"""ConsumerGroupDescribe: a consumer group as an administrator sees it. Changes nothing."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from odradek.coordinators.groups.commands import DescribeConsumerGroup
+from odradek.coordinators.groups.consumer_group import ConsumerGroup
+from odradek.coordinators.groups.consumer_member import ConsumerMember
+from odradek.coordinators.groups.replies import (
+    DescribedAssignment,
+    DescribedConsumer,
+    DescribedConsumerGroup,
+    DescribedPartitions,
+)
+from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.metadata.image import MetadataImage
+
+if TYPE_CHECKING:
+    from odradek.coordinators.groups.shard import GroupShard
+
+CLASSIC, CONSUMER = 0, 1
+
+
+def describe(shard: "GroupShard", command: DescribeConsumerGroup, ticket: Ticket, now: Now) -> Result:
+    group, image = shard.consumer_group(command.group_id), shard.image()
+    return Result(
+        DescribedConsumerGroup(
+            group_id=group.group_id,
+            group_state=group.state,
+            group_epoch=group.group_epoch,
+            assignment_epoch=group.assignment_epoch,
+            assignor_name=group.preferred_assignor(shard.config.consumer_assignors[0]),
+            members=[_member(group, member, image) for member in group.members.values()],
+        )
+    )
+
+
+def _member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> DescribedConsumer:
+    """What a member still has to give up is its own until it has."""
+    has: dict[UUID, list[int]] = {}
+    for partitions in (member.assigned, member.pending_revocation):
+        for topic_id, numbers in partitions.items():
+            has.setdefault(topic_id, []).extend(numbers)
+    return DescribedConsumer(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed_topic_names),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        assignment=_assignment(has, image),
+        target_assignment=_assignment(group.target(member.member_id), image),
+        member_type=CLASSIC if member.uses_classic_protocol else CONSUMER,
+    )
+
+
+def _assignment(partitions: Mapping[UUID, Iterable[int]], image: MetadataImage) -> DescribedAssignment:
+    """Topics that are gone have no name to show."""
+    return DescribedAssignment(
+        [
+            DescribedPartitions(topic_id, image.topics_by_id[topic_id].name, sorted(numbers))
+            for topic_id, numbers in partitions.items()
+            if topic_id in image.topics_by_id
+        ]
+    )

@@ -1,0 +1,207 @@
+"""ConsumerGroupHeartbeat: a member joins, says what it subscribes to and what it owns, and leaves.
+
+A heartbeat takes the group through three steps, each of which may be nothing: the member and with it the
+group's epoch change, the target assignment follows the group, the member follows its target.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinators.groups import fencing, migrating, regexes, targeting
+from odradek.coordinators.groups.classic import ClassicGroup
+from odradek.coordinators.groups.commands import ConsumerHeartbeat
+from odradek.coordinators.groups.consumer_group import ConsumerGroup
+from odradek.coordinators.groups.consumer_member import (
+    LEFT,
+    LEFT_FOR_A_WHILE,
+    NO_REBALANCE_TIMEOUT,
+    ConsumerMember,
+)
+from odradek.coordinators.groups.consumer_records import current_record, member_record
+from odradek.coordinators.groups.draft import Draft
+from odradek.coordinators.groups.joining_static import replace_static, validate_instance
+from odradek.coordinators.groups.reconciling import Owned
+from odradek.coordinators.groups.replies import (
+    ConsumerGroupHeartbeatResponse,
+    HeartbeatAssignment,
+    HeartbeatPartitions,
+)
+from odradek.coordinators.groups.states import GroupState
+from odradek.coordinators.records import GroupMetadataKey
+from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.core.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.coordinators.groups.shard import GroupShard
+
+log = logging.getLogger("odradek.coordinators.groups")
+
+JOINING = 0
+"""The epoch of a member that joins, or joins again with empty hands."""
+
+
+def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Result:
+    if command.member_epoch in (LEFT, LEFT_FOR_A_WHILE):
+        return _leave(shard, command, now)
+    joins = command.member_epoch == JOINING
+    draft, upgraded = _draft(shard, command.group_id, joins)
+    check_room(shard, draft.group, command.member_id)
+    member_id = command.member_id or command.new_member_id
+    member = _member(draft, command, member_id, joins)
+    updated = _updated(member, command)
+    names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
+    if updated != member:
+        draft.add(member_record(draft.group.group_id, updated))
+    regex_change = regexes.change(draft, member, updated)
+    bump = names_changed or regex_change is regexes.Change.RESOLVED
+    if bump or not draft.group.metadata_is_fresh:
+        targeting.update_group_epoch(shard, draft, bump)
+    targeting.update_target(shard, draft, now)
+    subscription_changed = names_changed or regex_change is not regexes.Change.NONE
+    updated = targeting.reconcile_member(shard, draft, updated, subscription_changed, command.owned)
+    interval_ms = shard.settings.consumer_heartbeat_interval_ms(command.group_id)
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=member_id, member_epoch=updated.member_epoch, heartbeat_interval=interval_ms
+    )
+    if joins or _is_full(command) or updated.assigned != member.assigned:
+        response.assignment = HeartbeatAssignment(
+            [HeartbeatPartitions(topic_id, sorted(p)) for topic_id, p in updated.assigned.items()]
+        )
+    result = Result(response, draft.records)
+    if upgraded is not None:
+        migrating.send_back(upgraded, result)
+
+    def settled(now: Now) -> Result:
+        group = shard.consumer_group(command.group_id)
+        group.metadata_is_fresh = True
+        if upgraded is not None:
+            shard.start_consumer_sessions(group, now)
+        shard.start_consumer_session(group, group.members[member_id], now)
+        if updated != member:
+            shard.watch_revocation(group, group.members[member_id], now)
+        return regexes.refresh(shard, group, now)
+
+    result.then = settled
+    return result
+
+
+def _is_full(command: ConsumerHeartbeat) -> bool:
+    """A member that says everything may have missed an answer: it is told everything."""
+    return (
+        command.rebalance_timeout_ms != NO_REBALANCE_TIMEOUT
+        and (command.subscribed_topic_names is not None or command.subscribed_topic_regex is not None)
+        and command.owned is not None
+    )
+
+
+# --- who speaks -----------------------------------------------------------------------------------------
+
+
+def _draft(shard: "GroupShard", group_id: str, joins: bool) -> tuple[Draft, ClassicGroup | None]:
+    """The group as it is, or as the first record makes it; with the classic group that it was."""
+    group = shard.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return Draft(group), None
+    if not joins:
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    draft = Draft(ConsumerGroup(group_id), is_new=True)
+    if group is None:
+        return draft, None
+    if not isinstance(group, ClassicGroup):
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    draft.records.append((GroupMetadataKey(group=group_id), None))
+    if group.state is GroupState.EMPTY:
+        log.info("Converting the empty classic group %s to a consumer group", group_id)
+        return draft, None
+    draft.extend(migrating.upgrade(shard, group))
+    log.info("Converting the classic group %s to a consumer group", group_id)
+    return draft, group
+
+
+def check_room(shard: "GroupShard", group: ConsumerGroup, member_id: str) -> None:
+    limit = shard.config.consumer_max_size
+    if len(group.members) >= limit and member_id not in group.members:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {limit} members.",
+        )
+
+
+def _member(draft: Draft, command: ConsumerHeartbeat, member_id: str, joins: bool) -> ConsumerMember:
+    group, instance_id = draft.group, command.instance_id
+    if instance_id is None:
+        if joins:
+            return group.members.get(member_id) or ConsumerMember(member_id)
+        member = group.member(member_id)
+    elif joins:
+        existing = group.static_member(instance_id)
+        if existing is None:
+            return group.members.get(member_id) or ConsumerMember(member_id)
+        if not existing.uses_classic_protocol and existing.member_epoch != LEFT_FOR_A_WHILE:
+            raise KafkaError(
+                ErrorCode.UNRELEASED_INSTANCE_ID,
+                f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
+                f"instance id is owned by {existing.member_id} member.",
+            )
+        return replace_static(draft, existing, member_id)
+    else:
+        member = validate_instance(group, member_id, instance_id)
+    _check_epoch(member, command.member_epoch, command.owned)
+    return member
+
+
+def _check_epoch(member: ConsumerMember, epoch: int, owned: Owned | None) -> None:
+    """The epoch before counts too where the member cannot have seen more: its last answer may be lost."""
+    known = member.member_epoch
+    if epoch == known:
+        return
+    if epoch == member.previous_member_epoch and epoch < known and member.owns_only_assigned(owned):
+        return
+    relation = "greater" if epoch > known else "smaller"
+    raise KafkaError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {relation} member epoch ({epoch}) than the one known by the group "
+        f"coordinator ({known}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _updated(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMember:
+    changes: dict[str, Any] = {
+        "instance_id": command.instance_id,
+        "rack_id": command.rack_id,
+        "server_assignor": command.server_assignor,
+        "subscribed_topic_regex": command.subscribed_topic_regex,
+    }
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if command.rebalance_timeout_ms != NO_REBALANCE_TIMEOUT:
+        changes["rebalance_timeout_ms"] = command.rebalance_timeout_ms
+    if command.subscribed_topic_names is not None:
+        changes["subscribed_topic_names"] = frozenset(command.subscribed_topic_names)
+    changes.update(client_id=command.client_id, client_host=command.client_host, classic=None)
+    return member._replace(**changes)
+
+
+# --- leaving --------------------------------------------------------------------------------------------
+
+
+def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Result:
+    group = shard.consumer_group(command.group_id)
+    response = ConsumerGroupHeartbeatResponse(member_id=command.member_id, member_epoch=command.member_epoch)
+    if command.instance_id is None:
+        member = group.member(command.member_id)
+    else:
+        member = validate_instance(group, command.member_id, command.instance_id)
+    log.info("Member %s leaves consumer group %s", member.member_id, group.group_id)
+    if command.instance_id is None or command.member_epoch == LEFT:
+        return fencing.fence(shard, group, [member], response, now)
+    gone = member._replace(member_epoch=LEFT_FOR_A_WHILE, pending_revocation={})
+    result = Result(response, [current_record(group.group_id, gone)])
+
+    def settled(now: Now) -> Result:
+        shard.forget_revocation(group, member.member_id)
+        return Result()
+
+    result.then = settled
+    return result

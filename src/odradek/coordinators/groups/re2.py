@@ -1,0 +1,137 @@
+"""Regular expressions over topic names, in time linear in the name: no expression can hold up the node.
+
+An expression becomes a machine whose states are followed all at once; what a set of states does on a
+character is remembered, so that a topic costs little more than a walk over its name.
+"""
+
+from typing import Final, NamedTuple
+
+from odradek.coordinators.groups.re2_syntax import (
+    WORD,
+    Chars,
+    Choice,
+    Node,
+    PatternError,
+    Place,
+    Repeat,
+    Sequence,
+    parse,
+)
+
+__all__ = ["Pattern", "PatternError"]
+
+MAX_STATES = 10_000
+_MAX_REMEMBERED = 20_000
+_NOWHERE: Final = -1
+
+
+class _State(NamedTuple):
+    """Go on to `after` on one of `chars`, or at once (`also` too) where the place fits."""
+
+    chars: frozenset[str] | None
+    place: str | None
+    after: int
+    also: int
+
+
+_States = frozenset[int]
+
+
+class Pattern:
+    __slots__ = ("_remembered", "_start", "_states")
+
+    def __init__(self, text: str) -> None:
+        """Raises PatternError where RE2J would, and where the expression is out of all proportion."""
+        self._states: list[_State] = []
+        match = self._add(None, None, _NOWHERE)
+        assert match == 0
+        self._start: _States = frozenset({self._build(parse(text), match)})
+        self._remembered: dict[tuple[_States, str, str], _States] = {}
+
+    def matches(self, name: str) -> bool:
+        """Whether the expression matches all of the name."""
+        states, before = self._start, ""
+        remembered = self._remembered
+        for char in name:
+            key = (states, before, char)
+            after = remembered.get(key)
+            if after is None:
+                if len(remembered) > _MAX_REMEMBERED:
+                    remembered.clear()
+                after = remembered[key] = self._step(states, before, char)
+            if not after:
+                return False
+            states, before = after, char
+        return 0 in self._reach(states, before, "")
+
+    # --- running --------------------------------------------------------------------------------------
+
+    def _step(self, states: _States, before: str, char: str) -> _States:
+        found = []
+        for i in self._reach(states, before, char):
+            state = self._states[i]
+            if state.chars is not None and char in state.chars:
+                found.append(state.after)
+        return frozenset(found)
+
+    def _reach(self, states: _States, before: str, after: str) -> set[int]:
+        """Where one gets without reading, between two characters; none before the first or after the last."""
+        seen: set[int] = set()
+        todo = list(states)
+        while todo:
+            i = todo.pop()
+            if i == _NOWHERE or i in seen:
+                continue
+            seen.add(i)
+            state = self._states[i]
+            if state.chars is None and (state.place is None or _is_at(state.place, before, after)):
+                todo += (state.after, state.also)
+        return seen
+
+    # --- building, from the end to the start ----------------------------------------------------------
+
+    def _add(self, chars: frozenset[str] | None, place: str | None, after: int, also: int = _NOWHERE) -> int:
+        if len(self._states) >= MAX_STATES:
+            raise PatternError("expression is too large")
+        self._states.append(_State(chars, place, after, also))
+        return len(self._states) - 1
+
+    def _build(self, node: Node, after: int) -> int:
+        """The state from which `node` is followed by `after`."""
+        if isinstance(node, Chars):
+            return self._add(node.chars, None, after)
+        if isinstance(node, Place):
+            return self._add(None, node.kind, after)
+        if isinstance(node, Sequence):
+            for part in reversed(node.parts):
+                after = self._build(part, after)
+            return after
+        if isinstance(node, Choice):
+            entry = self._build(node.parts[-1], after)
+            for part in reversed(node.parts[:-1]):
+                entry = self._add(None, None, self._build(part, after), entry)
+            return entry
+        return self._build_repeat(node, after)
+
+    def _build_repeat(self, node: Repeat, after: int) -> int:
+        if node.most is None:
+            loop = self._add(None, None, after)
+            inside = self._build(node.part, loop)
+            self._states[loop] = _State(None, None, after, inside)
+            entry = loop
+        else:
+            entry = after
+            for _ in range(node.most - node.least):
+                entry = self._add(None, None, self._build(node.part, entry), after)
+        for _ in range(node.least):
+            entry = self._build(node.part, entry)
+        return entry
+
+
+def _is_at(place: str, before: str, after: str) -> bool:
+    if place == "begin":
+        return not before
+    if place == "end":
+        return not after
+    is_edge = (before in WORD) != (after in WORD)
+    return is_edge if place == "word" else not is_edge

@@ -1,0 +1,97 @@
+"""Subscriptions by regular expression: checked when a member brings one, resolved against all topics.
+
+All expressions of a group are resolved together, at most every ten seconds: when one is new, when topics
+came, and now and then in any case. What they match is in the log, so that the group means the same wherever
+it is loaded.
+"""
+
+import logging
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from odradek.coordinators.groups import targeting
+from odradek.coordinators.groups.consumer_group import ConsumerGroup
+from odradek.coordinators.groups.consumer_member import ConsumerMember
+from odradek.coordinators.groups.consumer_records import ResolvedRegex, regex_record, regex_tombstone
+from odradek.coordinators.groups.draft import Draft
+from odradek.coordinators.groups.re2 import Pattern, PatternError
+from odradek.coordinators.shard import Now, Result
+from odradek.core.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.coordinators.groups.shard import GroupShard
+
+log = logging.getLogger("odradek.coordinators.groups")
+
+MIN_REFRESH_INTERVAL_MS = 10_000
+
+
+class Change(Enum):
+    """What a heartbeat did to a member's regular expression."""
+
+    NONE = 0
+    UNRESOLVED = 1
+    RESOLVED = 2
+    """It is known what the new one matches, or there is none any more: the group can be assigned anew."""
+
+
+def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Change:
+    """`draft` has the updated member already. INVALID_REGULAR_EXPRESSION for one that nobody has yet."""
+    old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
+    if old == new:
+        return Change.NONE
+    group = draft.group
+    subscribed = group.subscribed_regexes
+    if old and old not in subscribed and old in group.regexes:
+        draft.add(regex_tombstone(group.group_id, old))
+    if not new:
+        return Change.RESOLVED if old else Change.UNRESOLVED
+    if subscribed[new] == 1:
+        compiled(new)
+        return Change.UNRESOLVED
+    return Change.RESOLVED if new in group.regexes else Change.UNRESOLVED
+
+
+def compiled(regex: str) -> Pattern:
+    try:
+        return Pattern(regex)
+    except PatternError as e:
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {e}.",
+        ) from e
+
+
+def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Result:
+    """Resolve the group's expressions if that is due; a group that matches other topics gets a new epoch."""
+    wanted = group.subscribed_regexes
+    if not wanted or not _is_due(shard, group, wanted, now):
+        return Result()
+    image = shard.image()
+    group.regex_refreshed_at_ms = now.steady_ms
+    draft = Draft(group)
+    changed = False
+    for regex in wanted:
+        pattern = compiled(regex)
+        topics = frozenset(name for name in image.topics_by_name if pattern.matches(name))
+        known = group.regexes.get(regex)
+        changed |= topics != (frozenset() if known is None else known.topics)
+        resolved = ResolvedRegex(topics, image.offset, now.wall_ms)
+        draft.add(regex_record(group.group_id, regex, resolved))
+    metadata_hash = shard.topic_hashes.of_group(draft.group.subscribed_topics, image)
+    if changed or metadata_hash != group.metadata_hash:
+        targeting.bump_group_epoch(draft, metadata_hash)
+    return Result(None, draft.records)
+
+
+def _is_due(shard: "GroupShard", group: ConsumerGroup, wanted: dict[str, int], now: Now) -> bool:
+    last_ms = group.regex_refreshed_at_ms
+    if last_ms is not None and now.steady_ms <= last_ms + MIN_REFRESH_INTERVAL_MS:
+        return False
+    version = max((resolved.version for resolved in group.regexes.values()), default=-1)
+    return (
+        wanted.keys() != group.regexes.keys()
+        or version < shard.new_topics_version
+        or last_ms is None
+        or now.steady_ms > last_ms + shard.config.consumer_regex_refresh_interval_ms
+    )
