@@ -83,7 +83,10 @@ class PartitionQueue:
     that is left, under a new identity: no late copy of an old one can slip in between.
     """
 
-    __slots__ = ("_batch_bytes", "_broken", "_max_in_flight", "batches", "identity", "next_sequence", "tp")
+    __slots__ = (
+        "_batch_bytes", "_broken", "_known_id", "_max_in_flight", "batches", "identity", "next_sequence",
+        "tp",
+    )  # fmt: skip
 
     def __init__(self, tp: TopicPartition, batch_bytes: int, max_in_flight: int = 1) -> None:
         self.tp = tp
@@ -91,6 +94,7 @@ class PartitionQueue:
         self.identity = NOBODY
         self.next_sequence = 0
         self._broken = False
+        self._known_id = NO_PRODUCER_ID
         self._batch_bytes = batch_bytes
         self._max_in_flight = max_in_flight
 
@@ -118,10 +122,16 @@ class PartitionQueue:
             elif batch.stage is Stage.RETRY:
                 return batch if not under_way else None
             elif batch.stage is Stage.FRESH:
-                return batch if not gaps and under_way < self._max_in_flight else None
+                return batch if not gaps and under_way < self._limit else None
             else:
                 return None
         return None
+
+    @property
+    def _limit(self) -> int:
+        """A leader that does not know a producer takes any sequence for its first: until it has taken the
+        right one, nothing else is sent to it."""
+        return self._max_in_flight if self._known_id == self.identity.producer_id else 1
 
     def ready_at(self, linger_s: float) -> float | None:
         """When the next batch may be sent: at once if it is full or was sent before; None if none may."""
@@ -154,6 +164,7 @@ class PartitionQueue:
         lost = [before for before in islice(self.batches, at) if before.stage is Stage.LOST]
         for found in (*lost, batch):
             self.batches.remove(found)
+        self._known_id = batch.identity.producer_id
 
     def put_back(self, batch: Batch, not_before: float) -> None:
         """It is to be sent again, with the same sequence."""

@@ -1,11 +1,13 @@
 """The client for code that is not asynchronous: the same calls, on an event loop in a thread of its own.
 
-Only the way to call is different here; what the calls do is in client.py, admin.py, producer.py, consumer.py.
+Only the way to call is different here; what the calls do is in client.py, admin.py, producer.py,
+transactional.py and consumer.py.
 """
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from odradek.client.admin import Admin
@@ -13,6 +15,9 @@ from odradek.client.client import Client
 from odradek.client.consumer import Consumer
 from odradek.client.partition_reader import ConsumerRecord
 from odradek.client.producer import Delivery, Producer
+from odradek.client.transaction_requests import GroupMetadata
+from odradek.client.transaction_states import State
+from odradek.client.transactional import PreparedTransaction, TransactionalProducer
 from odradek.core.types import TopicPartition
 from odradek.records.batch import Headers
 from odradek.runtime.api import Runtime
@@ -65,6 +70,11 @@ class BlockingClient:
 
     def producer(self, **options: Any) -> "BlockingProducer":
         return BlockingProducer(self, options)
+
+    def transactional_producer(
+        self, transactional_id: str, **options: Any
+    ) -> "BlockingTransactionalProducer":
+        return BlockingTransactionalProducer(self, transactional_id, options)
 
     def consumer(self, **options: Any) -> "BlockingConsumer":
         return BlockingConsumer(self, options)
@@ -158,6 +168,75 @@ class BlockingProducer:
             on_delivery(None if error is not None else future.result(), error)
 
 
+class BlockingTransactionalProducer:
+    """`TransactionalProducer` for code that is not asynchronous. A record that fails makes `commit` raise."""
+
+    def __init__(self, client: BlockingClient, transactional_id: str, options: Mapping[str, Any]) -> None:
+        self._client = client
+
+        async def make() -> TransactionalProducer:
+            return TransactionalProducer(client.client, transactional_id, **options)
+
+        self.producer = client.run(make())
+
+    def __enter__(self) -> "BlockingTransactionalProducer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def state(self) -> State:
+        return self.producer.state
+
+    def init_transactions(self, *, keep_prepared: bool = False) -> PreparedTransaction | None:
+        return self._client.run(self.producer.init_transactions(keep_prepared=keep_prepared))
+
+    def begin(self) -> None:
+        async def begun() -> None:
+            self.producer.begin()
+
+        self._client.run(begun())
+
+    def send(self, topic: str, value: bytes | None, **options: Any) -> None:
+        """Returns once the record is queued (key=, partition=, timestamp_ms=, headers=)."""
+
+        async def queue() -> None:
+            await self.producer.send(topic, value, **options)
+
+        self._client.run(queue())
+
+    def send_offsets(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata | str) -> None:
+        self._client.run(self.producer.send_offsets(offsets, group))
+
+    def commit(self) -> None:
+        self._client.run(self.producer.commit())
+
+    def abort(self) -> None:
+        self._client.run(self.producer.abort())
+
+    @contextmanager
+    def transaction(self) -> Iterator["BlockingTransactionalProducer"]:
+        """A transaction for a block: committed at its end, aborted if anything is raised in it."""
+        self.begin()
+        try:
+            yield self
+            self.commit()
+        except BaseException:
+            if self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
+                self.abort()
+            raise
+
+    def prepare(self) -> PreparedTransaction:
+        return self._client.run(self.producer.prepare())
+
+    def complete(self, decided: PreparedTransaction) -> bool:
+        return self._client.run(self.producer.complete(decided))
+
+    def close(self) -> None:
+        self._client.run(self.producer.close())
+
+
 class BlockingConsumer:
     def __init__(self, client: BlockingClient, options: Mapping[str, Any]) -> None:
         self._client = client
@@ -192,6 +271,10 @@ class BlockingConsumer:
     @property
     def assignment(self) -> list[TopicPartition]:
         return self.consumer.assignment
+
+    @property
+    def group_metadata(self) -> GroupMetadata:
+        return self.consumer.group_metadata
 
     def poll(self, timeout_ms: float = 1_000, max_records: int = 500) -> list[ConsumerRecord]:
         return self._client.run(self.consumer.poll(timeout_ms, max_records))

@@ -11,6 +11,7 @@ from odradek.client.admin import EARLIEST, LATEST, Admin, by_topic
 from odradek.client.client import Client, check, may_pass
 from odradek.client.group import GroupMember
 from odradek.client.partition_reader import ConsumerRecord, PartitionReader
+from odradek.client.transaction_requests import GroupMetadata
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, ZERO_UUID, TopicPartition
 from odradek.runtime.scope import Scope
@@ -106,6 +107,15 @@ class Consumer:
     @property
     def member_id(self) -> str:
         return "" if self._member is None else self._member.member_id
+
+    @property
+    def group_metadata(self) -> GroupMetadata:
+        """As which member this consumer reads now, for a transaction that commits its offsets."""
+        assert self._group_id is not None, "there is no group without a group_id"
+        member = self._member
+        if member is None:
+            return GroupMetadata(self._group_id)
+        return GroupMetadata(self._group_id, member.generation_id, member.member_id, member.group_instance_id)
 
     def position(self, tp: TopicPartition) -> int | None:
         """The offset of the next record to be handed out; None where it is not known (yet, or any more)."""

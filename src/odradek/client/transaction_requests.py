@@ -19,6 +19,7 @@ from odradek.wire.messages import request_types
 LAST_PRODUCE_V1, _LAST_ADD_PARTITIONS, _LAST_COMMIT_OFFSETS_V1, _LAST_END_V1 = 11, 3, 4, 4
 """The last versions that belong to transactions of version 1; later ones raise the epoch by themselves."""
 
+_FIRST_INIT_WITH_2PC = 6
 _CONCURRENT_PAUSE_S = 0.02
 E = ErrorCode
 
@@ -72,7 +73,10 @@ class TransactionRequests:
             enable2_pc=enable_2pc,
             keep_prepared_txn=keep_prepared,
         )
-        return await self._ask(Step.INIT, ApiKey.INIT_PRODUCER_ID, request, _own_code, deadline)
+        version = _FIRST_INIT_WITH_2PC if enable_2pc else None
+        return await self._ask(
+            Step.INIT, ApiKey.INIT_PRODUCER_ID, request, _own_code, deadline, version=version
+        )
 
     async def add_partitions(
         self, identity: Identity, partitions: Sequence[TopicPartition], deadline: float
@@ -180,6 +184,7 @@ class TransactionRequests:
         deadline: float,
         *,
         group: str | None = None,
+        version: int | None = None,
         max_version: int | None = None,
     ) -> Any:
         """The first answer without an error. RefusedError, or UnansweredError at the deadline."""
@@ -192,9 +197,7 @@ class TransactionRequests:
                 async with asyncio.timeout_at(deadline):
                     node_id = await self._find(key, key_type)
                     sent = True
-                    response = await self._client.send(
-                        api_key, request, node_id=node_id, channel=self._channel, max_version=max_version
-                    )
+                    response = await self._send(step, api_key, request, node_id, version, max_version)
                 code = worst(step, codes_of(response))
                 if code is ErrorCode.NONE:
                     return response
@@ -223,6 +226,27 @@ class TransactionRequests:
             return await self._client.coordinator(key, key_type)
         except KafkaError as e:
             raise RefusedError(Step.FIND_COORDINATOR, e.code, e.message) from e
+
+    async def _send(
+        self,
+        step: Step,
+        api_key: ApiKey,
+        request: Any,
+        node_id: int,
+        version: int | None,
+        max_version: int | None,
+    ) -> Any:
+        try:
+            return await self._client.send(
+                api_key,
+                request,
+                node_id=node_id,
+                channel=self._channel,
+                version=version,
+                max_version=max_version,
+            )
+        except KafkaError as e:  # raised here, not answered: the version is not served, the broker unknown
+            raise RefusedError(step, e.code, e.message) from e
 
     def _pause_s(self, reason: Exception | None, tries: int) -> float:
         if isinstance(reason, RefusedError) and reason.code is ErrorCode.CONCURRENT_TRANSACTIONS:

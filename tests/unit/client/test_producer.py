@@ -195,15 +195,31 @@ def test_up_to_five_batches_are_under_way_to_a_partition() -> None:
             under_way -= 1
             return answer
 
-        broker.handlers[ApiKey.PRODUCE] = later
         async with Producer(client, batch_bytes=60) as producer:
+            await (await producer.send("t", b"first"))
+            broker.handlers[ApiKey.PRODUCE] = later
             futures = [await producer.send("t", bytes([i]) * 60) for i in range(12)]
             while under_way < 5:
                 await asyncio.sleep(0.001)
             await asyncio.sleep(0.02)
             assert most == 5
             released.set()
-            assert [(await future).offset for future in futures] == list(range(12))
+            assert [(await future).offset for future in futures] == list(range(1, 13))
+
+    run(scenario)
+
+
+def test_the_first_batch_to_a_partition_goes_alone() -> None:
+    """A leader without a memory of the producer would take the second for the first (Apache Kafka does)."""
+
+    async def scenario(broker: FakeBroker, log: Log, client: Client) -> None:
+        log.fail = lambda attempt, _: ErrorCode.NOT_LEADER_OR_FOLLOWER if attempt == 1 else 0
+        log.expected = lambda partition, batch: (  # type: ignore[method-assign]
+            Log.expected(log, partition, batch) if log.batches[partition] else batch.base_sequence
+        )
+        async with Producer(client, batch_bytes=60) as producer:
+            futures = [await producer.send("t", bytes([i]) * 60) for i in range(4)]
+        assert [future.result().offset for future in futures] == [0, 1, 2, 3]
 
     run(scenario)
 
@@ -212,9 +228,10 @@ def test_a_refused_batch_among_others_under_way_lets_them_follow_under_the_next_
     async def scenario(broker: FakeBroker, log: Log, client: Client) -> None:
         log.fail = lambda attempt, _: ErrorCode.MESSAGE_TOO_LARGE if attempt == 2 else 0
         async with Producer(client, batch_bytes=60) as producer:
-            futures = [await producer.send("t", bytes([i]) * 60) for i in range(8)]
+            await (await producer.send("t", bytes(60)))
+            futures = [await producer.send("t", bytes([i]) * 60) for i in range(1, 8)]
             results = await asyncio.gather(*futures, return_exceptions=True)
-        assert isinstance(results[1], KafkaError)
+        assert isinstance(results[0], KafkaError)
         assert log.values() == [bytes([i]) * 60 for i in (0, 2, 3, 4, 5, 6, 7)]
         assert [(b.producer_epoch, b.base_sequence) for b, _ in log.batches[0]] == [
             (0, 0), *((1, i) for i in range(6))
@@ -415,6 +432,10 @@ def test_a_queue_waits_grows_and_keeps_its_order() -> None:
 def queue_of(*stages: Stage) -> PartitionQueue:
     """Batches of one record each, in these stages; those in doubt are lost, the others refused."""
     queue = PartitionQueue(TopicPartition("t", 0), 1, max_in_flight=5)
+    queue.add((0, None, b"", ()), 10, None, now=0.0)
+    queue.take(queue.batches[0], Identity(7, 0))
+    queue.delivered(queue.batches[0])
+    queue.next_sequence = 0
     for i, _ in enumerate(stages):
         queue.add((0, None, b"", ()), 10, i, now=0.0)
     for batch, stage in zip(list(queue.batches), stages, strict=True):

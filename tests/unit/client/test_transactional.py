@@ -614,6 +614,15 @@ def test_a_prepared_transaction_is_completed_by_the_decision() -> None:
     run(scenario, enable_2pc=True)
 
 
+def test_two_phase_commit_is_not_asked_of_a_broker_that_would_not_understand() -> None:
+    async def scenario(coordinator: Coordinator, producer: TransactionalProducer) -> None:
+        coordinator.broker.api_limits = {ApiKey.INIT_PRODUCER_ID: (0, 5)}
+        with pytest.raises(FatalError, match="UNSUPPORTED_VERSION"):
+            await producer.init_transactions()
+
+    run(scenario, init=False, enable_2pc=True)
+
+
 def test_a_later_life_finds_the_prepared_transaction() -> None:
     async def scenario(coordinator: Coordinator, producer: TransactionalProducer) -> None:
         types = response_types(ApiKey.INIT_PRODUCER_ID)
