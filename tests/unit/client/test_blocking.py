@@ -122,3 +122,37 @@ def test_closing_ends_what_an_interrupt_left_on_the_loop() -> None:
     assert begun.wait(10)
     client.close()
     assert ended.is_set()
+
+
+def test_transactions_of_code_that_blocks() -> None:
+    from odradek.client import READ_COMMITTED, State
+    from odradek.testing import Broker
+
+    tp = TopicPartition("t", 0)
+    with (
+        Broker() as node,
+        BlockingClient(node.bootstrap_servers) as client,
+        client.transactional_producer("x") as producer,
+    ):
+        assert producer.init_transactions() is None
+        for value in (b"kept", b"dropped"):
+            producer.begin()
+            producer.send("t", value, partition=0)
+            producer.send_offsets({tp: 7}, "g")
+            (producer.commit if value == b"kept" else producer.abort)()
+        with pytest.raises(ValueError, match="no"), producer.transaction():
+            producer.send("t", b"raised")
+            raise ValueError("no")
+        with producer.transaction():
+            producer.send("t", b"block")
+        assert producer.state is State.READY
+        with client.consumer(
+            isolation_level=READ_COMMITTED, group_id="h", auto_offset_reset="earliest"
+        ) as reader:
+            assert reader.group_metadata.group_id == "h"
+            reader.assign([tp])
+            seen = []
+            while len(seen) < 2:
+                seen += [record.value for record in reader.poll()]
+        assert seen == [b"kept", b"block"]
+        assert client.call(client.admin.committed, "g")[tp].committed_offset == 7

@@ -262,6 +262,48 @@ def test_a_prepared_transaction_outlives_its_producer(cluster: str, request: pyt
     run(cluster, scenario)
 
 
+def test_aborted_records_are_left_out_across_segments_and_fetches(cluster: str) -> None:
+    """Three producers take turns in one partition of small segments; a third of their transactions fails."""
+
+    async def scenario(world: World) -> None:
+        topic = f"{world.topic}-segments"
+        tp = TopicPartition(topic, 0)
+        await world.admin.create_topics({topic: 1}, configs={"segment.bytes": "1048576"})
+        kept: list[int] = []
+        producers = [TransactionalProducer(world.client, f"{topic}-{i}") for i in range(3)]
+        for producer in producers:
+            await producer.init_transactions()
+        for turn in range(8):
+            offsets: dict[int, list[int]] = {}
+            for producer in producers:
+                producer.begin()
+            for _ in range(2):
+                for i, producer in enumerate(producers):
+                    delivery = await (await producer.send(topic, bytes(150_000)))
+                    offsets.setdefault(i, []).append(delivery.offset)
+            for i, producer in enumerate(producers):
+                if (turn + i) % 3:
+                    await producer.commit()
+                    kept += offsets[i]
+                else:
+                    await producer.abort()
+        for producer in producers:
+            await producer.close()
+        end = (await world.admin.list_offsets({tp: -1}))[tp].offset
+        for start in (0, 13, end // 2):
+            async with Consumer(
+                world.client, isolation_level=READ_COMMITTED, max_partition_bytes=400_000, max_wait_ms=50
+            ) as consumer:
+                consumer.assign({tp: start})
+                seen: list[int] = []
+                async with asyncio.timeout(60):
+                    while consumer.position(tp) != end:
+                        seen += [record.offset for record in await consumer.poll(100)]
+                assert seen == [offset for offset in sorted(kept) if offset >= start]
+
+    run(cluster, scenario)
+
+
 def test_every_commit_happened_or_was_reported_unknown_though_the_node_is_killed(tmp_path: Path) -> None:
     """A commit whose outcome is unknown is asked for again: it then has happened, or can only be aborted."""
     data = tmp_path / "data"
