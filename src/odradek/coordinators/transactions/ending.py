@@ -86,8 +86,6 @@ def _is_answered(shard: "TransactionShard", txn: TransactionMetadata, command: E
         and client.producer_epoch == 0
         and client.producer_id != producer_id
     )
-    if txn.state in PREPARED and client.producer_id != txn.producer_id:
-        rotated |= producer_id == txn.producer_id and epoch == txn.last_producer_epoch
     if producer_id != client.producer_id and not rotated:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     retried = rotated or client.producer_epoch == epoch + 1

@@ -133,7 +133,7 @@ class TransactionMetadata(NamedTuple):
         return self._to(
             TxnState.ONGOING,
             now_ms,
-            partitions=tuple(dict.fromkeys((*self.partitions, *added))),
+            partitions=tuple(sorted({*self.partitions, *added})),
             start_ms=now_ms if self.state in AT_REST else self.start_ms,
             client_version=client_version,
         )
@@ -170,7 +170,7 @@ class TransactionMetadata(NamedTuple):
             now_ms,
             start_ms=start_ms,
             producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH),
-            last_producer_epoch=self.producer_epoch,
+            last_producer_epoch=self.client.producer_epoch,
             next_producer_id=next_id,
             next_producer_epoch=next_epoch,
             client_version=client_version,

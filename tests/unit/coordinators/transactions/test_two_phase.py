@@ -84,6 +84,16 @@ def test_a_plain_producer_aborts_what_was_kept(h: Harness) -> None:
     assert h.end_code(successor, COMMIT) is E.PRODUCER_FENCED
 
 
+def test_who_was_fenced_by_a_keeper_does_not_come_back_by_name(h: Harness) -> None:
+    producer = h.producer(two_phase=True)
+    h.add(producer, A)
+    keeper = h.producer(two_phase=True, keep=True)
+    assert init_code(h) is E.CONCURRENT_TRANSACTIONS
+    by_name = h.coordinator.init_producer_id
+    assert h.code(lambda: by_name(TID, 60_000, producer, 1)) is E.PRODUCER_FENCED
+    assert h.code(lambda: by_name(TID, 60_000, keeper, 1)) is E.NONE
+
+
 def test_keeping_what_is_not_open_is_a_plain_start(h: Harness) -> None:
     producer = h.producer(two_phase=True)
     given = h.init(two_phase=True, keep=True)
