@@ -47,6 +47,7 @@ VOLATILE = {
     *("finalized_features_epoch", "supported_features", "finalized_features"),
 }
 UNORDERED = {
+    "subscribed_topic_names",
     *("configs", "config_resources", "partition_responses", "transaction_states", "active_producers"),
     *("results_by_topic_v3_and_below", "results_by_transaction", "topic_results", "results_by_partition"),
 }
@@ -166,6 +167,12 @@ def only_ours(api_key: int, answer: Any) -> Any:
             result["topics"] = [t for t in result["topics"] if t["name"] in ours]
             for topic in result["topics"]:
                 topic["partitions"].sort(key=lambda p: p["partition_index"])
+    if api_key == 68 and not (answer["member_id"] or "member-").startswith("member-"):
+        answer["member_id"] = "given"
+    if api_key == 69:
+        answer["groups"].sort(key=lambda g: g["group_id"])
+        for group in answer["groups"]:
+            group["members"].sort(key=lambda m: m["member_id"])
     if api_key == 55:
         for partition in (p for t in answer["topics"] for p in t["partitions"] if p["error_code"] == 0):
             partition.update(leader_epoch="*", high_watermark="*")

@@ -20,6 +20,20 @@ ACTING_BROKER_KEYS = frozenset(
         "default.replication.factor",
         "delete.topic.enable",
         "fetch.max.bytes",
+        "group.consumer.assignment.interval.ms",
+        "group.consumer.assignors",
+        "group.consumer.heartbeat.interval.ms",
+        "group.consumer.max.assignment.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+        "group.consumer.max.session.timeout.ms",
+        "group.consumer.max.size",
+        "group.consumer.migration.policy",
+        "group.consumer.min.assignment.interval.ms",
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.min.session.timeout.ms",
+        "group.consumer.regex.refresh.interval.ms",
+        "group.consumer.session.timeout.ms",
+        "group.coordinator.rebalance.protocols",
         "group.initial.rebalance.delay.ms",
         "group.max.session.timeout.ms",
         "group.max.size",
@@ -58,6 +72,14 @@ ACTING_BROKER_KEYS = frozenset(
         "replica.high.watermark.checkpoint.interval.ms",
         "request.timeout.ms",
         "socket.request.max.bytes",
+    }
+)
+
+ACTING_GROUP_KEYS = frozenset(
+    {
+        "consumer.assignment.interval.ms",
+        "consumer.heartbeat.interval.ms",
+        "consumer.session.timeout.ms",
     }
 )
 

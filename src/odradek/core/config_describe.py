@@ -4,7 +4,14 @@ from collections.abc import Collection, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from odradek.core.config_keys import BROKER_KEYS, LISTENER_PREFIX, TOPIC_KEYS, ConfigKey, broker_key
+from odradek.core.config_keys import (
+    BROKER_KEYS,
+    GROUP_KEYS,
+    LISTENER_PREFIX,
+    TOPIC_KEYS,
+    ConfigKey,
+    broker_key,
+)
 from odradek.core.config_node import NodeConfig
 from odradek.core.config_topic import topic_value
 from odradek.core.config_values import value_to_text
@@ -76,6 +83,24 @@ def describe_topic(
         entries.append(
             ConfigEntry(name, shown, source, False, key.sensitive, CONFIG_TYPES[key.type], synonyms)
         )
+    return entries
+
+
+def describe_group(
+    node: NodeConfig, overrides: Mapping[str, str], names: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """The configuration of a group with these settings of its own; `names` None or empty means all."""
+    entries = []
+    for name, key in GROUP_KEYS.items():
+        if names and name not in names:
+            continue
+        synonyms = _synonyms(node, key.synonyms) if key.synonyms else ()
+        if not synonyms:
+            synonyms = (Synonym(name, key.default, ConfigSource.DEFAULT),)
+        if name in overrides:
+            synonyms = (Synonym(name, overrides[name], ConfigSource.GROUP), *synonyms)
+        first, type_ = synonyms[0], CONFIG_TYPES[key.type]
+        entries.append(ConfigEntry(name, first.value, first.source, False, False, type_, synonyms))
     return entries
 
 

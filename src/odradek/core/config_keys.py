@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pkgutil import get_data
 from typing import Any, NamedTuple
 
-from odradek.core.config_acting import ACTING_BROKER_KEYS, ACTING_TOPIC_KEYS
+from odradek.core.config_acting import ACTING_BROKER_KEYS, ACTING_GROUP_KEYS, ACTING_TOPIC_KEYS
 from odradek.core.config_values import Value, check_value, parse_value
 
 # A broker value may be given in coarser units: names in the order in which they win, with milliseconds.
@@ -50,7 +50,7 @@ class ConfigKey(NamedTuple):
         return value
 
 
-def _load() -> tuple[dict[str, ConfigKey], dict[str, ConfigKey]]:
+def _load() -> tuple[dict[str, ConfigKey], dict[str, ConfigKey], dict[str, ConfigKey]]:
     raw = json.loads(get_data(__package__, "config_definitions.json") or b"")
     acting_defaults = {
         name
@@ -73,27 +73,31 @@ def _load() -> tuple[dict[str, ConfigKey], dict[str, ConfigKey]]:
         )
         for name, entry in raw["broker"].items()
     }
-    topic = {
-        name: ConfigKey(
-            name,
-            entry["type"],
-            entry.get("default"),
-            False,
-            False,
-            entry.get("sensitive", False),
-            entry.get("internal", False),
-            name in ACTING_TOPIC_KEYS,
-            broker[entry["synonym"]].synonyms if "synonym" in entry else (),
-            entry.get("check"),
-        )
-        for name, entry in raw["topic"].items()
-    }
-    return broker, topic
+    topic, group = (
+        {
+            name: ConfigKey(
+                name,
+                entry["type"],
+                entry.get("default"),
+                False,
+                False,
+                entry.get("sensitive", False),
+                entry.get("internal", False),
+                name in acting,
+                broker[entry["synonym"]].synonyms if "synonym" in entry else (),
+                entry.get("check"),
+            )
+            for name, entry in raw[kind].items()
+        }
+        for kind, acting in (("topic", ACTING_TOPIC_KEYS), ("group", ACTING_GROUP_KEYS))
+    )
+    return broker, topic, group
 
 
 BROKER_KEYS: Mapping[str, ConfigKey]
 TOPIC_KEYS: Mapping[str, ConfigKey]
-BROKER_KEYS, TOPIC_KEYS = _load()
+GROUP_KEYS: Mapping[str, ConfigKey]
+BROKER_KEYS, TOPIC_KEYS, GROUP_KEYS = _load()
 
 
 def broker_key(name: str) -> ConfigKey | None:

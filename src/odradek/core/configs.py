@@ -7,11 +7,21 @@ from odradek.core.config_describe import (
     Synonym,
     describe_broker,
     describe_broker_default,
+    describe_group,
     describe_topic,
 )
 from odradek.core.config_dynamic import validate_dynamic_broker_configs
 from odradek.core.config_file import parse_properties
-from odradek.core.config_keys import BROKER_KEYS, TIME_FAMILIES, TOPIC_KEYS, ConfigKey, is_known, nearest
+from odradek.core.config_group import validate_group_configs
+from odradek.core.config_keys import (
+    BROKER_KEYS,
+    GROUP_KEYS,
+    TIME_FAMILIES,
+    TOPIC_KEYS,
+    ConfigKey,
+    is_known,
+    nearest,
+)
 from odradek.core.config_listeners import Listener
 from odradek.core.config_node import NodeConfig, node_defaults, unsupported
 from odradek.core.config_topic import TopicConfig, validate_topic_config, validate_topic_configs
@@ -20,6 +30,7 @@ from odradek.core.config_values import ConfigError
 __all__ = [
     "BROKER_KEYS",
     "CONFIG_TYPES",
+    "GROUP_KEYS",
     "TIME_FAMILIES",
     "TOPIC_KEYS",
     "ConfigEntry",
@@ -32,6 +43,7 @@ __all__ = [
     "TopicConfig",
     "describe_broker",
     "describe_broker_default",
+    "describe_group",
     "describe_topic",
     "is_known",
     "nearest",
@@ -39,6 +51,7 @@ __all__ = [
     "parse_properties",
     "unsupported",
     "validate_dynamic_broker_configs",
+    "validate_group_configs",
     "validate_topic_config",
     "validate_topic_configs",
 ]

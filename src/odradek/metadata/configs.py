@@ -1,16 +1,23 @@
 """AlterConfigs and IncrementalAlterConfigs as the controller decides them. Pure.
 
 What only the addressed broker can judge of its own settings it judges before it asks the controller
-(broker/config_admin.py). Topics and brokers have configs here; other resource types do not yet.
+(broker/config_admin.py). Topics, brokers and groups have configs here; other resource types do not yet.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from odradek.core.configs import BROKER_KEYS, TOPIC_KEYS, ConfigError, validate_topic_configs
+from odradek.core.configs import (
+    BROKER_KEYS,
+    GROUP_KEYS,
+    TOPIC_KEYS,
+    ConfigError,
+    validate_group_configs,
+    validate_topic_configs,
+)
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER, RESOURCE_TOPIC
+from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER, RESOURCE_GROUP, RESOURCE_TOPIC
 from odradek.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord
 from odradek.metadata.result import Result
 from odradek.metadata.topic_names import check_topic_name
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 _MIN_ISR = "min.insync.replicas"
 _MAX_VALUE_BYTES = 32767
+_KEYS = {RESOURCE_TOPIC: TOPIC_KEYS, RESOURCE_GROUP: GROUP_KEYS}
 
 Configs = Mapping[str, str]
 
@@ -53,7 +61,7 @@ def replaced_configs(resource: Any, current: Configs) -> dict[str, str]:
 
 def changed_configs(resource: Any, current: Configs) -> dict[str, str]:
     """The configs of a resource after IncrementalAlterConfigs."""
-    keys: Mapping[str, Any] = TOPIC_KEYS if resource.resource_type == RESOURCE_TOPIC else BROKER_KEYS
+    keys: Mapping[str, Any] = _KEYS.get(resource.resource_type, BROKER_KEYS)
     nulls = [op.name for op in resource.configs if op.config_operation != DELETE and op.value is None]
     if nulls:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
@@ -135,6 +143,9 @@ def _check_resource(c: "Controller", resource_type: int, name: str) -> None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
         if int(name) not in c.image.brokers:
             raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")
+    elif resource_type == RESOURCE_GROUP:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
 
@@ -162,6 +173,11 @@ def _records(
     if resource_type == RESOURCE_TOPIC:
         try:
             validate_topic_configs(wanted, c.config)
+        except ConfigError as e:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(e)) from e
+    elif resource_type == RESOURCE_GROUP:
+        try:
+            validate_group_configs(wanted, c.config)
         except ConfigError as e:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(e)) from e
     elif _MIN_ISR in values and c.image.elr_enabled:

@@ -1,7 +1,7 @@
-"""DescribeConfigs v1-v4: what is in force for topics and for this broker, and where it comes from.
+"""DescribeConfigs v1-v4: what is in force for topics, groups and this broker, and where it comes from.
 
-Deviations: documentation is not carried, so `include_documentation` gives none; broker loggers, client
-metrics and groups have no configs here; a resource that is named again with the same keys is answered once,
+Deviations: documentation is not carried, so `include_documentation` gives none; broker loggers and client
+metrics have no configs here; a resource that is named again with the same keys is answered once,
 since a few bytes ask for hundreds of entries.
 """
 
@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.core.configs import ConfigEntry, describe_broker, describe_broker_default, describe_topic
+from odradek.core.configs import (
+    ConfigEntry,
+    describe_broker,
+    describe_broker_default,
+    describe_group,
+    describe_topic,
+)
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import (
     CLUSTER_DEFAULT,
@@ -28,7 +34,6 @@ RESOURCES_PER_TURN = 8  # a broker takes 4 ms, a topic less than 1
 _NOT_DESCRIBED = {
     RESOURCE_BROKER_LOGGER: "BROKER_LOGGER",
     RESOURCE_CLIENT_METRICS: "CLIENT_METRICS",
-    RESOURCE_GROUP: "GROUP",
 }
 _MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the message was "
@@ -90,6 +95,10 @@ def _entries(ctx: RequestContext, resource: Any) -> Sequence[ConfigEntry]:
             return describe_broker_default(node.config, keys)
         _check_own_id(node.config.node_id, name)
         return describe_broker(node.config, keys)
+    if kind == RESOURCE_GROUP:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        return describe_group(node.config, node.metadata.image.config(RESOURCE_GROUP, name), keys)
     if kind in _NOT_DESCRIBED:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {_NOT_DESCRIBED[kind]}")
     raise KafkaError(ErrorCode.INVALID_REQUEST, _MALFORMED)

@@ -1,11 +1,12 @@
 """The server-side assignors, `uniform` and `range`. Pure: who subscribes to what and who had what, in;
 who gets what, out.
 
-Every partition of every subscribed topic goes to exactly one of its subscribers. Both assignors keep what
-members have wherever balance allows it, and do not depend on the order of their inputs.
+Every partition of every subscribed topic goes to exactly one of its subscribers, whatever the order of the
+inputs. `uniform` keeps what members have wherever balance allows it.
 """
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -21,6 +22,8 @@ class Spec(NamedTuple):
     subscriptions: Mapping[str, frozenset[UUID]]
     had: Mapping[str, Assignment]
     partition_counts: Mapping[UUID, int]
+    instance_ids: Mapping[str, str] = MappingProxyType({})
+    """Of static members."""
 
 
 Assignor = Callable[[Spec], dict[str, Assignment]]
@@ -37,29 +40,25 @@ def uniform(spec: Spec) -> dict[str, Assignment]:
 
 
 def range_(spec: Spec) -> dict[str, Assignment]:
-    """Topic by topic, neighbouring partitions to the same member, so that topics can be joined."""
-    shares: _Shares = {member: {} for member in spec.subscriptions}
-    for topic, members in _subscribers(spec, sorted(spec.subscriptions)).items():
-        count = spec.partition_counts[topic]
-        quota, extras = divmod(count, len(members))
-        left = set(range(count))
-        for member in members:
-            had = sorted(left & spec.had.get(member, NO_PARTITIONS).get(topic, frozenset()))
-            may_have = quota + 1 if len(had) > quota and extras else quota
-            extras -= may_have > quota
-            shares[member][topic] = set(had[:may_have])
-            left -= shares[member][topic]
-        free = sorted(left)
-        for member in members:
-            share = shares[member][topic]
-            wanted = quota - len(share)
-            if wanted >= 0 and extras:
-                wanted, extras = wanted + 1, extras - 1
-            if wanted > 0:
-                share.update(free[:wanted])
-                del free[:wanted]
-        assert not free
-    return _frozen(shares)
+    """Topic by topic, neighbouring partitions to the same member, so that topics can be joined.
+
+    What members had does not count: their order alone does, static members by their instance ids first.
+    """
+    members = sorted(spec.subscriptions, key=lambda m: _instance_first(m, spec.instance_ids.get(m)))
+    shares: dict[str, dict[UUID, frozenset[int]]] = {member: {} for member in members}
+    for topic, subscribers in _subscribers(spec, members).items():
+        quota, extras = divmod(spec.partition_counts[topic], len(subscribers))
+        start = 0
+        for i, member in enumerate(subscribers):
+            end = start + quota + (i < extras)
+            if end > start:
+                shares[member][topic] = frozenset(range(start, end))
+            start = end
+    return dict(shares)
+
+
+def _instance_first(member: str, instance_id: str | None) -> tuple[bool, str]:
+    return instance_id is None, member if instance_id is None else instance_id
 
 
 ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": range_}

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe: a consumer group as an administrator sees it. Changes nothing."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -41,7 +41,8 @@ def _member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) 
     has: dict[UUID, list[int]] = {}
     for partitions in (member.assigned, member.pending_revocation):
         for topic_id, numbers in partitions.items():
-            has.setdefault(topic_id, []).extend(numbers)
+            has.setdefault(topic_id, []).extend(sorted(numbers))
+    target = {topic_id: sorted(p) for topic_id, p in group.target(member.member_id).items()}
     return DescribedConsumer(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -52,16 +53,16 @@ def _member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) 
         subscribed_topic_names=sorted(member.subscribed_topic_names),
         subscribed_topic_regex=member.subscribed_topic_regex,
         assignment=_assignment(has, image),
-        target_assignment=_assignment(group.target(member.member_id), image),
+        target_assignment=_assignment(target, image),
         member_type=CLASSIC if member.uses_classic_protocol else CONSUMER,
     )
 
 
-def _assignment(partitions: Mapping[UUID, Iterable[int]], image: MetadataImage) -> DescribedAssignment:
+def _assignment(partitions: Mapping[UUID, list[int]], image: MetadataImage) -> DescribedAssignment:
     """Topics that are gone have no name to show."""
     return DescribedAssignment(
         [
-            DescribedPartitions(topic_id, image.topics_by_id[topic_id].name, sorted(numbers))
+            DescribedPartitions(topic_id, image.topics_by_id[topic_id].name, numbers)
             for topic_id, numbers in partitions.items()
             if topic_id in image.topics_by_id
         ]

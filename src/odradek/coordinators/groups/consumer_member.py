@@ -53,7 +53,7 @@ class ConsumerMember(NamedTuple):
     client_host: str = ""
     rebalance_timeout_ms: int = NO_REBALANCE_TIMEOUT
     subscribed_topic_names: frozenset[str] = frozenset()
-    subscribed_topic_regex: str | None = None
+    subscribed_topic_regex: str | None = ""
     server_assignor: str | None = None
     classic: ClassicSession | None = None
     assigned: PartitionEpochs = NO_PARTITION_EPOCHS

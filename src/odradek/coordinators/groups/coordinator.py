@@ -245,6 +245,8 @@ class GroupCoordinator:
             code = coordinator_error(error.code)
             return DescribedConsumerGroup(group_id=group_id, error_code=code, error_message=error.message)
 
+        if not group_id:
+            return DescribedConsumerGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
         return self._ask(group_id, c.DescribeConsumerGroup(group_id), failed)
 
     def delete_group(self, group_id: str) -> Reply[ErrorCode]:

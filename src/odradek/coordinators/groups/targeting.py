@@ -72,7 +72,8 @@ def _spec(group: ConsumerGroup, image: MetadataImage) -> Spec:
         for topics in subscriptions.values()
         for topic_id in topics
     }
-    return Spec(subscriptions, group.targets, counts)
+    instance_ids = {member_id: instance_id for instance_id, member_id in group.static_members.items()}
+    return Spec(subscriptions, group.targets, counts, instance_ids)
 
 
 def reconcile_member(
