@@ -94,6 +94,7 @@ ROWS = (
     _seen("txn.raw.100", "raw client, transactions of 100 records", "txn/s", higher=True),
     _seen("txn.raw.1000", "raw client, transactions of 1,000 records", "txn/s", higher=True),
     _beside("groups.classic", "50 members rebalance, classic protocol", "ms"),
+    _beside("groups.consumer", "50 members rebalance, consumer protocol", "ms"),
     _beside("groups.commits", "offset commits, 5 in flight", "1/s", higher=True),
     _beside("groups.fetch", "OffsetFetch of 1,000 partitions", "us"),
 )

@@ -20,16 +20,17 @@ from odradek.runtime.real import RealRuntime
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
-TOPIC = "group-load"
+TOPIC = "group-load"  # 1,000 partitions, for commits
+READ = "group-load-100"  # two for each member
 HOST = "127.0.0.1"
 MEMBERS = 50
 # member metadata of the classic protocol: version int16, topics, user data null; its assignment: the same
 # version, then per topic the partitions, user data null
-SUBSCRIPTION = struct.pack(">hih", 0, 1, len(TOPIC)) + TOPIC.encode() + struct.pack(">i", -1)
+SUBSCRIPTION = struct.pack(">hih", 0, 1, len(READ)) + READ.encode() + struct.pack(">i", -1)
 
 
 def assignment(partitions: list[int]) -> bytes:
-    body = struct.pack(">hih", 0, 1, len(TOPIC)) + TOPIC.encode()
+    body = struct.pack(">hih", 0, 1, len(READ)) + READ.encode()
     return body + struct.pack(f">i{len(partitions)}ii", len(partitions), *partitions, -1)
 
 
@@ -119,7 +120,7 @@ async def modern_member(connection: Connection, group: str, shares: dict[str, in
                 instance_id=None,
                 rack_id=None,
                 rebalance_timeout=60_000 if first else -1,
-                subscribed_topic_names=[TOPIC] if first else None,
+                subscribed_topic_names=[READ] if first else None,
                 subscribed_topic_regex=None,
                 server_assignor=None,
                 topic_partitions=owned,

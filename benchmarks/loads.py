@@ -190,6 +190,7 @@ def groups(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
     """The first run of each warms the broker up and is not counted."""
     with new() as cluster:
         cluster.kgen("create", "group-load", parts=1000)
+        cluster.kgen("create", "group-load-100", parts=100)
         port = cluster.bootstrap.rpartition(":")[2]
 
         def measured(*args: object) -> dict[str, float]:
@@ -198,6 +199,7 @@ def groups(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
         for i in range(runs + 1):
             found = {
                 "groups.classic": measured("rebalance", "classic")["ms"],
+                "groups.consumer": measured("rebalance", "consumer")["ms"],
                 "groups.commits": measured("commits", plan.txn_s)["rate"],
                 "groups.fetch": measured("fetch", 1000, 200)["us"],
             }
