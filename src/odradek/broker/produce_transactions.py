@@ -72,11 +72,11 @@ def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
     if len(producers) > 1:
         _refuse(firsts, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
         return None
-    if not firsts or not (node.verifies_transactions or _adds(node, request)):
+    if not firsts or not (node.verifies_transactions or _adds(request)):
         return None
     (producer,) = producers
     _take_guards(producer, firsts)
-    _expect_starts(node, request, producer, firsts)
+    _expect_starts(request, producer, firsts)
     question: Question | None = None
     try:
         reply = _ask(node, request, producer, firsts)
@@ -110,13 +110,13 @@ def _take_guards(producer: Identity, firsts: list[_First]) -> None:
         entry.guard = partition.verification.begin(producer.producer_id)
 
 
-def _expect_starts(node: "Node", request: PendingProduce, producer: Identity, firsts: list[_First]) -> None:
+def _expect_starts(request: PendingProduce, producer: Identity, firsts: list[_First]) -> None:
     """Should these be refused, those under way behind them must be too, lest they be taken for the first.
 
     With an epoch per transaction the first is always 0.
     """
     for _, partition, sequence in firsts:
-        first = 0 if _adds(node, request) else sequence
+        first = 0 if _adds(request) else sequence
         partition.log.producers.expect_start(*producer, first)
 
 
@@ -157,17 +157,16 @@ def _ask(node: "Node", request: PendingProduce, producer: Identity, firsts: list
     """NONE, one code per entry, or what to await for either."""
     assert request.transactional_id is not None
     partitions = [first.partition.topic_partition for first in firsts]
-    if _adds(node, request):
+    if _adds(request):
         return node.transactions.add_partitions(
             request.transactional_id, producer, partitions, EPOCH_PER_TRANSACTION
         )
     return node.transactions.verify_partitions(request.transactional_id, producer, partitions)
 
 
-def _adds(node: "Node", request: PendingProduce) -> bool:
-    return (
-        request.header.api_version >= FIRST_THAT_ADDS and node.transaction_version() >= EPOCH_PER_TRANSACTION
-    )
+def _adds(request: PendingProduce) -> bool:
+    """The version alone tells, as in Apache Kafka, not what the cluster has agreed on."""
+    return request.header.api_version >= FIRST_THAT_ADDS
 
 
 async def _wait(
@@ -196,7 +195,7 @@ async def _ask_until(
     """
     assert request.transactional_id is not None
     try:
-        if not _adds(node, request):
+        if not _adds(request):
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         partitions = [first.partition.topic_partition for first in firsts]
         await node.adding_partitions(request.transactional_id, producer, partitions)

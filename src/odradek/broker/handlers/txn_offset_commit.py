@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import CommitOffsets, OffsetToCommit
-from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, NO_OFFSET, TopicPartition
 from odradek.wire.api_keys import ApiKey
@@ -89,7 +89,7 @@ async def _join_transaction(ctx: RequestContext, request: Any, producer: Identit
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
     if _is_settled_here(partition, producer):
         return
-    adds = ctx.api_version >= _FIRST_THAT_ADDS and node.transaction_version() >= EPOCH_PER_TRANSACTION
+    adds = ctx.api_version >= _FIRST_THAT_ADDS
     tp = TopicPartition(GROUP_METADATA_TOPIC, index)
     if adds:
         await node.adding_partitions(request.transactional_id, producer, [tp])
