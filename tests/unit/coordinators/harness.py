@@ -1,5 +1,6 @@
 """A shard without a host: appends to a list, replays at once, keeps time by hand. The shard is real."""
 
+from collections.abc import Callable
 from typing import Any
 
 from odradek.coordinators.groups import commands as c
@@ -11,6 +12,7 @@ from odradek.coordinators.groups.shard import GroupShard
 from odradek.coordinators.shard import Now, Record, Result
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_ID, ZERO_UUID
+from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
 
 START_MS = 1_700_000_000_000
 
@@ -30,7 +32,8 @@ class Harness:
     def __init__(self, **config: Any) -> None:
         config.setdefault("initial_rebalance_delay_ms", 0)
         self.config = GroupConfig(**config)
-        self.shard = GroupShard(self.config)
+        self.image = EMPTY_IMAGE
+        self.shard = GroupShard(self.config, lambda: self.image)
         self.log: list[Record] = []
         self.now = Now(START_MS, 5_000)
         self.answers: dict[int, Any] = {}
@@ -95,7 +98,7 @@ class Harness:
 
     def reload(self) -> None:
         """The leadership moves away and back: nothing but the log survives."""
-        self.shard = replayed(self.log, self.config)
+        self.shard = replayed(self.log, self.config, lambda: self.image)
         self.run(self.shard.activate(self.now), None)
         self.check()
 
@@ -211,8 +214,10 @@ class Harness:
         return ids
 
 
-def replayed(log: list[Record], config: GroupConfig) -> GroupShard:
-    shard = GroupShard(config)
+def replayed(
+    log: list[Record], config: GroupConfig, image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE
+) -> GroupShard:
+    shard = GroupShard(config, image)
     for offset, (key, value) in enumerate(log):
         shard.replay(key, value, offset, NO_PRODUCER_ID)
     return shard

@@ -53,7 +53,7 @@ def test_groups_are_listed_with_their_state() -> None:
         ({"empty"}, {}, ["simple", "modern"]),
         ({"stable"}, {}, ["stable"]),
         ({"stable", "empty"}, {"classic"}, ["simple", "stable"]),
-        ({}, {"consumer"}, ["modern"]),
+        ({}, {"streams"}, ["modern"]),
         ({"nonsense"}, {}, []),
         ({}, {"share"}, []),
     ],
@@ -62,7 +62,7 @@ def test_lists_are_filtered(states: set[str], types: set[str], found: list[str])
     h = Harness()
     h.commit(1, group_id="simple")
     h.stable(1, "stable")
-    h.append(modern_key("modern", 3), b"\0\0")
+    h.append(modern_key("modern", 17), b"\0\0")
     rows = h.handle(c.ListGroups(frozenset(states), frozenset(types)))
     assert [r.group_id for r in rows] == found
 
@@ -254,12 +254,12 @@ def test_offsets_of_deleted_topics_go_with_them() -> None:
 # --- groups of protocols that are not served --------------------------------------------------------------
 
 
-def modern(h: Harness, group_id: str = "g", first_type: int = 3) -> None:
+def modern(h: Harness, group_id: str = "g", first_type: int = 17) -> None:
     h.append(modern_key(group_id, first_type), b"\0\0group")
     h.append(modern_key(group_id, first_type + 2, "member"), b"\0\0member")
 
 
-def test_a_modern_group_keeps_its_records_and_serves_its_offsets() -> None:
+def test_a_streams_group_keeps_its_records_and_serves_its_offsets() -> None:
     h = Harness()
     modern(h)
     assert h.commit(5) == ErrorCode.NONE
@@ -273,17 +273,17 @@ def test_a_modern_group_keeps_its_records_and_serves_its_offsets() -> None:
         h.handle(c.DescribeGroup("g"))
 
 
-def test_a_modern_group_ends_with_its_last_record() -> None:
+def test_a_streams_group_ends_with_its_last_record() -> None:
     h = Harness()
     modern(h)
-    h.append(modern_key("g", 5, "member"), None)
+    h.append(modern_key("g", 19, "member"), None)
     assert "g" in h.shard.groups
-    h.append(modern_key("g", 3), None)
+    h.append(modern_key("g", 17), None)
     assert "g" not in h.shard.groups
-    h.append(modern_key("g", 3), None)
+    h.append(modern_key("g", 17), None)
 
 
-def test_a_classic_member_turns_a_modern_group_into_a_classic_one() -> None:
+def test_a_classic_member_turns_a_streams_group_into_a_classic_one() -> None:
     h = Harness()
     modern(h)
     h.commit(5)
@@ -293,7 +293,7 @@ def test_a_classic_member_turns_a_modern_group_into_a_classic_one() -> None:
         (type(key).__name__, getattr(key, "record_type", None), value is None)
         for key, value in h.log[before:]
     ]
-    assert written == [("ModernKey", 5, True), ("ModernKey", 3, True), ("GroupMetadataKey", None, False)]
+    assert written == [("ModernKey", 19, True), ("ModernKey", 17, True), ("GroupMetadataKey", None, False)]
     assert h.group().state is GroupState.EMPTY
     assert h.committed() == 5
 
@@ -306,20 +306,20 @@ def test_a_share_group_is_no_place_for_a_classic_member() -> None:
     assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_a_modern_group_is_deleted_members_first() -> None:
+def test_a_streams_group_is_deleted_members_first() -> None:
     h = Harness()
     modern(h)
     h.commit(5)
     h.handle(c.DeleteGroup("g"))
     assert [getattr(key, "record_type", "offset") for key, value in h.log if value is None] == [
         "offset",
-        5,
-        3,
+        19,
+        17,
     ]
     assert h.shard.groups == {}
 
 
-def test_a_modern_group_outlives_the_simple_one_its_offsets_made() -> None:
+def test_a_streams_group_outlives_the_simple_one_its_offsets_made() -> None:
     h = Harness()
     h.commit(5)
     modern(h)

@@ -7,8 +7,8 @@ import pytest
 from odradek.coordinators.groups import commands as c
 from odradek.coordinators.groups.classic import ClassicGroup
 from odradek.coordinators.groups.config import GroupConfig
+from odradek.coordinators.groups.consumer_group import ConsumerGroup
 from odradek.coordinators.groups.log_format import decode, encode
-from odradek.coordinators.groups.modern import ModernGroup
 from odradek.coordinators.groups.shard import GroupShard
 from odradek.coordinators.groups.states import GroupState
 from odradek.coordinators.loading import replay_log
@@ -47,9 +47,10 @@ def test_groups_are_what_apache_left_of_them() -> None:
     classic = shard.groups["classic-group"]
     assert isinstance(classic, ClassicGroup)
     assert (classic.state, classic.generation_id, classic.protocol_type) == (GroupState.EMPTY, 2, "consumer")
-    modern = shard.groups["consumer-group-848"]
-    assert isinstance(modern, ModernGroup)
-    assert modern.group_type == "consumer"
+    consumer = shard.groups["consumer-group-848"]
+    assert isinstance(consumer, ConsumerGroup)
+    assert (consumer.state, consumer.group_epoch, consumer.assignment_epoch) == ("Empty", 3, 2)
+    assert (consumer.members, consumer.targets, consumer.owners) == ({}, {}, {})
     ctp = shard.groups["ctp"]
     assert isinstance(ctp, ClassicGroup)
     assert ctp.state is GroupState.STABLE

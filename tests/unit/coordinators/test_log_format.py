@@ -63,10 +63,10 @@ def test_a_record_type_of_the_future_is_left_alone() -> None:
     assert decode((99).to_bytes(2, "big") + b"\0\1g", b"?") is None
 
 
-def test_keys_of_newer_protocols_are_kept_whole() -> None:
-    data = b"\0\x05\0\x01g\0\x06member"
+def test_keys_of_share_and_streams_groups_are_kept_whole() -> None:
+    data = b"\0\x0b\0\x01g\0\x06member"
     record = decode(data, b"\0\0value")
-    assert record == (ModernKey(5, "g", data), b"\0\0value")
+    assert record == (ModernKey(11, "g", data), b"\0\0value")
     assert encode(record) == (data, b"\0\0value")
 
 
@@ -75,8 +75,9 @@ def test_keys_of_newer_protocols_are_kept_whole() -> None:
     [
         (None, b"x"),
         (b"\0", b"x"),
+        (b"\0\x0b\0\x09g", b"x"),
         (b"\0\x05\0\x09g", b"x"),
-        (b"\0\x05\xff\xffg", b"x"),
+        (b"\0\x0b\xff\xffg", b"x"),
         (b"\0\x01\0\x09g", b"x"),
         (encode_key(GroupMetadataKey(group="g")), b"\0\x09"),
         (encode_key(GroupMetadataKey(group="g")), b"\0"),

@@ -58,7 +58,8 @@ def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, n
         targeting.update_group_epoch(shard, draft, bump)
     targeting.update_target(shard, draft, now)
     subscription_changed = names_changed or regex_change is not regexes.Change.NONE
-    updated = targeting.reconcile_member(shard, draft, updated, subscription_changed, command.owned)
+    described = updated
+    updated = targeting.reconcile_member(shard, draft, described, subscription_changed, command.owned)
     interval_ms = shard.settings.consumer_heartbeat_interval_ms(command.group_id)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id, member_epoch=updated.member_epoch, heartbeat_interval=interval_ms
@@ -77,7 +78,7 @@ def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, n
         if upgraded is not None:
             shard.start_consumer_sessions(group, now)
         shard.start_consumer_session(group, group.members[member_id], now)
-        if updated != member:
+        if updated != described:
             shard.watch_revocation(group, group.members[member_id], now)
         return regexes.refresh(shard, group, now)
 
