@@ -150,7 +150,7 @@ class TransactionMachine(RuleBasedStateMachine):
         self.clients.append(client)
         self.newest[tid] = client
 
-    @rule(tid=ids, version=st.sampled_from([0, 2]), tp=partitions, commit=outcomes, heard=mostly)
+    @rule(tid=ids, version=st.sampled_from([0, 2]), tp=partitions, commit=outcomes, heard=st.booleans())
     def a_whole_transaction(
         self, tid: str, version: int, tp: TopicPartition, commit: bool, heard: bool
     ) -> None:

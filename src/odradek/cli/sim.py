@@ -6,6 +6,10 @@ import typer
 
 app = typer.Typer()
 
+_Transactions = Annotated[
+    bool, typer.Option("--transactions", help="The story of transactions, not that of producers and groups.")
+]
+
 
 @app.command("run")
 def run(
@@ -17,6 +21,7 @@ def run(
         float | None,
         typer.Option("--minutes", metavar="MINUTES", help="Stop after so long.", show_default=False),
     ] = None,
+    transactions: _Transactions = False,
 ) -> None:
     """Play seeds until one has a finding.
 
@@ -24,15 +29,16 @@ def run(
     """
     from odradek.sim.main import run as run_seeds
 
-    raise typer.Exit(run_seeds(seeds, start, minutes))
+    raise typer.Exit(run_seeds(seeds, start, minutes, transactions=transactions))
 
 
 @app.command("replay")
 def replay(
     seed: Annotated[int, typer.Argument(metavar="SEED", help="The seed to play again.")],
     trace: Annotated[bool, typer.Option("--trace", help="Show every event as it happens.")] = False,
+    transactions: _Transactions = False,
 ) -> None:
     """Play one seed again and tell what befell the node."""
     from odradek.sim.main import replay as replay_seed
 
-    raise typer.Exit(replay_seed(seed, trace=trace))
+    raise typer.Exit(replay_seed(seed, trace=trace, transactions=transactions))

@@ -19,32 +19,42 @@ from odradek.sim.cluster import NodeFactory, NodeLike
 from odradek.sim.plan import Settings
 from odradek.sim.runtime import SimRuntime
 from odradek.sim.scenario import HOST, PORT, Outcome, Scenario
+from odradek.sim.txn_scenario import TxnScenario
 
 EXIT_OK, EXIT_FINDING, EXIT_INTERRUPTED = 0, 3, 130
 SHOWN_VIOLATIONS = 10
 SHOWN_EVENTS = 40
 _GRACE_S = 2
+_TRANSACTIONS = "transactions"
 
 Echo = Callable[[str], None]
 
 
-def run(seeds: int, start: int = 0, minutes: float | None = None, *, echo: Echo | None = None) -> int:
+def run(
+    seeds: int,
+    start: int = 0,
+    minutes: float | None = None,
+    *,
+    transactions: bool = False,
+    echo: Echo | None = None,
+) -> int:
     """Play seeds in order until one has a finding, all are done or the time is up. Exit code 0 or 3."""
     if not _reproducible():
-        return _again("run", str(seeds), str(start), "" if minutes is None else str(minutes))
+        until = "" if minutes is None else str(minutes)
+        return _again("run", str(seeds), str(start), until, _TRANSACTIONS if transactions else "")
     echo = echo or print
     began = shown = time.monotonic()
     events = records = lives = played = 0
     code = EXIT_OK
     try:
         for seed in range(start, start + seeds):
-            outcome = play(seed)
+            outcome = play(seed, transactions=transactions)
             played += 1
             events += outcome.events
             records += outcome.acknowledged_records
             lives += outcome.lives
             if outcome.violations:
-                echo(report(outcome))
+                echo(report(outcome, transactions=transactions))
                 return EXIT_FINDING
             now = time.monotonic()
             if now - shown > 5:
@@ -67,23 +77,26 @@ def _count(number: int, noun: str, nouns: str | None = None) -> str:
     return f"{number} {noun if number == 1 else nouns or noun + 's'}"
 
 
-def replay(seed: int, *, trace: bool = False, echo: Echo | None = None) -> int:
+def replay(seed: int, *, trace: bool = False, transactions: bool = False, echo: Echo | None = None) -> int:
     """Play one seed again and tell all about it; with `trace`, every event as it happens."""
     if not _reproducible():
-        return _again("replay", str(seed), "trace" if trace else "")
+        return _again("replay", str(seed), "trace" if trace else "", _TRANSACTIONS if transactions else "")
     echo = echo or print
-    outcome = play(seed, sink=echo if trace else None)
-    echo(report(outcome))
+    outcome = play(seed, transactions=transactions, sink=echo if trace else None)
+    echo(report(outcome, transactions=transactions))
     return EXIT_FINDING if outcome.violations else EXIT_OK
 
 
-def play(seed: int, *, sink: Echo | None = None) -> Outcome:
-    outcome = Scenario(seed, odradek_node, logs_of_node, sink=sink).play()
+def play(seed: int, *, transactions: bool = False, sink: Echo | None = None) -> Outcome:
+    if transactions:
+        outcome = TxnScenario(seed, odradek_node, sink=sink).play()
+    else:
+        outcome = Scenario(seed, odradek_node, logs_of_node, sink=sink).play()
     gc.collect()
     return outcome
 
 
-def report(outcome: Outcome) -> str:
+def report(outcome: Outcome, *, transactions: bool = False) -> str:
     """What happened in a seed: what befell the node, what was violated, what came last."""
     count = len(outcome.violations)
     lines = [
@@ -100,7 +113,8 @@ def report(outcome: Outcome) -> str:
         if len(outcome.violations) > SHOWN_VIOLATIONS:
             lines.append(f"  and {len(outcome.violations) - SHOWN_VIOLATIONS} more")
         lines += ["the last events:", *(f"  {event}" for event in outcome.recent[-SHOWN_EVENTS:])]
-        lines.append(f"again: odradek sim replay {outcome.seed} [--trace]")
+        option = "--transactions " if transactions else ""
+        lines.append(f"again: odradek sim replay {outcome.seed} {option}[--trace]")
     return "\n".join(lines)
 
 
@@ -147,10 +161,11 @@ def _again(*arguments: str) -> int:
 
 def _main(command: str, *arguments: str) -> int:
     if command == "run":
-        seeds, start, minutes = arguments
-        return run(int(seeds), int(start), float(minutes) if minutes else None)
-    seed, trace = arguments
-    return replay(int(seed), trace=bool(trace))
+        seeds, start, minutes, story = arguments
+        until = float(minutes) if minutes else None
+        return run(int(seeds), int(start), until, transactions=story == _TRANSACTIONS)
+    seed, trace, story = arguments
+    return replay(int(seed), trace=bool(trace), transactions=story == _TRANSACTIONS)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ class Outcome:
     read_records: int = 0
 
 
-class _NodeLog(logging.Handler):
+class NodeLog(logging.Handler):
     """Traces what the node logs, and collects the errors: in a simulation each of them must be explained."""
 
     def __init__(self, trace: Trace) -> None:
@@ -129,7 +129,7 @@ class Scenario:
         self._born = 0
         """The place in the history at which this life of the node began."""
         self._invariants = checkers.LogInvariants()
-        self._log = _NodeLog(self._world.trace)
+        self._log = NodeLog(self._world.trace)
         self._outcome = Outcome(seed)
 
     def play(self) -> Outcome:
