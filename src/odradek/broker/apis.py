@@ -53,9 +53,9 @@ SERVED: dict[ApiKey, Versions] = {
     ApiKey.DESCRIBE_PRODUCERS: Versions(0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: Versions(0, 0),
     ApiKey.LIST_TRANSACTIONS: Versions(0, 2),
-    ApiKey.LIST_CONFIG_RESOURCES: Versions(0, 1),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: Versions(0, 1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: Versions(0, 1),
+    ApiKey.LIST_CONFIG_RESOURCES: Versions(0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Versions(0, 0),
 }
 
