@@ -54,52 +54,65 @@ async def coordinator(port: int, group: str) -> Connection:
         await asyncio.sleep(0.1)
 
 
-async def classic_member(connection: Connection, group: str, partitions: int) -> None:
-    join, sync = request_types(ApiKey.JOIN_GROUP), request_types(ApiKey.SYNC_GROUP)
+async def classic_member(connection: Connection, group: str, synced: dict[str, int]) -> None:
+    """Join and sync, again whenever the group rebalances, until all members are in one generation."""
+    beat = request_types(ApiKey.HEARTBEAT)
     member_id = ""
     while True:
-        answer = await call(
-            connection,
-            ApiKey.JOIN_GROUP,
-            7,
-            join.JoinGroupRequest(
-                group_id=group,
-                session_timeout=30_000,
-                rebalance_timeout=60_000,
-                member_id=member_id,
-                group_instance_id=None,
-                protocol_type="consumer",
-                protocols=[join.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
-            ),
-        )
-        member_id = answer.member_id
-        if answer.error_code:
+        joined = await join(connection, group, member_id)
+        member_id = joined.member_id
+        if joined.error_code or await sync(connection, group, joined):
             continue
-        assignments = []
-        if answer.leader == member_id:
-            members = [m.member_id for m in answer.members]
-            assignments = [
-                sync.SyncGroupRequestAssignment(
-                    member_id=m, assignment=assignment(list(range(i, partitions, len(members))))
-                )
-                for i, m in enumerate(members)
-            ]
-        synced = await call(
-            connection,
-            ApiKey.SYNC_GROUP,
-            5,
-            sync.SyncGroupRequest(
+        synced[member_id] = joined.generation_id
+        while True:
+            if len(synced) == MEMBERS and len(set(synced.values())) == 1:
+                return
+            request = beat.HeartbeatRequest(
                 group_id=group,
-                generation_id=answer.generation_id,
+                generation_id=joined.generation_id,
                 member_id=member_id,
                 group_instance_id=None,
-                protocol_type="consumer",
-                protocol_name="range",
-                assignments=assignments,
-            ),
+            )
+            if (await call(connection, ApiKey.HEARTBEAT, 4, request)).error_code:
+                break
+            await asyncio.sleep(0.005)
+
+
+async def join(connection: Connection, group: str, member_id: str) -> Any:
+    types = request_types(ApiKey.JOIN_GROUP)
+    request = types.JoinGroupRequest(
+        group_id=group,
+        session_timeout=30_000,
+        rebalance_timeout=60_000,
+        member_id=member_id,
+        group_instance_id=None,
+        protocol_type="consumer",
+        protocols=[types.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
+    )
+    return await call(connection, ApiKey.JOIN_GROUP, 7, request)
+
+
+async def sync(connection: Connection, group: str, joined: Any) -> int:
+    """The error of the sync; the leader gives every member its share."""
+    types = request_types(ApiKey.SYNC_GROUP)
+    members = [m.member_id for m in joined.members] if joined.leader == joined.member_id else []
+    assignments = [
+        types.SyncGroupRequestAssignment(
+            member_id=member, assignment=assignment(list(range(i, 2 * MEMBERS, len(members))))
         )
-        if synced.error_code == 0 and synced.assignment:
-            return
+        for i, member in enumerate(members)
+    ]
+    request = types.SyncGroupRequest(
+        group_id=group,
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        group_instance_id=None,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=assignments,
+    )
+    answer = await call(connection, ApiKey.SYNC_GROUP, 5, request)
+    return int(answer.error_code)
 
 
 async def modern_member(connection: Connection, group: str, shares: dict[str, int], wanted: int) -> None:
@@ -143,13 +156,12 @@ async def modern_member(connection: Connection, group: str, shares: dict[str, in
 async def rebalance(port: int, protocol: str) -> dict[str, float]:
     group = f"load-{uuid.uuid4().hex[:8]}"
     connections = [await coordinator(port, group) for _ in range(MEMBERS)]
-    partitions = 2 * MEMBERS
     began = time.perf_counter()
+    known: dict[str, int] = {}
     if protocol == "classic":
-        work = [classic_member(c, group, partitions) for c in connections]
+        work = [classic_member(c, group, known) for c in connections]
     else:
-        shares: dict[str, int] = {}
-        work = [modern_member(c, group, shares, 2) for c in connections]
+        work = [modern_member(c, group, known, 2) for c in connections]
     await asyncio.gather(*work)
     return {"ms": (time.perf_counter() - began) * 1000}
 
