@@ -108,7 +108,10 @@ def test_the_same_requests_leave_the_same_records(
 
 def heads(text: str) -> list[tuple[str, ...]]:
     """What stands in the head of every batch but ids, times and places."""
-    names = "count", "producerEpoch", "partitionLeaderEpoch", "isTransactional", "isControl", "compresscodec"
+    names = (
+        *("count", "baseSequence", "lastSequence", "producerEpoch", "partitionLeaderEpoch"),
+        *("isTransactional", "isControl", "compresscodec"),
+    )
     return [
         tuple(re.search(rf"\b{name}: (\S+)", line)[1] for name in names)  # type: ignore[index]
         for line in text.splitlines()

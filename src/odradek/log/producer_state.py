@@ -34,7 +34,7 @@ class Staged:
 
     def __init__(self, below: "Staged | ProducerState") -> None:
         self._known = below.get
-        self.starts = below.starts
+        self.starts: dict[int, Start] = below.starts
         self.entries: dict[int, ProducerEntry] = {}
         self.started: tuple[tuple[int, int], ...] = ()
         self.completed: tuple[CompletedTxn, ...] = ()

@@ -3,6 +3,7 @@
 import asyncio
 
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TRANSACTION_STATE_TOPIC
 from odradek.log.log import Isolation
 from odradek.records.batch import build_batch, iter_batches
 from odradek.records.check import CheckedRecords
@@ -14,10 +15,13 @@ from odradek.replication.waiters import future_of
 class LedLog:
     """A partition at the leader epoch at which this node was elected; at any other it refuses."""
 
-    __slots__ = ("_partition", "leader_epoch")
+    __slots__ = ("_partition", "_sequence", "leader_epoch")
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
+        # As Apache's coordinators write it, though nobody looks at it: of every batch of groups, 0.
+        of_transactions = partition.topic_partition.topic == TRANSACTION_STATE_TOPIC
+        self._sequence = NO_SEQUENCE if of_transactions else 0
         self.leader_epoch = partition.leader_epoch
 
     @property
@@ -42,11 +46,14 @@ class LedLog:
         partition = self._partition
         self._require_same_epoch()
         rows = [(now_ms, key, value, ()) for key, value in records]
-        if producer is None:
-            # The first sequence is 0, as in Apache's coordinator batches, though no producer owns them.
-            batch = build_batch(rows, base_sequence=0)
-        else:
-            batch = build_batch(rows, producer_id=producer[0], producer_epoch=producer[1], transactional=True)
+        producer_id, producer_epoch = producer or (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+        batch = build_batch(
+            rows,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=self._sequence,
+            transactional=producer is not None,
+        )
         if len(batch) > partition.log.config.max_message_bytes:
             raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
         return partition.append_own(CheckedRecords(batch, list(iter_batches(batch)))).last_offset + 1

@@ -258,3 +258,29 @@ def test_a_flipped_bit_anywhere_in_a_snapshot_is_noticed() -> None:
     for size in range(len(data)):
         with pytest.raises(CorruptSnapshotError):
             parse_snapshot(data[:size])
+
+
+def test_what_was_refused_is_not_overtaken_by_what_was_under_way_behind_it(partition: Partition) -> None:
+    partition.state.expect_start(7, 0, 3)
+    partition.state.expect_start(7, 0, 4)
+    with pytest.raises(KafkaError) as refused:
+        partition.write(4)
+    assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    partition.write(3)
+    partition.write(4)
+
+
+def test_a_start_is_expected_of_its_epoch_only_and_until_the_producer_is_known(partition: Partition) -> None:
+    partition.state.expect_start(7, 0, 0)
+    partition.write(5, epoch=1)
+    assert not partition.state.starts
+    partition.state.expect_start(8, 0, 3)
+    partition.state.expect_start(8, 1, 5)
+    partition.write(5, epoch=1, producer_id=8)
+
+
+def test_starts_that_nobody_makes_are_forgotten(partition: Partition) -> None:
+    for producer_id in range(20_000):
+        partition.state.expect_start(producer_id, 0, 0)
+    assert len(partition.state.starts) == 10_000
+    assert 19_999 in partition.state.starts
