@@ -8,7 +8,7 @@ UV := $(shell command -v uv 2>/dev/null)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: install check test judge bench lock clean
+.PHONY: install check test judge bench soak-eos lock clean
 
 install: $(STAMP)
 
@@ -45,6 +45,10 @@ judge: install
 
 bench: install
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
+
+# Consume-transform-produce while clients and node are killed, for ten minutes; CI does half of one.
+soak-eos: install
+	ODRADEK_SOAK_SECONDS=600 $(BIN)/python -m pytest -s tests/robustness/test_exactly_once.py $(PYTEST_ARGS)
 
 # Only after a change of pyproject.toml's dependencies; needs pip-tools.
 lock:
