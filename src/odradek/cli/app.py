@@ -13,8 +13,10 @@ _COMMANDS = {
     "produce": ("produce", "Write records to a topic."),
     "consume": ("consume", "Read records from topics."),
     "group": ("group", "Look at consumer groups, move and delete them."),
+    "txn": ("txn", "Look at transactions, find and end those that hang."),
     "cluster": ("cluster", "Look at the cluster, configure its brokers."),
     "log": ("log", "Read log files without a broker."),
+    "why": ("why", "Ask why something does not go on."),
     "sim": ("sim", "Simulate a cluster under faults."),
 }
 

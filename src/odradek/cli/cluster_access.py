@@ -16,7 +16,7 @@ from odradek.wire.messages import request_types
 
 # Timestamps of ListOffsets with a meaning of their own.
 LATEST, EARLIEST = -1, -2
-READ_COMMITTED = 1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class PartitionInfo(NamedTuple):
@@ -145,6 +145,7 @@ class ClusterAccess:
         partitions: Sequence[TopicPartition],
         topics: Sequence[TopicInfo],
         make_request: Callable[[Mapping[str, list[int]]], Any],
+        max_version: int | None = None,
     ) -> Iterator[Any]:
         """One request to every leader of some partitions; those without a leader raise a failure."""
         by_leader: dict[int, dict[str, list[int]]] = {}
@@ -162,7 +163,7 @@ class ClusterAccess:
                 raise kafka_failure(f"partition {tp}", tp.topic, KafkaError(code))
             by_leader.setdefault(leader, {}).setdefault(tp.topic, []).append(tp.partition)
         for leader, wanted in sorted(by_leader.items()):
-            yield self.send(api_key, make_request(wanted), node_id=leader)
+            yield self.send(api_key, make_request(wanted), node_id=leader, max_version=max_version)
 
     # Offsets
 
@@ -242,6 +243,10 @@ class ClusterAccess:
         """The broker that coordinates a group; the cluster is given time to find one."""
         with self.failing(f"group {group}", group):
             return self.client.coordinator(group)
+
+    def transaction_coordinator(self, transactional_id: str) -> int:
+        with self.failing(f"transactional id {transactional_id}", transactional_id):
+            return self.client.coordinator(transactional_id, 1)
 
     def group_names(self) -> list[str]:
         return [group.group_id for _, group in self.listed_groups()]

@@ -18,6 +18,18 @@ def complete_groups(incomplete: str) -> list[str]:
     return _complete(incomplete, lambda cluster: cluster.group_names())
 
 
+def complete_transactions(incomplete: str) -> list[str]:
+    from odradek.cli.txn_admin import list_transactions
+
+    return _complete(
+        incomplete, lambda cluster: [listed.transactional_id for listed in list_transactions(cluster)]
+    )
+
+
+def complete_groups_and_topics(incomplete: str) -> list[str]:
+    return _complete(incomplete, lambda cluster: [*cluster.group_names(), *cluster.topic_names()])
+
+
 def _complete(incomplete: str, names: "Callable[[ClusterAccess], list[str]]") -> list[str]:
     from odradek.cli.cluster_access import ClusterAccess
     from odradek.cli.errors import Failure

@@ -1,14 +1,16 @@
 """`odradek group`: consumer groups, how far they are, and moving them. The requests are group_admin.py's."""
 
+import threading
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from odradek.cli.complete import complete_groups
-from odradek.cli.errors import Failure, Usage, raise_all
+from odradek.cli.errors import Failure, Usage, raise_all, usage
 from odradek.cli.options import DryRun, Group, Groups, Partitions, Watch, Yes, command
 from odradek.cli.output import Section, Table, columns
 from odradek.cli.session import Session
+from odradek.cli.times import parse_duration_ms
 from odradek.core.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -86,17 +88,41 @@ def describe(session: Session, names: Groups) -> None:
 
 
 @command(app, "lag")
-def lag(session: Session, names: AllGroups = None, watch: Watch = None) -> None:
-    """Show how far groups are behind, partition by partition."""
-    from odradek.cli.group_admin import describe_group, group_offsets
+def lag(
+    session: Session,
+    names: AllGroups = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            "--sample",
+            metavar="DURATION",
+            help="Look twice, so far apart, for the ETA. With --watch it comes by itself.",
+            show_default=False,
+        ),
+    ] = None,
+    watch: Watch = None,
+) -> None:
+    """Show how far groups are behind, partition by partition.
 
-    def show() -> None:
+    UNREAD are the records that a read_committed reader will get: no markers, nothing aborted or compacted
+    away. TIME is the age of the first of them, ETA when they are read at the pace of the last moments.
+    """
+    from odradek.cli.group_admin import describe_group, group_offsets
+    from odradek.cli.lag import LagMeter
+
+    with usage():
+        pause_s = None if sample is None else parse_duration_ms(sample) / 1000
+    meter = LagMeter(session.cluster)
+
+    def look() -> tuple[list[list[Any]], list[Failure]]:
+        meter.new_moment()
         rows = []
         failures: list[Failure] = []
         for name in names or session.cluster.group_names():
             try:
                 group = describe_group(session.cluster, name)
                 offsets = group_offsets(session.cluster, name, group.members, session.isolation_level)
+                behind = meter.measure(name, offsets, session.now_ms())
             except Failure as e:
                 failures.append(e)
                 continue
@@ -110,11 +136,19 @@ def lag(session: Session, names: AllGroups = None, watch: Watch = None) -> None:
                         offset.committed,
                         offset.end,
                         offset.lag,
+                        *behind.get(offset.tp, (None, None, None)),
                         owner.member_id if owner else None,
                     ]
                 )
-        session.done(Table(columns(f"GROUP {_LAG_COLUMNS} MEMBER-ID+"), rows), failures)
+        return rows, failures
 
+    def show() -> None:
+        rows, failures = look()
+        session.done(Table(columns(f"GROUP {_LAG_COLUMNS} UNREAD# TIME# ETA# MEMBER-ID+"), rows), failures)
+
+    if pause_s is not None:
+        look()
+        threading.Event().wait(pause_s)
     session.watch(watch, show)
 
 

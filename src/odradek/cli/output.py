@@ -201,4 +201,6 @@ def csv_line(values: Iterable[Any]) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, Mapping | list | tuple):
         return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float):
+        return repr(float(value))  # a duration too is a number here
     return cell(value) if isinstance(value, bool) else str(value)

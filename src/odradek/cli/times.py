@@ -56,6 +56,20 @@ def format_time(time_ms: int | None, zone: tzinfo | None = UTC) -> str | None:
     return text.replace("+00:00", "Z")
 
 
+class Seconds(float):
+    """A duration: a number for machines, `4m05s` for people."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return format_duration(float(self) * 1000)
+
+
+def seconds(duration_ms: float | None) -> Seconds | None:
+    """None, unknown, stays None; clocks that differ make no duration negative."""
+    return None if duration_ms is None else Seconds(max(0.0, round(duration_ms / 1000, 3)))
+
+
 def format_duration(duration_ms: float) -> str:
     """`850 ms`, `3.2 s`, `4m05s`, `2h10m`: two figures that a person reads at a glance."""
     if duration_ms < 1000:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from odradek.client.admin import Admin
-from odradek.client.client import Client
+from odradek.client.client import GROUP_COORDINATOR, Client
 from odradek.client.consumer import Consumer
 from odradek.client.partition_reader import ConsumerRecord
 from odradek.client.producer import Delivery, Producer
@@ -64,9 +64,9 @@ class BlockingClient:
         """`Client.send`: one request to one broker (node_id=, version=, max_version=, timeout_ms=)."""
         return self.run(self.client.send(api_key, request, **options))
 
-    def coordinator(self, group: str) -> int:
-        """The broker that coordinates a group."""
-        return self.run(self.client.retrying(lambda: self.client.coordinator(group)))
+    def coordinator(self, key: str, key_type: int = GROUP_COORDINATOR) -> int:
+        """The broker that coordinates a group, or a transactional id."""
+        return self.run(self.client.retrying(lambda: self.client.coordinator(key, key_type)))
 
     def producer(self, **options: Any) -> "BlockingProducer":
         return BlockingProducer(self, options)

@@ -14,8 +14,22 @@ def visible_records(
 ) -> Iterator[tuple[BatchMeta, Record | None]]:
     """Every record from an offset on, with its batch; (batch, None) after the last one of each batch.
 
-    `aborted` is the response's list of (producer id, first offset), None for read_uncommitted. The end of a
-    batch moves the position even where nothing of it is shown.
+    The end of a batch moves the position even where nothing of it is shown.
+    """
+    for batch, is_shown in visible_batches(data, aborted):
+        if is_shown:
+            for record in iter_records(data, batch):
+                if record.offset >= from_offset:
+                    yield batch, record
+        yield batch, None
+
+
+def visible_batches(
+    data: Buffer, aborted: Sequence[tuple[int, int]] | None
+) -> Iterator[tuple[BatchMeta, bool]]:
+    """Every batch, and whether a consumer is shown it.
+
+    `aborted` is the response's list of (producer id, first offset), None for read_uncommitted.
     """
     pending = sorted(aborted or (), key=lambda transaction: transaction[1])
     aborting: set[int] = set()
@@ -31,11 +45,9 @@ def visible_records(
         if batch.is_control:
             if batch.producer_id in aborting and _is_abort_marker(data, batch):
                 aborting.discard(batch.producer_id)
-        elif not (aborted is not None and batch.is_transactional and batch.producer_id in aborting):
-            for record in iter_records(data, batch):
-                if record.offset >= from_offset:
-                    yield batch, record
-        yield batch, None
+            yield batch, False
+        else:
+            yield batch, not (batch.is_transactional and batch.producer_id in aborting)
 
 
 def _is_abort_marker(data: Buffer, batch: BatchMeta) -> bool:

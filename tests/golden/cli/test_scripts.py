@@ -1,9 +1,10 @@
 """Command lines with the output they gave, replayed against the broker under test.
 
 A script is a text file: `$ odradek ...` lines, each followed by what it prints on stdout, then `! ` lines for
-stderr and `= CODE` for an exit code other than 0. `$ printf ... | odradek ...` feeds stdin. What differs from
-run to run stands as <id>, <time>, <address>. ODRADEK_REWRITE_GOLDEN=1 writes the output found into the
-scripts; they were written against Apache Kafka 4.3.1 and hold for Odradek.
+stderr and `= CODE` for an exit code other than 0. `$ printf ... | odradek ...` feeds stdin. `% ` lines do
+what no command does: see transactions.py. What differs from run to run stands as <id>, <time>, <duration>,
+<offset>, <address>. ODRADEK_REWRITE_GOLDEN=1 writes the output found into the scripts; they were written
+against Apache Kafka 4.3.1 and hold for Odradek.
 """
 
 import os
@@ -13,12 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden.cli import transactions
 from tests.support.command import odradek
 
 SCRIPTS = sorted(Path(__file__).parent.glob("*.txt"))
 VARYING = (
     (re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}Z"), "<time>"),
+    (re.compile(r"\b(?:[0-9.]+ (?:ms|s)|[0-9]+m[0-9]{2}s|[0-9]+h[0-9]{2}m)\b"), "<duration>"),
     (re.compile(r"(?<![\w-])(?=[\w-]*[a-z])[\w-]{22}(?![\w-])"), "<id>"),
+    (re.compile(r"(?<=__consumer_offsets-47 is held at offset )[0-9]+"), "<offset>"),
     (re.compile(r"\b(?:127\.0\.0\.1|localhost):[0-9]+"), "<address>"),
 )
 
@@ -27,7 +31,7 @@ VARYING = (
 def test_the_script_prints_what_it_printed(path: Path, bootstrap: str) -> None:
     script = path.read_text()
     heading = re.match(r"(?:#.*\n)*\n", script)
-    lines = re.findall(r"^\$ .*", script, re.MULTILINE)
+    lines = re.findall(r"^[$%] .*", script, re.MULTILINE)
     assert heading
     assert lines
     found = heading[0] + "".join(f"{line}\n{played(line[2:], bootstrap)}" for line in lines)
@@ -38,6 +42,8 @@ def test_the_script_prints_what_it_printed(path: Path, bootstrap: str) -> None:
 
 def played(line: str, bootstrap: str) -> str:
     """Run one line of a script; its output as the script has it."""
+    if line.split()[0] in transactions.STEPS:
+        return transactions.prepare(bootstrap, line)
     fed, pipe, command = line.partition(" | ") if line.startswith("printf ") else ("", "", line)
     stdin = shlex.split(fed)[1].encode().decode("unicode_escape").encode() if pipe else b""
     arguments = shlex.split(command)

@@ -16,8 +16,10 @@ VERBS = {
     "": "start produce consume",
     "topic": "list create describe alter delete add-partitions trim",
     "group": "list describe lag members seek delete",
+    "txn": "list describe producers timeline hanging abort",
     "cluster": "info features config logdirs",
     "log": "dump",
+    "why": "stuck",
     "sim": "run replay",
 }
 
@@ -52,6 +54,7 @@ def test_shared_options_are_everywhere_the_same(name: str, command: Any) -> None
 def test_ls_is_list() -> None:
     assert odradek("topic", "ls", "--help").code == 0
     assert odradek("group", "ls", "--help").code == 0
+    assert odradek("txn", "ls", "--help").code == 0
 
 
 def test_the_document_is_what_the_commands_say() -> None:

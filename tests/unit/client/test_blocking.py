@@ -140,7 +140,7 @@ def test_transactions_of_code_that_blocks() -> None:
             producer.send("t", value, partition=0)
             producer.send_offsets({tp: 7}, "g")
             (producer.commit if value == b"kept" else producer.abort)()
-        with pytest.raises(ValueError, match="no"), producer.transaction():
+        with pytest.raises(ValueError, match="no"), producer.transaction():  # noqa: PT012
             producer.send("t", b"raised")
             raise ValueError("no")
         with producer.transaction():
