@@ -10,7 +10,7 @@ from typing import Any
 
 from odradek.core.errors import ProtocolError
 from odradek.core.types import Buffer
-from odradek.wire import compat
+from odradek.wire import compat, offset_fetch
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.codec import Codec, Decoder, Encoder
 
@@ -59,6 +59,8 @@ def request_encoder(api_key: int, version: int) -> Encoder:
 
 @cache
 def response_encoder(api_key: int, version: int) -> Encoder:
+    if api_key == ApiKey.OFFSET_FETCH and version >= offset_fetch.FIRST_BY_HAND:
+        return partial(offset_fetch.encode_response, version)
     downgrade = compat.RESPONSE_DOWNGRADES.get(api_key)
     return _encoder(response_codec(api_key), version, downgrade)
 
