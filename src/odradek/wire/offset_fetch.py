@@ -74,13 +74,18 @@ def encode_response(version: int, response: Response) -> bytes:
 
 
 def _row(row: Row) -> bytes:
-    metadata = row.metadata
+    """A row that is a tuple begins with the first four fields and has no error: most are."""
+    metadata: str | None
+    if isinstance(row, tuple):
+        index, offset, leader_epoch, metadata = row[:4]
+        code = 0
+    else:
+        index, offset, leader_epoch = row.partition_index, row.committed_offset, row.committed_leader_epoch
+        metadata, code = row.metadata, row.error_code
     if metadata == "":
-        return _PLAIN_ROW(
-            row.partition_index, row.committed_offset, row.committed_leader_epoch, 1, row.error_code
-        )
-    start = _ROW_START(row.partition_index, row.committed_offset, row.committed_leader_epoch)
-    return start + (b"\0" if metadata is None else _text(metadata)) + _ROW_END(row.error_code)
+        return _PLAIN_ROW(index, offset, leader_epoch, 1, code)
+    start = _ROW_START(index, offset, leader_epoch)
+    return start + (b"\0" if metadata is None else _text(metadata)) + _ROW_END(code)
 
 
 def _text(text: str) -> bytes:
