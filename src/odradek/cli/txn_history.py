@@ -122,9 +122,7 @@ def _changes(cluster: ClusterAccess, transactional_id: str, limit: ReadLimit) ->
             found = None if record.key is None else decode_transaction_record(record.key, record.value)
             if found is None or getattr(found[0], "transactional_id", None) != transactional_id:
                 continue
-            value = found[1]
-            stamp = record.timestamp
-            yield Change(getattr(value, "transaction_last_update_timestamp_ms", stamp), value)
+            yield Change(record.timestamp, found[1])
 
 
 def _partition_events(
