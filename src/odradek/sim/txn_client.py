@@ -99,9 +99,11 @@ class TxnClient:
             await self._add(tp)
         types = request_types(ApiKey.PRODUCE)
         sequence = self._sequences.get(tp, 0)
+        # Now and then a batch that is checked away from the loop.
+        key, codec = (b"k" * 150_000, 4) if self._rng.random() < 0.03 else (b"k", self._rng.choice((0, 0, 1)))
         data = build_batch(
-            [(self._now_ms(), b"k", value, ()) for value in values],
-            codec=self._rng.choice((0, 0, 1, 4)),
+            [(self._now_ms(), key, value, ()) for value in values],
+            codec=codec,
             producer_id=self._producer[0],
             producer_epoch=self._producer[1],
             base_sequence=sequence,
