@@ -72,7 +72,7 @@ class ClassicConsumer:
 
 
 def classic_group(h: ConsumerHarness, data: bytes = assignment(t=[0, 1]), **fields: Any) -> ClassicConsumer:
-    """A stable classic group of one member that has partitions 0 and 1 of `t`, unless it is told otherwise."""
+    """A stable classic group of one member that has partitions 0 and 1 of `t`, or what `data` says."""
     member = ClassicConsumer(h, **fields)
     answer = member.join()
     if answer is None:
