@@ -16,6 +16,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
+_UNDER_WAY = ("Ongoing", "PrepareCommit", "PrepareAbort")
 LAST_OFFSETS_BY_NAME = 9
 """OffsetCommit and OffsetFetch know topics by name up to here, by id after it."""
 
@@ -241,6 +242,24 @@ class Admin:
             ),
             max_version=LAST_OFFSETS_BY_NAME,
         )
+
+    # Transactions
+
+    async def open_transactions(self) -> list[Any]:
+        """What coordinators say of every transactional id that is not at rest, by name."""
+        types = request_types(ApiKey.LIST_TRANSACTIONS)
+        request = types.ListTransactionsRequest(state_filters=list(_UNDER_WAY), producer_id_filters=[])
+        found: list[Any] = []
+        for node_id in sorted((await self._client.refresh()).brokers):
+            listed = await self._call(ApiKey.LIST_TRANSACTIONS, request, node_id)
+            ids = [transaction.transactional_id for transaction in listed.transaction_states]
+            asked = request_types(ApiKey.DESCRIBE_TRANSACTIONS).DescribeTransactionsRequest(
+                transactional_ids=ids
+            )
+            if ids:
+                response = await self._client.send(ApiKey.DESCRIBE_TRANSACTIONS, asked, node_id=node_id)
+                found += [state for state in response.transaction_states if not state.error_code]
+        return sorted(found, key=lambda state: str(state.transactional_id))
 
     # Asking
 

@@ -80,12 +80,13 @@ class Producer:
         partitions = await self._partitions(topic)
         size = record_size(key, value, headers)
         tp = TopicPartition(topic, self._placement.place(topic, partitions, key, partition, size))
+        self._terms.on_queued(tp)
         while self.sender.queued_bytes and self.sender.queued_bytes + size > self._buffer_bytes:
             await self.sender.progress()
             self._check_usable()
+            self._terms.on_queued(tp)
         if timestamp_ms is None:
             timestamp_ms = self._client.runtime.clock.now_ms()
-        self._terms.on_queued(tp)
         return self.sender.add(tp, (timestamp_ms, key, value, headers), size)
 
     async def flush(self) -> None:

@@ -1,22 +1,28 @@
 """Whether every record of one topic is in another exactly once. Pure: records in, findings out."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from odradek.client.partition_reader import ConsumerRecord
+from odradek.core.types import TopicPartition
 
 SHOWN = 5
 
 
 def findings(
-    source: Sequence[ConsumerRecord], sink: Sequence[ConsumerRecord], unread: int, names: tuple[str, str, str]
+    source: Sequence[ConsumerRecord],
+    sink: Sequence[ConsumerRecord],
+    unread: int,
+    names: tuple[str, str, str],
+    held: Mapping[TopicPartition, int] | None = None,
 ) -> list[str]:
     """What is wrong, one sentence each; nothing when every source record is in the sink once.
 
+    `held` has the partitions with a transaction open, and where it begins: nothing is decided there yet.
     Records with keys are told apart by them; without, only the numbers of records can be compared.
     """
     source_name, sink_name, group = names
-    out = []
+    out = [f"{tp} has a transaction open at offset {offset}" for tp, offset in (held or {}).items()]
     if unread:
         out.append(f"group {group} has not committed {unread} of the records in {source_name}")
     if all(r.key is not None for r in (*source, *sink)):

@@ -1,8 +1,12 @@
-"""What the broker knew when a test failed: topic tails, groups, its log. Text for pytest's report."""
+"""What the broker knew when a test failed: topics, groups, open transactions, its log. Text for pytest."""
 
+import time
 from typing import TYPE_CHECKING
 
 from odradek.client.admin import EARLIEST, LATEST
+from odradek.client.consumer import READ_COMMITTED, READ_UNCOMMITTED
+from odradek.client.partition_reader import ConsumerRecord
+from odradek.core.types import TopicPartition
 
 if TYPE_CHECKING:
     from odradek.testing.kafka import Kafka
@@ -11,6 +15,7 @@ if TYPE_CHECKING:
 TAIL_RECORDS = 5
 TEXT_CHARACTERS = 60
 LOG_LINES = 30
+READ_S = 1.0
 
 
 def failure_report(view: "Kafka") -> str:
@@ -22,6 +27,7 @@ def failure_report(view: "Kafka") -> str:
         lines += _topic(server, topic)
     for group in sorted(groups):
         lines += _group(server, group)
+    lines += _open_transactions(server, set(topics))
     log = view.log()
     if log:
         lines += ["broker log:", *(f"  {line}" for line in log[-LOG_LINES:])]
@@ -45,13 +51,36 @@ def _topic(server: "KafkaServer", topic: str) -> list[str]:
         lines.append(f"{tp}: offsets {start} to {end}")
         if start == end:
             continue
-        with client.consumer(auto_offset_reset="earliest", max_wait_ms=50) as consumer:
-            consumer.assign({tp: max(start, end - TAIL_RECORDS)})
-            for record in consumer.poll(1000, TAIL_RECORDS):
-                outcome = "committed" if record.offset < stable[tp].offset else "open"
-                lines.append(
-                    f"  {record.offset} {outcome} key={_short(record.key)} value={_short(record.value)}"
-                )
+        tail = max(start, end - TAIL_RECORDS)
+        committed = {record.offset for record in _read(server, tp, tail, stable[tp].offset, READ_COMMITTED)}
+        for record in _read(server, tp, tail, end, READ_UNCOMMITTED):
+            decided = record.offset < stable[tp].offset
+            outcome = "committed" if record.offset in committed else "aborted" if decided else "open"
+            lines.append(f"  {record.offset} {outcome} key={_short(record.key)} value={_short(record.value)}")
+    return lines
+
+
+def _read(
+    server: "KafkaServer", tp: TopicPartition, start: int, end: int, isolation_level: int
+) -> list[ConsumerRecord]:
+    """The records between two offsets; what takes longer than a moment is left out of a report."""
+    records: list[ConsumerRecord] = []
+    deadline = time.monotonic() + READ_S
+    with server.client.consumer(isolation_level=isolation_level, max_wait_ms=50) as consumer:
+        consumer.assign({tp: start})
+        while (consumer.position(tp) or 0) < end and time.monotonic() < deadline:
+            records += consumer.poll(50, TAIL_RECORDS)
+    return [record for record in records if record.offset < end]
+
+
+def _open_transactions(server: "KafkaServer", topics: set[str]) -> list[str]:
+    """Those that hold something of the test's topics."""
+    lines = []
+    for found in server.client.call(server.client.admin.open_transactions):
+        held = [f"{t.topic}-{i}" for t in found.topics for i in t.partitions if t.topic in topics]
+        if held:
+            name, state = found.transactional_id, found.transaction_state
+            lines.append(f"transaction of {name}: {state}, holds {', '.join(sorted(held))}")
     return lines
 
 

@@ -1,7 +1,14 @@
 """Each violation that assert_exactly_once claims to find, planted."""
 
+import pytest
+from confluent_kafka import Producer
+
 from odradek.client.partition_reader import ConsumerRecord
+from odradek.core.types import TopicPartition
 from odradek.testing.exactly_once import findings
+from odradek.testing.kafka import Kafka
+from odradek.testing.report import failure_report
+from odradek.testing.server import KafkaServer
 
 NAMES = ("source", "sink", "group")
 
@@ -46,3 +53,70 @@ def test_many_findings_are_cut_short():
     keys = [str(i).encode() for i in range(9)]
     (text,) = findings(records(*keys), [], 0, NAMES)
     assert text.endswith("and 4 more")
+
+
+def test_an_open_transaction_is_named():
+    held = {TopicPartition("sink", 0): 5}
+    assert findings(records(b"a"), records(b"a"), 0, NAMES, held) == [
+        "sink-0 has a transaction open at offset 5"
+    ]
+
+
+def transactional(servers, name):
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": name})
+    producer.init_transactions()
+    return producer
+
+
+@pytest.fixture(scope="module")
+def server():
+    found = KafkaServer.embedded({})
+    yield found
+    found.close()
+
+
+def test_markers_and_aborted_records_do_not_count(server):
+    kafka = Kafka(server)
+    source, sink, group = kafka.topic("source"), kafka.topic("sink"), kafka.group("g")
+    client = server.client
+    writer, copier = (
+        transactional(server.bootstrap_servers, "writer"),
+        transactional(server.bootstrap_servers, "copier"),
+    )
+    for end in (writer.commit_transaction, writer.abort_transaction, writer.commit_transaction):
+        writer.begin_transaction()
+        writer.produce(source, b"v", key=end.__name__ + str(len(kafka.values(source))))
+        writer.flush()
+        end()
+    for end in (copier.abort_transaction, copier.commit_transaction):
+        copier.begin_transaction()
+        for record in kafka._read(source):
+            copier.produce(sink, record.value, key=record.key)
+        copier.flush()
+        end()
+    client.call(client.admin.commit, group, {TopicPartition(source, 0): 5})  # the last record, not its marker
+    kafka.assert_exactly_once(source=source, sink=sink, group=group)
+    client.call(client.admin.commit, group, {TopicPartition(source, 0): 4})
+    with pytest.raises(AssertionError, match=f"group {group} has not committed 1 of the records"):
+        kafka.assert_exactly_once(source=source, sink=sink, group=group, timeout=0.2)
+    kafka.close()
+
+
+def test_an_open_transaction_is_waited_for_and_reported(server):
+    kafka = Kafka(server)
+    source, sink, group = kafka.topic("source"), kafka.topic("sink"), kafka.group("g")
+    copier = transactional(server.bootstrap_servers, "late")
+    copier.begin_transaction()
+    copier.produce(sink, b"v", key=b"k")
+    copier.flush()
+    with pytest.raises(AssertionError, match=f"{sink}-0 has a transaction open at offset 0"):
+        kafka.assert_exactly_once(source=source, sink=sink, group=group, timeout=0.2)
+    report = failure_report(kafka)
+    assert "  0 open key=b'k' value=b'v'" in report
+    assert f"transaction of late: Ongoing, holds {sink}-0" in report
+    copier.abort_transaction()
+    kafka.assert_exactly_once(source=source, sink=sink, group=group)
+    report = failure_report(kafka)
+    assert "  0 aborted key=b'k' value=b'v'" in report
+    assert "transaction of" not in report
+    kafka.close()
