@@ -23,6 +23,8 @@ from kafka.admin import NewTopic as KafkaPythonNewTopic
 
 from tests.compat.clients import CLIENTS, Sent
 from tests.support.group import Member
+from tests.support.raw import Connection
+from tests.support.topics import wait_until_led
 
 TIMEOUT_S = 20
 KafkaError = confluent_kafka.KafkaError
@@ -188,6 +190,8 @@ def test_aiokafka_administers_topics(bootstrap, unique):
         await client.start()
         try:
             await client.create_topics([AiokafkaNewTopic(name, num_partitions=2, replication_factor=1)])
+            with Connection(bootstrap) as connection:
+                wait_until_led(connection, name, 2)
             (described,) = await client.describe_topics([name])
             assert (described["topic"], len(described["partitions"])) == (name, 2)
             assert name in await client.list_topics()

@@ -72,7 +72,8 @@ def _check_same_epoch(shard: "TransactionShard", txn: TransactionMetadata, comma
     if producer_id != txn.client.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if epoch != txn.client.producer_epoch:
-        raise shard.fence(command.transactional_id, command.producer)
+        # Also where its time was over: what it may abort it cannot, without the epoch that an abort brings.
+        raise KafkaError(ErrorCode.PRODUCER_FENCED)
     if shard.is_given_up(command.transactional_id, command.connection):
         raise ProtocolError(f"a newer connection speaks for transactional id {command.transactional_id!r}")
 
