@@ -1,171 +1,18 @@
 """Races between a write and the end of its transaction, each brought about by hand on a node that ships."""
 
 import asyncio
-import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from odradek.broker.node import Node
 from odradek.core.errors import ErrorCode
-from odradek.core.types import TopicPartition
-from odradek.records.batch import build_batch
-from odradek.sim.caller import Caller
-from odradek.sim.cluster import SimHost
-from odradek.sim.main import odradek_node
 from odradek.sim.plan import Settings
 from odradek.sim.runtime import SimRuntime
-from odradek.sim.scenario import HOST, PORT
 from odradek.sim.txn_scenario import TxnSettings
-from odradek.sim.world import World
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import request_types
+from tests.sim.stage import SETTINGS, TP, Stage, play
 
 E = ErrorCode
-TP = TopicPartition("t", 0)
-TID = "id"
-SETTINGS = {
-    "flush_everything": False,
-    "flush_interval_ms": None,
-    "checkpoint_interval_ms": 60_000,
-    "segment_ms": 600_000,
-    "index_interval_bytes": 4096,
-}
-
-
-class Stage:
-    """A node with one topic, and a client by hand."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.world = World(1)
-        self.host = SimHost(self.world, HOST, odradek_node(settings))
-        self.callers = 0
-
-    @property
-    def node(self) -> Node:
-        assert isinstance(self.host.node, Node)
-        return self.host.node
-
-    def caller(self) -> Caller:
-        self.callers += 1
-        name = f"client{self.callers}"
-        return Caller(self.world.runtime(name), (HOST, PORT), name, random.Random(1))
-
-    async def prepare(self) -> Caller:
-        await self.host.start()
-        caller = self.caller()
-        types = request_types(ApiKey.CREATE_TOPICS)
-        topic = types.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
-        request = types.CreateTopicsRequest(topics=[topic], timeout=30_000)
-        await caller.call(ApiKey.CREATE_TOPICS, request, version=7)
-        types = request_types(ApiKey.FIND_COORDINATOR)
-        request = types.FindCoordinatorRequest(key_type=1, coordinator_keys=[TID])
-        await caller.call(ApiKey.FIND_COORDINATOR, request, version=4)
-        return caller
-
-    async def init(self, caller: Caller, timeout_ms: int = 60_000) -> tuple[int, int]:
-        types = request_types(ApiKey.INIT_PRODUCER_ID)
-        request = types.InitProducerIdRequest(transactional_id=TID, transaction_timeout=timeout_ms)
-        answer = await caller.call(ApiKey.INIT_PRODUCER_ID, request, version=5)
-        assert answer.error_code == E.NONE
-        return answer.producer_id, answer.producer_epoch
-
-    async def add(self, caller: Caller, producer: tuple[int, int]) -> None:
-        types = request_types(ApiKey.ADD_PARTITIONS_TO_TXN)
-        transaction = types.AddPartitionsToTxnTransaction(
-            transactional_id=TID,
-            producer_id=producer[0],
-            producer_epoch=producer[1],
-            verify_only=False,
-            topics=[types.AddPartitionsToTxnTopic(name="t", partitions=[0])],
-        )
-        request = types.AddPartitionsToTxnRequest(transactions=[transaction])
-        await caller.call(ApiKey.ADD_PARTITIONS_TO_TXN, request, version=3)
-
-    async def write(
-        self,
-        caller: Caller,
-        producer: tuple[int, int],
-        version: int,
-        *,
-        sequence: int = 0,
-        heavy: bool = False,
-    ) -> ErrorCode:
-        types = request_types(ApiKey.PRODUCE)
-        data = build_batch(
-            [(self.host.clock.now_ms(), b"k", b"v" * (1 << 18 if heavy else 1), ())],
-            codec=4 if heavy else 0,
-            producer_id=producer[0],
-            producer_epoch=producer[1],
-            base_sequence=sequence,
-            transactional=True,
-        )
-        partition = types.PartitionProduceData(index=0, records=bytes(data))
-        topic = types.TopicProduceData(name="t", partition_data=[partition])
-        request = types.ProduceRequest(transactional_id=TID, acks=-1, timeout=5_000, topic_data=[topic])
-        answer = await caller.call(ApiKey.PRODUCE, request, version=version)
-        return ErrorCode(answer.responses[0].partition_responses[0].error_code)
-
-    async def end(
-        self, caller: Caller, producer: tuple[int, int], version: int, *, commit: bool = True
-    ) -> tuple[int, int]:
-        types = request_types(ApiKey.END_TXN)
-        request = types.EndTxnRequest(
-            transactional_id=TID, producer_id=producer[0], producer_epoch=producer[1], committed=commit
-        )
-        answer = await caller.call(ApiKey.END_TXN, request, version=version)
-        assert answer.error_code == E.NONE
-        return answer.producer_id, answer.producer_epoch
-
-    def slow_questions(self) -> asyncio.Event:
-        """Have the coordinator's answers to the leader wait for an event."""
-        gate = asyncio.Event()
-        transactions = self.node.transactions
-        verify = transactions.verify_partitions
-
-        async def wait(*arguments: Any) -> Any:
-            reply = verify(*arguments)
-            codes = await reply if asyncio.iscoroutine(reply) else reply
-            await gate.wait()
-            return codes
-
-        transactions.verify_partitions = wait  # type: ignore[method-assign]
-        return gate
-
-    def slow_markers(self) -> asyncio.Event:
-        gate = asyncio.Event()
-        sender = self.node.transactions.markers
-        deliver = sender._deliver
-
-        async def wait(*arguments: Any) -> Any:
-            await gate.wait()
-            outcomes = deliver(*arguments)
-            return await outcomes if asyncio.isfuture(outcomes) else outcomes
-
-        sender._deliver = wait
-        return gate
-
-    def is_open(self) -> bool:
-        """Whether anything holds back the partition's last stable offset."""
-        log = self.node.replicas.partition(TP).log
-        return log.last_stable_offset != log.high_watermark
-
-    def check_guards(self) -> None:
-        assert len(self.node.replicas.partition(TP).verification) == 0, "a guard was left behind"
-
-
-def play(story: Callable[[Stage], Coroutine[Any, Any, None]], settings: Settings | None = None) -> None:
-    stage = Stage(settings or TxnSettings(**SETTINGS))  # type: ignore[arg-type]
-
-    async def main() -> None:
-        await story(stage)
-        stage.check_guards()
-        await stage.host.stop()
-
-    stage.world.run(main())
-    assert stage.host.leaks == []
-    assert stage.world.loop.unhandled == []
 
 
 def test_the_next_transaction_waits_for_the_end_of_the_last_one_unseen() -> None:

@@ -5,6 +5,7 @@ An append first stages its changes on copies; only once its bytes are written ar
 
 from bisect import insort
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Final, NamedTuple
 
 from odradek.core.types import NO_OFFSET
@@ -16,6 +17,8 @@ from odradek.records.header import CONTROL_FLAG, MAX_INT32, BatchMeta
 
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
 _MAX_STARTS: Final = 10_000
+MAX_PRODUCERS: Final = 100_000
+"""Of one partition. Beyond, those that have been silent longest are forgotten, a tenth of all at a time."""
 
 
 class CompletedTxn(NamedTuple):
@@ -128,6 +131,8 @@ class ProducerState:
 
     def commit(self, staged: Staged) -> None:
         """Take over what an append staged. The transactions it completed follow one by one, by `complete`."""
+        if len(self.entries) > MAX_PRODUCERS // 2:
+            self._make_room(staged.entries)
         self.entries.update(staged.entries)
         if self.starts:
             for producer_id in staged.entries:
@@ -144,10 +149,24 @@ class ProducerState:
             return staged.completed[0] if staged.completed else None
         producer_id = batch.producer_id
         known = self.entries.get(producer_id) or ProducerEntry(producer_id)
+        if len(self.entries) > MAX_PRODUCERS // 2:
+            self._make_room((producer_id,))
         self.entries[producer_id] = entry = append_data(known, batch, batch.base_offset, None)
         if entry.current_txn_first_offset != known.current_txn_first_offset:
             self._ongoing[batch.base_offset] = producer_id
         return None
+
+    def _make_room(self, writers: Iterable[int]) -> None:
+        """Keep the entries in the order of their last writes, and let the oldest go when there are too many.
+
+        Like those that have expired, they may come back with any sequence.
+        """
+        for producer_id in writers:
+            self.entries.pop(producer_id, None)
+        if len(self.entries) >= MAX_PRODUCERS:
+            idle = (e.producer_id for e in self.entries.values() if e.current_txn_first_offset == NO_OFFSET)
+            for producer_id in list(islice(idle, MAX_PRODUCERS // 10)):
+                del self.entries[producer_id]
 
     def stable_offset_after(self, completed: CompletedTxn) -> int:
         """The last stable offset once a transaction is complete: where the next open one is, or its end."""

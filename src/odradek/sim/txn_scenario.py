@@ -35,7 +35,7 @@ from odradek.sim.world import World
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
-SECONDS = 5.0
+SECONDS = 4.0
 INPUTS = 30
 TOPICS = {"out": 3, "source": 2, "target": 2}
 PRODUCERS = (("one", 2), ("two", 1), ("fighter-a", 2), ("fighter-b", 2), ("rival-a", 1), ("rival-b", 1))

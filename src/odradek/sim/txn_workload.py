@@ -153,7 +153,7 @@ class CommittedReader:
             await asyncio.sleep(self._rng.uniform(0.1, 0.6))
         self._caller.close()
 
-    async def poll(self) -> int:
+    async def poll(self, version: int | None = None) -> int:
         """Take what there is; gives the last stable offset."""
         seen, rng = self.seen, self._rng
         max_bytes = rng.choice((1, 300, 64_000))
@@ -161,7 +161,7 @@ class CommittedReader:
             {seen.tp: seen.position}, self._topic_ids, max_wait_ms=100, max_bytes=max_bytes
         )
         request.isolation_level = READ_COMMITTED
-        response = await self._caller.call(ApiKey.FETCH, request, version=rng.choice((11, 16)))
+        response = await self._caller.call(ApiKey.FETCH, request, version=version or rng.choice((11, 16)))
         (data,) = response.responses[0].partitions
         if data.error_code:
             raise NoAnswer(ErrorCode(data.error_code).name)
