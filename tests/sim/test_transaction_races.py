@@ -72,6 +72,22 @@ def test_an_epoch_that_is_over_is_told_before_the_guard() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("version", [11, 12])
+def test_the_first_write_of_a_transaction_may_leave_the_loop_for_its_check(version: int) -> None:
+    async def story(stage: Stage) -> None:
+        caller = await stage.prepare()
+        producer = await stage.init(caller)
+        if version < 12:
+            await stage.add(caller, producer)
+        assert await stage.write(caller, producer, version, heavy=True) is E.NONE
+        assert await stage.write(caller, producer, version, sequence=1, heavy=True) is E.NONE
+        assert stage.is_open()
+        await stage.end(caller, producer, 4 if version < 12 else 5)
+        assert not stage.is_open()
+
+    play(story)
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_write_that_leaves_the_loop_for_its_check_is_looked_at_again(begun: bool) -> None:
     """While its records are decompressed, its transaction ends: appended then, it would never end."""

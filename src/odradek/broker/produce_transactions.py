@@ -55,7 +55,10 @@ def is_transactional(records: memoryview | None) -> bool:
 
 
 def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
-    """Refuse the entries that are not part of a transaction; what to await where that is not known yet."""
+    """Refuse the entries that are not part of a transaction; what to await where that is not known yet.
+
+    The rest have guards until they are appended.
+    """
     firsts: list[_First] = []
     producers: dict[Identity, None] = {}
     for _, entries in request.topics:
@@ -89,8 +92,6 @@ def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
             question = _ask_until(node, request, producer, firsts)
         else:
             _refuse(firsts, _as_produce_error(request, e))
-    if question is None:
-        release_guards(request)
     return question
 
 

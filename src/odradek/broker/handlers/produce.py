@@ -69,6 +69,8 @@ def handle_run(
         checked = check_produce(sets, partition.rules, node.runtime.clock.now_ms(), version)
         _settle(entries, partition.append_checked(checked))
     for request in requests:
+        if request.transactional_id is not None:
+            release_guards(request)
         connection.begin(request.header)
         request.finish()
     if later is not None:
