@@ -188,6 +188,7 @@ class Stage:
             {topic: ZERO_UUID},
             random.Random(1),
         )
+        reader.seen.position = self.node.replicas.partition(TopicPartition(topic, 0)).log.log_start_offset
         while await reader.poll(11) > reader.seen.position:
             pass
         return [value for _, value in reader.seen.polled]
