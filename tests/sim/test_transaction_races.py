@@ -6,11 +6,17 @@ from typing import Any
 
 import pytest
 
+from odradek.coordinators.transactions.states import AT_REST
 from odradek.core.errors import ErrorCode
+from odradek.core.types import ZERO_UUID
+from odradek.sim.caller import Caller, NoAnswer
+from odradek.sim.consuming import fetch_committed
 from odradek.sim.plan import Settings
 from odradek.sim.runtime import SimRuntime
 from odradek.sim.txn_scenario import TxnSettings
-from tests.sim.stage import SETTINGS, TP, Stage, play
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
+from tests.sim.stage import SETTINGS, TID, TP, Stage, play
 
 E = ErrorCode
 
@@ -190,3 +196,69 @@ def test_verification_is_a_setting(settings: type[Settings], told: ErrorCode) ->
         assert stage.is_open() is (told is E.NONE)
 
     play(story, settings(**SETTINGS))  # type: ignore[arg-type]
+
+
+GROUP = "g"
+
+
+async def commit_offset(stage: Stage, caller: Caller, producer: tuple[int, int], offset: int) -> ErrorCode:
+    types = request_types(ApiKey.TXN_OFFSET_COMMIT)
+    partition = types.TxnOffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_metadata=""
+    )
+    request = types.TxnOffsetCommitRequest(
+        transactional_id=TID,
+        group_id=GROUP,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        topics=[types.TxnOffsetCommitRequestTopic(name="t", partitions=[partition])],
+    )
+    answer = await caller.call(ApiKey.TXN_OFFSET_COMMIT, request, version=4)
+    return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+
+async def add_offsets(caller: Caller, producer: tuple[int, int]) -> None:
+    types = request_types(ApiKey.ADD_OFFSETS_TO_TXN)
+    request = types.AddOffsetsToTxnRequest(
+        transactional_id=TID, producer_id=producer[0], producer_epoch=producer[1], group_id=GROUP
+    )
+    answer = await caller.call(ApiKey.ADD_OFFSETS_TO_TXN, request, version=3)
+    assert answer.error_code == E.NONE
+
+
+def test_offsets_that_an_older_connection_held_back_do_not_count_for_the_next_transaction() -> None:
+    """As KAFKA-17754, but for the group: with an epoch for all, its offsets would go back."""
+
+    async def story(stage: Stage) -> None:
+        old = await stage.prepare()
+        types = request_types(ApiKey.FIND_COORDINATOR)
+        request = types.FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
+        await old.call(ApiKey.FIND_COORDINATOR, request, version=4)
+        producer = await stage.init(old)
+        young = stage.caller()
+        for offset in (10, 20):
+            await add_offsets(young, producer)
+            assert await commit_offset(stage, young, producer, offset) is E.NONE
+            if offset == 20:
+                with pytest.raises(NoAnswer):
+                    await commit_offset(stage, old, producer, 10)
+            await stage.end(young, producer, 4)
+        found = await fetch_committed(young, GROUP, [TP], {"t": ZERO_UUID})
+        assert found[TP] == 20
+
+    play(story)
+
+
+def test_a_partition_that_an_older_connection_held_back_begins_no_transaction() -> None:
+    async def story(stage: Stage) -> None:
+        old = await stage.prepare()
+        producer = await stage.init(old)
+        young = stage.caller()
+        await stage.add(young, producer)
+        await stage.end(young, producer, 4)
+        with pytest.raises(NoAnswer):
+            await stage.add(old, producer)
+        assert stage.state().state in AT_REST
+        await stage.add(old, producer)  # by a connection of its own now
+
+    play(story)

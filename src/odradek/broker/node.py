@@ -22,6 +22,7 @@ from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.markers import Outcomes
 from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.coordinators.transactions.speakers import Speakers
 from odradek.core.configs import Listener, NodeConfig, TopicConfig
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.core.metrics import Metrics
@@ -77,6 +78,7 @@ class Node:
             deliver=self._deliver_markers,
         )
         self.verifies_transactions = config.bool("transaction.partition.verification.enable")
+        self.offset_speakers = Speakers()
         self.fetch_sessions = FetchSessions(config.int("max.incremental.fetch.session.cache.slots"))
         self.fetch_max_bytes = config.int("fetch.max.bytes")
         self.internal_topics = TopicCreation(self)

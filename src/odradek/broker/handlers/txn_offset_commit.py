@@ -67,6 +67,10 @@ async def _commit(ctx: RequestContext, request: Any, offsets: list[OffsetToCommi
         await _join_transaction(ctx, request, producer, groups.partition_for(request.group_id))
     except KafkaError as e:
         return [_told(e.code, ctx.api_version)] * len(offsets)
+    if ctx.api_version < _FIRST_THAT_ADDS:
+        # What was held back since the last transaction would take the group's offsets back to that.
+        ctx.node.offset_speakers.require_newest(request.transactional_id, ctx.connection.number)
+    ctx.node.offset_speakers.heard(request.transactional_id, ctx.connection.number)
     reply = groups.commit_offsets(
         CommitOffsets(
             request.group_id,

@@ -17,7 +17,7 @@ from odradek.coordinators.transactions.metadata import (
     is_exhausted,
 )
 from odradek.coordinators.transactions.states import AT_REST, PREPARED, TxnState
-from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
+from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> Resu
         _check_same_epoch(shard, txn, command)
     elif _is_answered(shard, txn, command):
         return Result(txn.client)
-    shard.heard(command.transactional_id, command.connection)
+    shard.speakers.heard(command.transactional_id, command.connection)
     if shard.is_pending(txn):
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if txn.state in PREPARED:
@@ -62,20 +62,14 @@ def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> Resu
 
 
 def _check_same_epoch(shard: "TransactionShard", txn: TransactionMetadata, command: EndTxn) -> None:
-    """Check who asks, where the epoch does not tell one transaction of a producer from the next.
-
-    An EndTxn that its producer has given up, to send it again by another connection, must not end the next
-    transaction (KAFKA-17754). Closing the old connection is safe: who still used it would come back by a new
-    one.
-    """
+    """Check who asks, where the epoch does not tell one transaction of a producer from the next."""
     producer_id, epoch = command.producer
     if producer_id != txn.client.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if epoch != txn.client.producer_epoch:
         # Also where its time was over: what it may abort it cannot, without the epoch that an abort brings.
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
-    if shard.is_given_up(command.transactional_id, command.connection):
-        raise ProtocolError(f"a newer connection speaks for transactional id {command.transactional_id!r}")
+    shard.speakers.require_newest(command.transactional_id, command.connection)
 
 
 def _is_answered(shard: "TransactionShard", txn: TransactionMetadata, command: EndTxn) -> bool:

@@ -50,7 +50,7 @@ def init(shard: "TransactionShard", command: InitProducerId, _: Ticket, now: Now
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
     else:
         txn = txn.with_next_epoch(expected_epoch, command.timeout_ms, now.wall_ms)
-    shard.heard(command.transactional_id, command.connection)
+    shard.speakers.heard(command.transactional_id, command.connection)
     return shard.transition(txn, Initialized(txn.producer_id, txn.producer_epoch))
 
 

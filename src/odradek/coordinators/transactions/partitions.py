@@ -4,7 +4,11 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.coordinators.transactions.commands import AddPartitions, VerifyPartitions
-from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import (
+    EPOCH_PER_TRANSACTION,
+    Identity,
+    TransactionMetadata,
+)
 from odradek.coordinators.transactions.states import PREPARED, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
 
@@ -17,7 +21,10 @@ DONE = ErrorCode.NONE
 
 def add(shard: "TransactionShard", command: AddPartitions, _: Ticket, now: Now) -> Result:
     txn = _current(shard, command.transactional_id, command.producer)
-    shard.heard(command.transactional_id, command.connection)
+    if command.connection is not None:
+        if command.client_version < EPOCH_PER_TRANSACTION:
+            shard.speakers.require_newest(command.transactional_id, command.connection)
+        shard.speakers.heard(command.transactional_id, command.connection)
     if shard.is_pending(txn) or txn.state in PREPARED:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if txn.is_kept:

@@ -12,6 +12,7 @@ from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.coordinators.transactions import admin, commands, ending, expiring, initializing, partitions
 from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
+from odradek.coordinators.transactions.speakers import Speakers
 from odradek.coordinators.transactions.states import PREPARED, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
 
@@ -35,13 +36,13 @@ class TransactionShard:
         "_next_look_ms",
         "_over_time",
         "_pending",
-        "_speakers",
         "_timed_out",
         "config",
         "coordinator_epoch",
         "is_active",
         "new_producer_id",
         "server_version",
+        "speakers",
         "transactions",
     )
 
@@ -60,7 +61,7 @@ class TransactionShard:
         self.transactions: dict[str, TransactionMetadata] = {}
         self.is_active = False
         self._pending: dict[str, TxnState] = {}
-        self._speakers: dict[str, int] = {}
+        self.speakers = Speakers()
         self._timed_out: dict[str, Identity] = {}
         self._next_look_ms: int | None = None
         self._over_time: list[str] | None = None
@@ -99,15 +100,6 @@ class TransactionShard:
         result.committed = committed
         return result
 
-    def heard(self, transactional_id: str, connection: int | None) -> None:
-        """The producer itself, not a zombie of it, spoke by a connection."""
-        if connection is not None:
-            self._speakers[transactional_id] = max(connection, self._speakers.get(transactional_id, 0))
-
-    def is_given_up(self, transactional_id: str, connection: int) -> bool:
-        """Whether the producer has connected anew since, and waits no more for what came by this one."""
-        return connection < self._speakers.get(transactional_id, 0)
-
     def note_timeout(self, transactional_id: str, producer: Identity) -> None:
         self._timed_out[transactional_id] = producer
 
@@ -132,7 +124,7 @@ class TransactionShard:
     def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> None:
         if value is None:
             self.transactions.pop(key, None)
-            self._speakers.pop(key, None)
+            self.speakers.forget(key)
             self._timed_out.pop(key, None)
             return
         self.transactions[key] = value
