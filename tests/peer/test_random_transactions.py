@@ -1,7 +1,8 @@
 """The same random requests of one transactional id to Odradek and to Apache Kafka: the same answers.
 
 Left out is what differs on purpose (docs/compatibility.md): aborts of what was never begun by clients that
-keep their epoch, and producers that name an epoch which is over while a transaction is open.
+keep their epoch, producers that name an epoch which is over while a transaction is open, and writes of an
+epoch that nobody has yet, from whose sequence on Apache wants to hear again.
 """
 
 import random
@@ -94,6 +95,8 @@ class Conversation:
         if step.speaker == "a predecessor":
             return self.identities[int(step.chance * len(self.identities))]
         shift = {"the epoch above": 1, "the epoch below": -1}.get(step.speaker, 0)
+        if step.action == "produce":
+            shift = min(shift, 0)
         return producer_id + (10_000_000 if step.speaker == "a stranger" else 0), epoch + shift
 
     def described(self) -> Any:
