@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.compat.world import STRANGER, World, scenario
+from tests.support.consumer import set_group_config
 from tests.support.topics import create_topic
 
 
@@ -71,6 +72,10 @@ def describe_configs(world: World, version: int) -> Iterator[dict[str, Any]]:
     yield values(4, "99", None)
     yield values(4, "x", None)
     yield values(99, "x", None)
+    set_group_config(world.bootstrap, world.group, consumer_session_timeout_ms="50000")
+    yield values(32, world.group, None)
+    yield values(32, world.unique("group"), ["consumer.heartbeat.interval.ms", "no.such"], synonyms=False)
+    yield values(32, "", None)
 
 
 @scenario(33)
@@ -131,6 +136,18 @@ def incremental_alter_configs(world: World, version: int) -> Iterator[dict[str, 
     yield values("retention.ms", 9, "5")
     yield values("retention.ms", 0, None)
     yield values("retention.ms", 0, "5", name=world.other)
+    group = {"name": world.group, "kind": 32}
+    yield values("consumer.session.timeout.ms", 0, "50000", **group)
+    yield values("consumer.session.timeout.ms", 0, "1", **group)
+    yield values("consumer.session.timeout.ms", 0, "500000", **group)
+    yield values("consumer.heartbeat.interval.ms", 0, "x", **group)
+    yield values("consumer.heartbeat.interval.ms", 0, "0", **group)
+    yield values("consumer.assignment.interval.ms", 2, "1", **group)
+    yield values("share.isolation.level", 0, "read_committed", **group)
+    yield values("share.isolation.level", 0, "dirty", **group)
+    yield values("no.such", 0, "1", **group)
+    yield values("consumer.session.timeout.ms", 1, None, **group)
+    yield values("consumer.session.timeout.ms", 0, "50000", name="", kind=32)
 
 
 @scenario(55)

@@ -229,6 +229,7 @@ class Node:
         self.config.set_dynamic(
             image.config(RESOURCE_BROKER, str(self.config.node_id)), image.config(RESOURCE_BROKER, "")
         )
+        self.groups.reconfigure(GroupConfig.from_node(self.config))
         self.logs.producer_id_expiration_ms = self.config.int("producer.id.expiration.ms")
         self.verifies_transactions = self.config.bool("transaction.partition.verification.enable")
 

@@ -1,4 +1,4 @@
-"""What a group may be set to by itself: known keys, within its own and the broker's bounds, in order. Pure."""
+"""What a group may be set to: known keys, within their own and the broker's bounds, and in order. Pure."""
 
 from collections.abc import Mapping
 

@@ -16,6 +16,7 @@ def check_node(config: "NodeConfig") -> None:
     _check_listeners(config)
     _check_log(config)
     _check_network(config)
+    _check_groups(config)
 
 
 def _require(held: bool, key: str, value: object, reason: str) -> None:
@@ -164,3 +165,30 @@ def _check_network(config: "NodeConfig") -> None:
             item,
             f"'{item}' is not in the form {{hostName}}:{{maxConnections}}",
         )
+
+
+def _check_groups(config: "NodeConfig") -> None:
+    for name in config.list("group.consumer.assignors"):
+        _require(
+            name in ("uniform", "range"),
+            "group.consumer.assignors",
+            name,
+            f"{name} is not an assignor of this node: those are uniform and range",
+        )
+    for setting in ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"):
+        own, low, high = (f"group.consumer.{bound}{setting}" for bound in ("", "min.", "max."))
+        for larger, smaller, word in ((high, low, "greater"), (own, low, "greater"), (own, high, "less")):
+            value, limit = config.int(larger), config.int(smaller)
+            _require(
+                value >= limit if word == "greater" else value <= limit,
+                larger,
+                value,
+                f"{larger} must be {word} than or equal to {smaller}",
+            )
+    interval, session = "group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"
+    _require(
+        config.int(interval) < config.int(session),
+        interval,
+        config.int(interval),
+        f"{interval} must be less than {session}",
+    )

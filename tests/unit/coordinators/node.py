@@ -54,6 +54,8 @@ class Clock:
 
 
 class Node:
+    serves_consumer_groups = True
+
     def __init__(self, *, elected: bool = True, held: bool = False, **config: Any) -> None:
         config.setdefault("initial_rebalance_delay_ms", 0)
         self.groups = GroupCoordinator(GroupConfig(**config), Clock(), random.Random(7), lambda: PARTITIONS)

@@ -1,5 +1,7 @@
 """Consumer groups: epochs, reconciliation, timeouts, metadata. Facts observed on Apache Kafka 4.3.1."""
 
+import dataclasses
+
 import pytest
 
 from odradek.coordinators.groups import commands as c
@@ -147,6 +149,17 @@ def test_assignments_are_no_more_frequent_than_the_interval_allows() -> None:
     assert h.consumer_group().assignment_epoch == 3
     settle(a, b)
     assert (a.partitions, b.partitions) == ([0], [1])
+
+
+def test_settings_that_change_while_the_node_runs_act_at_once() -> None:
+    h = ConsumerHarness(consumer_assignment_interval_ms=1_000)
+    h.topic("t", 2)
+    h.member("a", "t").join()
+    b = h.member("b", "t").join()
+    assert h.consumer_group().assignment_epoch == 2
+    h.shard.reconfigure(dataclasses.replace(h.config, consumer_assignment_interval_ms=0))
+    b.beat()
+    assert h.consumer_group().assignment_epoch == 3
 
 
 def test_a_clock_that_was_set_back_does_not_hold_up_assignments() -> None:
@@ -306,6 +319,21 @@ def test_offsets_are_committed_at_the_members_epoch_or_for_what_it_has_had_since
     a.leave()
     b.leave()
     assert commit_code(h, "t", 0, "", -1) is ErrorCode.NONE
+
+
+def test_a_transaction_commits_by_the_members_epoch_and_hears_of_generations() -> None:
+    h = ConsumerHarness()
+    identifier = h.topic("t", 1)
+    h.member("a", "t").join()
+
+    def code(member_id: str, epoch: int) -> ErrorCode:
+        offset = c.OffsetToCommit("t", identifier, 0, 5, -1, "")
+        return ErrorCode(h.code(c.CommitOffsets("g", member_id, None, epoch, [offset], producer=(1, 0))))
+
+    assert code("a", 2) is ErrorCode.NONE
+    assert code("", -1) is ErrorCode.NONE, "a producer that knows no group is fenced by its own epoch"
+    assert code("a", 3) is ErrorCode.ILLEGAL_GENERATION
+    assert code("b", 2) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def fetch_code(h: ConsumerHarness, member_id: str | None, epoch: int) -> ErrorCode:

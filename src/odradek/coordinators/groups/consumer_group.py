@@ -30,6 +30,7 @@ NO_ASSIGNMENT_EPOCH = -1
 
 class ConsumerGroup:
     __slots__ = (
+        "_regex_counts",
         "_topics",
         "assignment_epoch",
         "assignment_timestamp_ms",
@@ -65,6 +66,7 @@ class ConsumerGroup:
         """A release before 4.1 left a record that is not needed any more."""
         self.is_deleted = False
         self._topics: frozenset[str] | None = None
+        self._regex_counts: dict[str, int] | None = None
         self.metadata_is_fresh = False
         """Soft: the group's epoch takes the topics into account as they are now."""
         self.regex_refreshed_at_ms: int | None = None
@@ -96,7 +98,7 @@ class ConsumerGroup:
         member = self.members.get(key.member_id)
         if value is not None:
             self._put(r.with_metadata(member or ConsumerMember(key.member_id), value))
-            self._topics = None
+            self._topics = self._regex_counts = None
         elif member is not None:
             self._release(member)
             del self.members[key.member_id]
@@ -105,7 +107,7 @@ class ConsumerGroup:
                 and self.static_members.get(member.instance_id) == key.member_id
             ):
                 del self.static_members[member.instance_id]
-            self._topics = None
+            self._topics = self._regex_counts = None
 
     def _apply_current(self, key: ConsumerGroupCurrentMemberAssignmentKey, value: Any | None) -> None:
         member = self.members.get(key.member_id)
@@ -200,8 +202,13 @@ class ConsumerGroup:
     @property
     def subscribed_regexes(self) -> dict[str, int]:
         """The regular expressions of the members, and how many have each."""
-        regexes = Counter(m.subscribed_topic_regex for m in self.members.values() if m.subscribed_topic_regex)
-        return {regex: count for regex, count in regexes.items() if regex is not None}
+        if self._regex_counts is None:
+            self._regex_counts = {}
+            for member in self.members.values():
+                regex = member.subscribed_topic_regex
+                if regex:
+                    self._regex_counts[regex] = self._regex_counts.get(regex, 0) + 1
+        return self._regex_counts
 
     def subscribes_to(self, topic: str) -> bool:
         return topic in self.subscribed_topics

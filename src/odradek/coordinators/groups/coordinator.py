@@ -59,7 +59,7 @@ class GroupCoordinator:
         self.config = config
         self.host = CoordinatorHost(
             GROUP_METADATA_TOPIC,
-            lambda _: GroupShard(config, image),
+            lambda _: GroupShard(self.config, image),
             Format(encode, decode),
             clock,
             commit_timeout_ms=config.offsets_commit_timeout_ms,
@@ -94,6 +94,13 @@ class GroupCoordinator:
         for shard in self.host.all_shards():
             assert isinstance(shard, GroupShard)
             shard.topics_changed(names, has_new=has_new)
+
+    def reconfigure(self, config: GroupConfig) -> None:
+        """Settings changed while the node runs: those that are read when they are needed act at once."""
+        self.config = config
+        for shard in self.host.all_shards():
+            assert isinstance(shard, GroupShard)
+            shard.reconfigure(config)
 
     async def _sweep(self) -> None:
         while True:

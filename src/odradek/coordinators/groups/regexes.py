@@ -17,6 +17,7 @@ from odradek.coordinators.groups.draft import Draft
 from odradek.coordinators.groups.re2 import Pattern, PatternError
 from odradek.coordinators.shard import Now, Result
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.metadata.image import MetadataImage
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -47,14 +48,14 @@ def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Cha
     if not new:
         return Change.RESOLVED if old else Change.UNRESOLVED
     if subscribed[new] == 1:
-        compiled(new)
+        _check(new)
         return Change.UNRESOLVED
     return Change.RESOLVED if new in group.regexes else Change.UNRESOLVED
 
 
-def compiled(regex: str) -> Pattern:
+def _check(regex: str) -> None:
     try:
-        return Pattern(regex)
+        Pattern(regex)
     except PatternError as e:
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
@@ -72,8 +73,7 @@ def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Result:
     draft = Draft(group)
     changed = False
     for regex in wanted:
-        pattern = compiled(regex)
-        topics = frozenset(name for name in image.topics_by_name if pattern.matches(name))
+        topics = _matching(regex, image)
         known = group.regexes.get(regex)
         changed |= topics != (frozenset() if known is None else known.topics)
         resolved = ResolvedRegex(topics, image.offset, now.wall_ms)
@@ -82,6 +82,16 @@ def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Result:
     if changed or metadata_hash != group.metadata_hash:
         targeting.bump_group_epoch(draft, metadata_hash)
     return Result(None, draft.records)
+
+
+def _matching(regex: str, image: MetadataImage) -> frozenset[str]:
+    """One that was accepted elsewhere and is none here matches nothing."""
+    try:
+        pattern = Pattern(regex)
+    except PatternError as e:
+        log.error("Ignoring the regular expression %r of a loaded group: %s", regex, e)
+        return frozenset()
+    return frozenset(name for name in image.topics_by_name if pattern.matches(name))
 
 
 def _is_due(shard: "GroupShard", group: ConsumerGroup, wanted: dict[str, int], now: Now) -> bool:

@@ -31,6 +31,7 @@ from odradek.coordinators.groups.offsets import CommittedOffset, OffsetStore
 from odradek.coordinators.groups.states import GroupState
 from odradek.coordinators.groups.topic_hashes import TopicHashes
 from odradek.coordinators.records import (
+    ConsumerGroupMemberMetadataKey,
     CoordinatorKey,
     GroupMetadataKey,
     GroupMetadataValue,
@@ -168,13 +169,17 @@ class GroupShard:
             if value is None:
                 return
             group = self.groups[group_id] = ConsumerGroup(group_id)
-        members = group.members.keys() if value is not None else set(group.members)
         group.apply(key, value)
+        if isinstance(key, ConsumerGroupMemberMetadataKey) and value is None:
+            self._forget_member(group_id, key.member_id)
         if group.is_deleted:
             del self.groups[group_id]
-        for member_id in members - group.members.keys():
-            for phase in ("session", "rebalance", "join", "sync"):
-                self.timers.cancel(TimerKey(group_id, member_id, phase))
+            for member_id in group.members:
+                self._forget_member(group_id, member_id)
+
+    def _forget_member(self, group_id: str, member_id: str) -> None:
+        for phase in ("session", "rebalance", "join", "sync"):
+            self.timers.cancel(TimerKey(group_id, member_id, phase))
 
     def _replay_modern(self, key: ModernKey, value: bytes | None) -> None:
         group = self.groups.get(key.group)
@@ -225,6 +230,11 @@ class GroupShard:
         else:
             rebalance.sync_time_is_up(self, group, out, now)
         return out
+
+    def reconfigure(self, config: GroupConfig) -> None:
+        """Settings changed while the node runs."""
+        self.config = config
+        self.settings = GroupSettings(config, self.image)
 
     def start_session(
         self, group: ClassicGroup, member: Member, now: Now, timeout_ms: int | None = None
