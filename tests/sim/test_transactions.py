@@ -8,7 +8,7 @@ import pytest
 from odradek.broker.handlers import produce
 from odradek.coordinators.groups.offsets import OffsetStore
 from odradek.coordinators.shard import Result
-from odradek.coordinators.transactions import ending, markers, partitions
+from odradek.coordinators.transactions import ending, initializing, markers, partitions
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_ID
@@ -20,7 +20,7 @@ from odradek.sim.scenario import Outcome
 from odradek.sim.txn_scenario import TxnScenario
 
 CHUNKS, SEEDS_PER_CHUNK = 10, 50
-SEEDS_TO_CATCH_A_BUG = 25
+SEEDS_TO_CATCH_A_BUG = 60
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -120,6 +120,13 @@ def writes_behind_the_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(produce, "check_transaction", lambda node, request: None)
 
 
+def aborts_what_was_to_be_kept(patch: pytest.MonkeyPatch) -> None:
+    def keep(shard: TransactionShard, txn: Any, command: Any, now: Any) -> Result:
+        return ending.abort(shard, txn, now, KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS))
+
+    patch.setattr(initializing, "_keep", keep)
+
+
 def forgets_what_is_open(patch: pytest.MonkeyPatch) -> None:
     load = ProducerState.load
     patch.setattr(ProducerState, "load", lambda self, entries, end: load(self, [], end))
@@ -148,6 +155,7 @@ PLANTS: dict[Plant, str] = {
     commits_offsets_at_once: "not exactly once",
     gives_one_producer_id_to_all: "producer id 5 was given",
     writes_behind_the_end: "",
+    aborts_what_was_to_be_kept: "lost write",
     forgets_what_is_open: "",
     refuses_without_reason: "UNKNOWN_SERVER_ERROR",
 }

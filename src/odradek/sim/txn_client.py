@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from odradek.core.errors import ErrorCode
-from odradek.core.types import TopicPartition
+from odradek.core.types import NO_PRODUCER_ID, TopicPartition
 from odradek.records.batch import build_batch
 from odradek.sim.caller import Caller, NoAnswer
 from odradek.sim.txn_history import Txn, TxnFate, TxnHistory
@@ -37,7 +37,7 @@ _VERSIONS = {
         ApiKey.END_TXN: 4,
     },
     2: {
-        ApiKey.INIT_PRODUCER_ID: 5,
+        ApiKey.INIT_PRODUCER_ID: 6,
         ApiKey.PRODUCE: 13,
         ApiKey.TXN_OFFSET_COMMIT: 5,
         ApiKey.END_TXN: 5,
@@ -81,17 +81,24 @@ class TxnClient:
     def producer(self) -> tuple[int, int]:
         return self._producer
 
-    async def init(self) -> None:
-        """Take the transactional id, whoever has it."""
+    async def init(self, *, keep_prepared: bool = False) -> bool:
+        """Take the transactional id, whoever has it; with two-phase commit, without aborting what is open.
+
+        True where something is.
+        """
         types = request_types(ApiKey.INIT_PRODUCER_ID)
         request = types.InitProducerIdRequest(
-            transactional_id=self.transactional_id, transaction_timeout=TIMEOUT_MS
+            transactional_id=self.transactional_id,
+            transaction_timeout=TIMEOUT_MS,
+            enable2_pc=keep_prepared,
+            keep_prepared_txn=keep_prepared,
         )
         answer = await self._until_told(ApiKey.INIT_PRODUCER_ID, request, lambda a: a.error_code)
         self.history.identity_given(self.transactional_id, answer.producer_id)
         self._producer = answer.producer_id, answer.producer_epoch
         self._sequences.clear()
         self._added.clear()
+        return keep_prepared and answer.ongoing_txn_producer_id != NO_PRODUCER_ID
 
     async def write(self, txn: Txn, tp: TopicPartition, values: list[bytes]) -> None:
         """Note a batch and have it acknowledged; the same batch is sent until it is."""
@@ -173,7 +180,7 @@ class TxnClient:
             )
         except Over:
             raise
-        except _Refused as e:
+        except Refused as e:
             if attempts == 1:
                 txn.fate = TxnFate.ABORTED
             raise Over(str(e)) from e
@@ -230,16 +237,16 @@ class TxnClient:
                     return answer
                 if code in _ENDED or (code is ErrorCode.INVALID_TXN_STATE and api_key is ApiKey.END_TXN):
                     # A commit of what the coordinator has aborted for a successor looks like a wrong retry.
-                    raise _Refused(f"{api_key.name}: {code.name}")
+                    raise Refused(f"{api_key.name}: {code.name}")
                 if not code.retriable and code is not ErrorCode.CONCURRENT_TRANSACTIONS:
                     self.history.oddities.append(
                         f"{self.transactional_id}: {api_key.name} was answered with {code.name}"
                     )
-                    raise _Refused(code.name)
+                    raise Refused(code.name)
             if asyncio.get_running_loop().time() > deadline:
                 raise Over(f"{api_key.name} takes too long")
             await asyncio.sleep(PAUSE_SECONDS)
 
 
-class _Refused(Over):
+class Refused(Over):
     """The broker said that this is over."""

@@ -30,17 +30,18 @@ from odradek.sim.plan import Blow, Episode, Settings, draw_disk_faults, draw_epi
 from odradek.sim.scenario import HOST, PORT, NodeLog, Outcome
 from odradek.sim.txn_client import TxnClient
 from odradek.sim.txn_history import TxnHistory
-from odradek.sim.txn_workload import GROUP, CommittedReader, Pipeline, TxnProducer
+from odradek.sim.txn_workload import GROUP, CommittedReader, Decider, Pipeline, TxnProducer
 from odradek.sim.world import World
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
-SECONDS = 4.0
+SECONDS = 3.0
 INPUTS = 30
 TOPICS = {"out": 3, "source": 2, "target": 2}
 PRODUCERS = (("one", 2), ("two", 1), ("fighter-a", 2), ("fighter-b", 2), ("rival-a", 1), ("rival-b", 1))
 """Names and transaction versions; what follows the dash is left out of the transactional id."""
 PIPELINES = (("pipe0-a", 2, 0), ("pipe0-b", 1, 0), ("pipe1-a", 2, 1))
+DECIDER = "decider"
 PATIENCE_SECONDS = 60.0
 _STRUCK_BY = frozenset(
     {Blow.CRASH_IN_A_CALL, Blow.CRASH, Blow.RESTART, Blow.PARTITION, Blow.RESET, Blow.CLOCK_JUMP}
@@ -174,6 +175,8 @@ class TxnScenario:
         for name, version in PRODUCERS:
             client = self._client(name, version)
             yield name, TxnProducer(name, client, out, world.rng_for(name)).run(until)
+        decider = Decider(DECIDER, self._client(DECIDER, 2), out, world.rng_for(DECIDER))
+        yield DECIDER, decider.run(until)
         for name, version, index in PIPELINES:
             source, target = TopicPartition("source", index), TopicPartition("target", index)
             client = self._client(name, version)
@@ -219,7 +222,7 @@ class TxnScenario:
                 except TimeoutError:
                     host.crash(kind)
             case Blow.PARTITION:
-                for name, *_ in (*PRODUCERS, *PIPELINES):
+                for name, *_ in (*PRODUCERS, *PIPELINES, (DECIDER,)):
                     network.partition(HOST, name)
                 await asyncio.sleep(episode.seconds / 4)
                 network.heal()

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -12,8 +13,8 @@ from odradek.records.batch import iter_batches, iter_records
 from odradek.records.control import ControlType, parse_control_key
 from odradek.sim.caller import Caller, NoAnswer
 from odradek.sim.consuming import fetch_committed, fetch_request, records_from
-from odradek.sim.txn_client import Over, TxnClient
-from odradek.sim.txn_history import Reader, TxnHistory
+from odradek.sim.txn_client import Over, Refused, TxnClient
+from odradek.sim.txn_history import Reader, Txn, TxnFate, TxnHistory
 from odradek.wire.api_keys import ApiKey
 
 READ_COMMITTED = 1
@@ -46,21 +47,91 @@ class TxnProducer:
                     await asyncio.sleep(rng.expovariate(5))
             except (NoAnswer, Over):
                 await asyncio.sleep(rng.uniform(0.05, 0.6))
+        if rng.random() < 0.5:
+            await self._die_in_a_transaction()
         self._client.caller.close()
+
+    async def _die_in_a_transaction(self) -> None:
+        """What is left open is the coordinator's to abort."""
+        self._lives += 1
+        with suppress(NoAnswer, Over):
+            await self._client.init()
+            txn = self._client.history.begin(f"{self._name}.{self._lives}", self._number + 1)
+            await self._client.write(txn, self._partitions[0], [self._value()])
 
     async def _transaction(self) -> None:
         rng, client = self._rng, self._client
         self._number += 1
         txn = client.history.begin(f"{self._name}.{self._lives}", self._number)
-        for tp in rng.sample(list(self._partitions), rng.randint(1, len(self._partitions))):
-            await client.write(txn, tp, [self._value() for _ in range(rng.randint(1, 3))])
-            if rng.random() < 0.02:
-                await asyncio.sleep(rng.uniform(1, 5))
+        try:
+            for tp in rng.sample(list(self._partitions), rng.randint(1, len(self._partitions))):
+                await client.write(txn, tp, [self._value() for _ in range(rng.randint(1, 3))])
+                if rng.random() < 0.02:
+                    await asyncio.sleep(rng.uniform(1, 5))
+        except Refused:
+            if rng.random() < 0.3:
+                # A zombie that does not know it: what it commits must not be its successor's.
+                await client.end(txn, commit=True)
+            raise
         await client.end(txn, commit=rng.random() >= ABORTS)
 
     def _value(self) -> bytes:
         self._next += 1
         return f"{self._name}/{self._next}".encode()
+
+
+class Decider:
+    """A producer whose transactions are decided elsewhere (KIP-939), and that often dies before it says so.
+
+    Whoever comes after it finds the transaction open and ends it as was decided, or finds that it has ended.
+    """
+
+    def __init__(
+        self, name: str, client: TxnClient, partitions: Sequence[TopicPartition], rng: random.Random
+    ) -> None:
+        self._name = name
+        self._client = client
+        self._partitions = partitions
+        self._rng = rng
+        self._number = 0
+        self._decisions: list[tuple[Txn, bool]] = []
+        self._undecided: Txn | None = None
+
+    async def run(self, until: float) -> None:
+        loop = asyncio.get_running_loop()
+        while loop.time() < until or self._undecided is not None:
+            try:
+                await self._recover()
+                while loop.time() < until:
+                    await self._transaction()
+                    await asyncio.sleep(self._rng.expovariate(5))
+            except (NoAnswer, Over):
+                await asyncio.sleep(self._rng.uniform(0.05, 0.6))
+        self._client.caller.close()
+        for txn, commit in self._decisions:
+            txn.fate = TxnFate.COMMITTED if commit else TxnFate.ABORTED
+
+    async def _recover(self) -> None:
+        is_open = await self._client.init(keep_prepared=True)
+        txn = self._undecided
+        if is_open:
+            assert txn is not None
+            decided = [commit for prepared, commit in self._decisions if prepared is txn]
+            await self._client.end(txn, commit=decided == [True])
+        self._undecided = None
+
+    async def _transaction(self) -> None:
+        rng, client = self._rng, self._client
+        self._number += 1
+        self._undecided = txn = client.history.begin(f"{self._name}.{self._number}", self._number)
+        for tp in rng.sample(list(self._partitions), rng.randint(1, len(self._partitions))):
+            await client.write(txn, tp, [f"{self._name}/{self._number}/{tp.partition}".encode()])
+        commit = rng.random() >= ABORTS
+        self._decisions.append((txn, commit))
+        if rng.random() < 0.3:
+            raise Over("dies between the decision and its word")
+        await client.end(txn, commit=commit)
+        self._undecided = None
 
 
 class Pipeline:
