@@ -3,8 +3,9 @@
 import asyncio
 import signal
 import socket
+import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from odradek.client.admin import Admin
 from odradek.client.client import Client
 from odradek.client.consumer import READ_COMMITTED, Consumer
-from odradek.client.transaction_errors import AbortableError, FatalError, OutcomeUnknownError
+from odradek.client.transaction_errors import AbortableError, FatalError
 from odradek.client.transaction_requests import GroupMetadata
 from odradek.client.transaction_states import State
 from odradek.client.transactional import TransactionalProducer
@@ -304,57 +305,89 @@ def test_aborted_records_are_left_out_across_segments_and_fetches(cluster: str) 
     run(cluster, scenario)
 
 
-def test_every_commit_happened_or_was_reported_unknown_though_the_node_is_killed(tmp_path: Path) -> None:
+class OurNode:
+    """A node of ours that can be killed and comes back under its address."""
+
+    def __init__(self, directory: Path) -> None:
+        self._data = directory / "data"
+        self._node = NodeProcess(self._data)
+        self.bootstrap = self._node.bootstrap
+
+    def kill(self) -> None:
+        self._node.stop(signal.SIGKILL)
+
+    def restart(self) -> None:
+        self._node = NodeProcess(self._data, "--port", self.bootstrap.rpartition(":")[2])
+
+    close = kill
+
+
+class ApacheNode:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "k"
+        self.bootstrap = peer.start(self._directory, free_port())
+
+    def kill(self) -> None:
+        self._peer("kill")
+
+    def restart(self) -> None:
+        self._peer("restart")
+
+    def close(self) -> None:
+        peer.stop(self._directory)
+
+    def _peer(self, command: str) -> None:
+        arguments = [str(peer.PEER), command, "1", "--dir", str(self._directory)]
+        subprocess.run(arguments, capture_output=True, timeout=120, check=True)
+
+
+@pytest.mark.parametrize(
+    ("make_node", "count", "kills"),
+    [
+        pytest.param(OurNode, 60, (5, 17, 29, 41, 53), id="odradek"),
+        pytest.param(ApacheNode, 20, (8,), id="apache", marks=pytest.mark.apache),
+    ],
+)
+def test_every_commit_happened_or_was_reported_unknown_though_the_node_is_killed(
+    tmp_path: Path, make_node: Callable[[Path], Any], count: int, kills: Sequence[int]
+) -> None:
     """A commit whose outcome is unknown is asked for again: it then has happened, or can only be aborted."""
-    data = tmp_path / "data"
-    node = NodeProcess(data)
-    port = node.bootstrap.rpartition(":")[2]
+    node = make_node(tmp_path)
     kept: list[bytes] = []
-    unknown = 0
 
     async def scenario(world: World) -> None:
-        nonlocal node, unknown
-        async with world.producer(max_block_ms=1_000, delivery_timeout_ms=60_000) as producer:
-            for number in range(60):
-                if number % 12 == 5:
-                    node.stop(signal.SIGKILL)
+        options = {"max_block_ms": 1_000, "delivery_timeout_ms": 60_000}
+        async with TransactionalProducer(world.client, world.id, **options) as producer:
+            await insisting(producer.init_transactions)
+            for number in range(count):
                 values = [b"%03d-%d" % (number, i) for i in range(3)]
-                restart = asyncio.create_task(again(0.3)) if number % 12 == 5 else None
+                comeback = None
+                if number in kills:
+                    node.kill()
+                    comeback = asyncio.create_task(restart())
+                producer.begin()
                 try:
-                    producer.begin()
                     for i, value in enumerate(values):
                         await producer.send(world.topic, value, partition=i % 2)
-                    await producer.send_offsets(
-                        {TopicPartition(world.topic, 0): number}, GroupMetadata(world.group)
-                    )
-                    if await committed(producer):
-                        kept.extend(values)
+                    offsets = {TopicPartition(world.topic, 0): number}
+                    await producer.send_offsets(offsets, GroupMetadata(world.group))
+                    await insisting(producer.commit)
+                    kept.extend(values)
                 except AbortableError:
-                    await aborted(producer)
-                if restart is not None:
-                    await restart
+                    await insisting(producer.abort)
+                if comeback is not None:
+                    await comeback
         assert await world.values() == sorted(kept)
 
-    async def again(pause_s: float) -> None:
-        nonlocal node
-        await asyncio.sleep(pause_s)
-        node = await asyncio.to_thread(NodeProcess, data, "--port", port)
+    async def restart() -> None:
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(node.restart)
 
-    async def committed(producer: TransactionalProducer) -> bool:
-        nonlocal unknown
+    async def insisting(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """Until it is told what became of it. OutcomeUnknownError is a TimeoutError."""
         while True:
             try:
-                await producer.commit()
-                return True
-            except OutcomeUnknownError:
-                unknown += 1
-            except TimeoutError:
-                continue
-
-    async def aborted(producer: TransactionalProducer) -> None:
-        while True:
-            try:
-                await producer.abort()
+                await call()
                 return
             except TimeoutError:
                 continue
@@ -362,5 +395,5 @@ def test_every_commit_happened_or_was_reported_unknown_though_the_node_is_killed
     try:
         run(node.bootstrap, scenario, request_timeout_ms=2_000)
     finally:
-        node.stop(signal.SIGKILL)
-    assert len(kept) >= 3 * 45
+        node.close()
+    assert len(kept) >= 3 * (count - 3 * len(kills))
