@@ -125,9 +125,13 @@ def add_offsets_to_txn(world: World, version: int) -> Iterator[Values]:
 
 @scenario(26)
 def end_txn(world: World, version: int) -> Iterator[Values]:
-    """Ended by this conversation alone, so that the epochs in the answers are what it makes of them."""
+    """Ended by this conversation alone, so that the epochs in the answers are what it makes of them.
+
+    All by one connection, as clients do: a request by an older one is taken for one that was given up.
+    """
     own = version >= 5
     with world.second_producer(epoch_per_transaction=own) as producer:
+        world.connection = producer.connection
 
         def values(commit: bool, **over: Any) -> Values:
             return {**producer.identity, "committed": commit, **over}

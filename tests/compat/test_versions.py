@@ -213,7 +213,7 @@ def hold(api_key: int, version: int, world: World) -> list[Any]:
     names, answers = Names(world), []
     conversation = SCENARIOS[api_key](world, version)
     values = next(conversation, None)  # what it prepares is done by connections older than its own
-    with Connection(world.bootstrap) as connection:
+    with world.connection or Connection(world.bootstrap) as connection:
         while values is not None:
             check_spelling(api_key, values)
             answer = connection.call(api_key, version, values)

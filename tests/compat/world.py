@@ -27,6 +27,8 @@ class World:
         self.bootstrap = bootstrap
         self.topic, self.other, self.group = unique("topic"), unique("other"), unique("group")
         self.txn = unique("txn")
+        self.connection: Connection | None = None
+        """By which the conversation is to be held, where it has to be one that something else was said by."""
         create_topic(bootstrap, self.topic, 2)
         with Connection(bootstrap) as connection:
             self.topic_id = topic_id(connection, self.topic)
