@@ -12,6 +12,7 @@ from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode
 from odradek.core.types import TRANSACTION_STATE_TOPIC, TopicPartition
 from odradek.replication.led_log import LedLog
+from odradek.sim.caller import Caller
 from odradek.sim.plan import Settings
 from odradek.sim.txn_scenario import TxnSettings
 from odradek.wire.api_keys import ApiKey
@@ -184,3 +185,40 @@ def test_the_log_is_loaded_in_pieces_of_the_configured_size(buffer_bytes: str) -
         assert stage.state().client == producer
 
     play(story, with_config(transaction_state_log_load_buffer_size=buffer_bytes))
+
+
+async def alter_broker(caller: Caller, key: str, value: str) -> None:
+    types = request_types(ApiKey.INCREMENTAL_ALTER_CONFIGS)
+    config = types.AlterableConfig(name=key, config_operation=0, value=value)
+    resource = types.AlterConfigsResource(resource_type=4, resource_name="1", configs=[config])
+    request = types.IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    answer = await caller.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, version=1)
+    assert answer.responses[0].error_code == E.NONE, answer.responses[0].error_message
+
+
+def test_verification_is_turned_off_while_the_node_runs() -> None:
+    async def story(stage: Stage) -> None:
+        caller = await stage.prepare()
+        producer = await stage.init(caller)
+        assert await stage.write(caller, producer, 10) is E.INVALID_TXN_STATE
+        await alter_broker(caller, "transaction.partition.verification.enable", "false")
+        assert await stage.write(caller, producer, 10) is E.NONE
+        await alter_broker(caller, "transaction.partition.verification.enable", "true")
+        assert await stage.write(caller, producer, 10, sequence=1) is E.NONE, "it has begun"
+
+    play(story)
+
+
+def test_the_expiration_of_producers_changes_while_the_node_runs() -> None:
+    async def story(stage: Stage) -> None:
+        caller = await stage.prepare()
+        producer = await stage.init(caller)
+        await stage.write(caller, producer, 12)
+        await stage.end(caller, producer, 5)
+        await asyncio.sleep(3)
+        assert knows(stage.node, producer[0])
+        await alter_broker(caller, "producer.id.expiration.ms", "1000")
+        await asyncio.sleep(2)
+        assert not knows(stage.node, producer[0])
+
+    play(story, with_config(producer_id_expiration_check_interval_ms="500"))
