@@ -14,7 +14,6 @@ from odradek.coordinators.groups.consumer_group import ConsumerGroup
 from odradek.coordinators.groups.consumer_member import ConsumerMember
 from odradek.coordinators.groups.consumer_records import ResolvedRegex, regex_record, regex_tombstone
 from odradek.coordinators.groups.draft import Draft
-from odradek.coordinators.groups.re2 import Pattern, PatternError
 from odradek.coordinators.shard import Now, Result
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import MetadataImage
@@ -54,6 +53,8 @@ def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Cha
 
 
 def _check(regex: str) -> None:
+    from odradek.coordinators.groups.re2 import Pattern, PatternError  # few groups subscribe like this
+
     try:
         Pattern(regex)
     except PatternError as e:
@@ -86,6 +87,8 @@ def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Result:
 
 def _matching(regex: str, image: MetadataImage) -> frozenset[str]:
     """One that was accepted elsewhere and is none here matches nothing."""
+    from odradek.coordinators.groups.re2 import Pattern, PatternError
+
     try:
         pattern = Pattern(regex)
     except PatternError as e:
