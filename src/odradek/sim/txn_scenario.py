@@ -131,8 +131,7 @@ class TxnScenario:
             episode = draw_episode(self._rng)
             await asyncio.sleep(episode.wait_seconds / 2)
             await self._strike(episode)
-        for task in tasks:
-            await task
+        await self._all_done(tasks)
         # Whatever is left open is over its time now, however the clock has jumped.
         host.clock.skew_ms += 120_000
         await asyncio.sleep(2)
@@ -205,6 +204,17 @@ class TxnScenario:
         return Caller(world.runtime(name), (HOST, PORT), name, world.rng_for(f"{name}:versions"))
 
     # -- blows
+
+    async def _all_done(self, tasks: list[asyncio.Task[None]]) -> None:
+        """Wait for the clients; one that cannot come to its end is itself a finding."""
+        loop = self._world.loop
+        deadline = loop.time() + PATIENCE_SECONDS
+        for task in tasks:
+            try:
+                await asyncio.wait_for(asyncio.shield(task), max(0.0, deadline - loop.time()))
+            except TimeoutError:
+                self.history.oddities.append(f"stuck: {task.get_name()} cannot come to its end")
+                task.cancel()
 
     async def _strike(self, episode: Episode) -> None:
         host, network = self._host, self._world.network
