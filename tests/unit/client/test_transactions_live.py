@@ -298,7 +298,7 @@ def test_aborted_records_are_left_out_across_segments_and_fetches(cluster: str) 
                 consumer.assign({tp: start})
                 seen: list[int] = []
                 async with asyncio.timeout(60):
-                    while consumer.position(tp) != end:
+                    while consumer.position(tp) < end:  # the last markers may come after it
                         seen += [record.offset for record in await consumer.poll(100)]
                 assert seen == [offset for offset in sorted(kept) if offset >= start]
 
