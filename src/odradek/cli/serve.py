@@ -22,6 +22,7 @@ from odradek.log.checkpoints import CheckpointError
 from odradek.log.log_dir import DirectoryInUseError
 from odradek.metadata.formatting import FormatError
 from odradek.raft.quorum_state import QuorumStateError
+from odradek.runtime.eager import new_event_loop
 from odradek.runtime.real import RealRuntime
 
 log = logging.getLogger("odradek.cli.serve")
@@ -42,7 +43,8 @@ def serve(
         log.warning(warning)
     _raise_descriptor_limit()
     try:
-        asyncio.run(_run(config, http_port, started_s, http_is_optional))
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_run(config, http_port, started_s, http_is_optional))
     except OSError as e:
         raise _start_failure(config, e) from e
     except DirectoryInUseError as e:
