@@ -9,9 +9,9 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from odradek.broker.produce_requests import Entry, PendingProduce
+from odradek.broker.produce_routes import ATTRIBUTES
 from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
-from odradek.core.types import NO_OFFSET
 from odradek.records.check import CheckedRecords
 from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 FIRST_THAT_ADDS: Final = 12
 FIRST_WITH_ABORTABLE: Final = 11
-_ATTRIBUTES: Final = 22
 
 _ASK_AGAIN = frozenset(
     {
@@ -50,7 +49,7 @@ def is_transactional(records: memoryview | None) -> bool:
     return (
         records is not None
         and len(records) >= HEADER_BYTES
-        and bool(records[_ATTRIBUTES] & TRANSACTIONAL_FLAG)
+        and bool(records[ATTRIBUTES] & TRANSACTIONAL_FLAG)
     )
 
 
@@ -97,11 +96,9 @@ def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
 
 def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
     """Whether the partition itself knows: the transaction goes on, or the producer is a zombie."""
-    known = partition.log.producers.get(producer.producer_id)
-    if known is None or known.producer_epoch < producer.producer_epoch:
-        return False
+    producers = partition.log.producers
     # A zombie is told so by the append, before anything else about it is looked at (KAFKA-19690).
-    return known.producer_epoch > producer.producer_epoch or known.current_txn_first_offset != NO_OFFSET
+    return producers.is_fenced(*producer) or producers.in_transaction(*producer)
 
 
 def _take_guards(producer: Identity, firsts: list[_First]) -> None:

@@ -197,6 +197,20 @@ class ProducerState:
         if self._unreplicated:
             self._unreplicated = [txn for txn in self._unreplicated if txn[1] >= high_watermark]
 
+    def is_fenced(self, producer_id: int, epoch: int) -> bool:
+        """Whether a later epoch of the producer has been seen."""
+        known = self.entries.get(producer_id)
+        return known is not None and known.producer_epoch > epoch
+
+    def in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether a transaction of the producer at this epoch is open."""
+        known = self.entries.get(producer_id)
+        return (
+            known is not None
+            and known.producer_epoch == epoch
+            and known.current_txn_first_offset != NO_OFFSET
+        )
+
     def has_late_transaction(self, now_ms: int, max_timeout_ms: int) -> bool:
         """Whether a transaction is open for so long that its coordinator must have lost it."""
         latest_ms = now_ms - max_timeout_ms - LATE_TRANSACTION_BUFFER_MS

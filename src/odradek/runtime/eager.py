@@ -10,20 +10,19 @@ import asyncio
 import select
 import selectors
 import time
-from typing import Any, Final
+from typing import Final
 
 EAGER_S: Final = 100e-6
 """How long to ask on before sleeping."""
 SHORT_S: Final = 300e-6
 """A wait with sleep that was no longer than this would have been cut short by asking on."""
-_MAX_EVENTS: Final = 64
 _WORTH: Final = 4
 _MOST: Final = 8
 """A short wait is worth one, up to so many; a long one costs what asking on must be worth."""
 
 
 class EagerSelector(selectors.EpollSelector):
-    """`select` as in its base, and returns no later."""
+    """`select` as in its base; where nothing comes it may return EAGER_S later."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,33 +32,15 @@ class EagerSelector(selectors.EpollSelector):
         if timeout is not None and timeout <= 0:
             return super().select(timeout)
         began = time.perf_counter()
+        ready: list[tuple[selectors.SelectorKey, int]] = []
         if self._credit >= _WORTH:
             end = began + (EAGER_S if timeout is None else min(EAGER_S, timeout))
-            poll: Any = self._selector  # type: ignore[attr-defined]
-            while True:
-                events = poll.poll(0, _MAX_EVENTS)
-                if events:
-                    self._credit = min(self._credit + 1, _MOST)
-                    return self._ready(events)
-                if time.perf_counter() >= end:
-                    break
-        ready = super().select(timeout)
+            while not ready and time.perf_counter() < end:
+                ready = super().select(0)
+        if not ready:
+            ready = super().select(timeout)
         is_short = time.perf_counter() - began < SHORT_S
         self._credit = min(self._credit + 1, _MOST) if is_short else max(self._credit - _WORTH, 0)
-        return ready
-
-    def _ready(self, events: list[tuple[int, int]]) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = []
-        keys = self.get_map()
-        for fd, event in events:
-            mask = 0
-            if event & ~select.EPOLLIN:
-                mask |= selectors.EVENT_WRITE
-            if event & ~select.EPOLLOUT:
-                mask |= selectors.EVENT_READ
-            key = keys.get(fd)
-            if key is not None:
-                ready.append((key, mask & key.events))
         return ready
 
 

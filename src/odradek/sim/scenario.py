@@ -9,7 +9,8 @@ import logging
 import os
 import random
 import traceback
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from uuid import UUID
@@ -83,6 +84,21 @@ class NodeLog(logging.Handler):
         self._trace = trace
         self.errors: list[str] = []
 
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Hear the node, and nobody else of it, for a while."""
+        logger = logging.getLogger("odradek")
+        before = logger.propagate, logger.level
+        logger.propagate = False
+        logger.setLevel(logging.INFO)
+        logger.addHandler(self)
+        try:
+            yield
+        finally:
+            logger.removeHandler(self)
+            logger.propagate = before[0]
+            logger.setLevel(before[1])
+
     def emit(self, record: logging.LogRecord) -> None:
         line = f"{record.name}: {record.getMessage()}"
         error = record.exc_info[1] if record.exc_info else None
@@ -95,6 +111,12 @@ class NodeLog(logging.Handler):
                 frames = traceback.extract_tb(error.__traceback__)[-3:]
                 where = " at " + ", ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in frames)
             self.errors.append(f"the node logged: {line}{where}")
+
+
+def told(error: Exception) -> str:
+    """What a client or the auditor could not make sense of: that is the node's doing."""
+    frames = traceback.extract_tb(error.__traceback__)[-2:]
+    return f"{type(error).__name__}: {error}, in {' < '.join(f.name for f in reversed(frames))}"
 
 
 class Scenario:
@@ -134,25 +156,15 @@ class Scenario:
 
     def play(self) -> Outcome:
         outcome, world = self._outcome, self._world
-        logger = logging.getLogger("odradek")
-        before = logger.propagate, logger.level
-        logger.propagate = False
-        logger.setLevel(logging.INFO)
-        logger.addHandler(self._log)
         world.loop.after_turn = self._after_turn
         self._host.before_crash.append(self._before_crash)
-        try:
-            world.run(self._story())
-        except _Over:
-            pass
-        except Exception as e:
-            # Whatever a client or the auditor could not make sense of is the node's doing.
-            frames = traceback.extract_tb(e.__traceback__)[-2:]
-            self._violation(f"{type(e).__name__}: {e}, in {' < '.join(f.name for f in reversed(frames))}")
-        finally:
-            logger.removeHandler(self._log)
-            logger.propagate = before[0]
-            logger.setLevel(before[1])
+        with self._log.attached():
+            try:
+                world.run(self._story())
+            except _Over:
+                pass
+            except Exception as e:
+                self._violation(told(e))
         history = self._history
         self._collect()
         outcome.digest, outcome.events = world.trace.digest(), world.trace.count

@@ -5,9 +5,7 @@ scenario.py; when the clients are done and every timeout has passed, what the lo
 """
 
 import asyncio
-import logging
 import random
-import traceback
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +25,7 @@ from odradek.sim.caller import Caller, NoAnswer
 from odradek.sim.cluster import CrashKind, NodeCrashed, NodeFactory, SimHost
 from odradek.sim.consuming import fetch_committed
 from odradek.sim.plan import Blow, Episode, Settings, draw_disk_faults, draw_episode, draw_net_faults
-from odradek.sim.scenario import HOST, PORT, NodeLog, Outcome
+from odradek.sim.scenario import HOST, PORT, NodeLog, Outcome, told
 from odradek.sim.txn_client import TxnClient
 from odradek.sim.txn_history import TxnHistory
 from odradek.sim.txn_workload import GROUP, CommittedReader, Decider, Pipeline, TxnProducer
@@ -94,20 +92,11 @@ class TxnScenario:
 
     def play(self) -> Outcome:
         outcome, world = self._outcome, self._world
-        logger = logging.getLogger("odradek")
-        before = logger.propagate, logger.level
-        logger.propagate = False
-        logger.setLevel(logging.INFO)
-        logger.addHandler(self._log)
-        try:
-            world.run(self._story())
-        except Exception as e:
-            frames = traceback.extract_tb(e.__traceback__)[-2:]
-            outcome.violations.append(f"{type(e).__name__}: {e}, in {' < '.join(f.name for f in frames)}")
-        finally:
-            logger.removeHandler(self._log)
-            logger.propagate, _ = before
-            logger.setLevel(before[1])
+        with self._log.attached():
+            try:
+                world.run(self._story())
+            except Exception as e:
+                outcome.violations.append(told(e))
         outcome.violations += [*self.history.oddities, *world.loop.unhandled, *self._log.errors]
         outcome.digest, outcome.events = world.trace.digest(), world.trace.count
         outcome.virtual_seconds, outcome.lives = world.loop.time(), self._host.lives
@@ -138,6 +127,17 @@ class TxnScenario:
         await self._judge()
         await host.stop()
         self._outcome.violations += host.leaks
+
+    async def _all_done(self, tasks: list[asyncio.Task[None]]) -> None:
+        """Wait for the clients; one that cannot come to its end is itself a finding."""
+        loop = self._world.loop
+        deadline = loop.time() + PATIENCE_SECONDS
+        for task in tasks:
+            try:
+                await asyncio.wait_for(asyncio.shield(task), max(0.0, deadline - loop.time()))
+            except TimeoutError:
+                self.history.oddities.append(f"stuck: {task.get_name()} cannot come to its end")
+                task.cancel()
 
     async def _prepare(self) -> None:
         admin = self._caller("admin")
@@ -204,17 +204,6 @@ class TxnScenario:
         return Caller(world.runtime(name), (HOST, PORT), name, world.rng_for(f"{name}:versions"))
 
     # -- blows
-
-    async def _all_done(self, tasks: list[asyncio.Task[None]]) -> None:
-        """Wait for the clients; one that cannot come to its end is itself a finding."""
-        loop = self._world.loop
-        deadline = loop.time() + PATIENCE_SECONDS
-        for task in tasks:
-            try:
-                await asyncio.wait_for(asyncio.shield(task), max(0.0, deadline - loop.time()))
-            except TimeoutError:
-                self.history.oddities.append(f"stuck: {task.get_name()} cannot come to its end")
-                task.cancel()
 
     async def _strike(self, episode: Episode) -> None:
         host, network = self._host, self._world.network

@@ -11,7 +11,7 @@ from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import CommitOffsets, OffsetToCommit
 from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import GROUP_METADATA_TOPIC, NO_OFFSET, TopicPartition
+from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -109,13 +109,9 @@ async def _join_transaction(ctx: RequestContext, request: Any, producer: Identit
 
 def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
     """Whether the transaction goes on here. Raises INVALID_PRODUCER_EPOCH for a zombie, before all else."""
-    known = partition.log.producers.get(producer.producer_id)
-    if known is None:
-        return False
-    if known.producer_epoch > producer.producer_epoch:
+    if partition.log.producers.is_fenced(*producer):
         raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
-    in_transaction = known.current_txn_first_offset != NO_OFFSET
-    return in_transaction and known.producer_epoch == producer.producer_epoch
+    return partition.log.producers.in_transaction(*producer)
 
 
 async def _verify(node: "Node", transactional_id: str, producer: Identity, tp: TopicPartition) -> None:
