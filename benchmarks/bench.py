@@ -19,7 +19,6 @@ import pathlib
 import platform
 import re
 import shutil
-import statistics
 import sys
 import tempfile
 import traceback
@@ -30,6 +29,7 @@ import report
 from budget import SECTIONS
 from cluster import HERE, PEER, Cluster, build_kgen, run
 from loads import LOADS, QUICK, NewCluster, Plan
+from steal import Meter, Sample, Samples, median
 
 
 def parse() -> argparse.Namespace:
@@ -70,12 +70,14 @@ class Bench:
     def new(self, broker: str, profile: pathlib.Path | None = None) -> NewCluster:
         return lambda: Cluster(broker, self.kgen, self.args.port, self.scratch, profile=profile)
 
-    def measure(self, section: str, broker: str, runs: int, into: report.Samples) -> None:
+    def measure(self, section: str, broker: str, runs: int, into: Samples) -> None:
         print(f"{datetime.datetime.now():%H:%M:%S} {section}, {broker}, {runs} runs", flush=True)
         with alone(self.args.lock):
+            meter = Meter()
             for key, value in LOADS[section](self.new(broker), self.plan, runs):
-                into.setdefault(key, []).append(value)
-                print(f"  {key} = {value:.4g}", flush=True)
+                sample = Sample(value, round(meter.share(), 4))
+                into.setdefault(key, []).append(sample)
+                print(f"  {key} = {value:.4g} ({sample.stolen:.0%} stolen)", flush=True)
 
     def section(self, section: str) -> None:
         results = self.results
@@ -147,7 +149,7 @@ def write(out: pathlib.Path, results: report.Results, *, with_apache: bool) -> N
     samples = {"odradek": results.first, "apache": results.apache, "odradek again": results.second}
     (out / "results.json").write_text(json.dumps(samples, indent=1) + "\n")
     rows = [
-        (row, statistics.median(results.odradek(row.key)), statistics.median(results.apache[row.key]))
+        (row, median(results.odradek(row.key)), median(results.apache[row.key]))
         for row in results.rows()
         if row.key in results.apache
     ]

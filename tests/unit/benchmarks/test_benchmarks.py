@@ -26,7 +26,7 @@ def modules(monkeypatch):
     import report
 
     yield budget, chart, report
-    for name in ("budget", "chart", "report"):
+    for name in ("budget", "chart", "report", "steal"):
         sys.modules.pop(name)
 
 
@@ -60,17 +60,21 @@ def test_a_number_that_only_counts_beside_apache_is_not_met_by_itself(modules):
 
 def test_a_report_names_what_was_missed_with_its_profile(modules):
     _, _, report = modules
+
+    def taken(quiet, spoilt=None):
+        return [report.Sample(quiet, 0.01), *([report.Sample(*spoilt)] if spoilt else [])]
+
     results = report.Results(
-        first={"latency.p50": [60.0], "start.rss": [26.0]},
-        apache={"latency.p50": [200.0], "start.rss": [390.0]},
-        second={"latency.p50": [66.0], "start.rss": [26.0]},
+        first={"latency.p50": taken(60.0, (500.0, 0.3)), "start.rss": taken(26.0)},
+        apache={"latency.p50": taken(200.0), "start.rss": taken(390.0)},
+        second={"latency.p50": taken(66.0, (900.0, 0.2)), "start.rss": taken(26.0)},
         profiles={"latency": "100.0% somewhere.py:somehow\n"},
     )
     text = report.markdown(results, {"Odradek": "abc"}, "make bench", "today")
     row = next(line for line in text.splitlines() if "1 in flight, p50" in line and line.startswith("|"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[2:4] == ["63 (60-66, 2)", "200 (200-200, 1)"]
-    assert cells[4:] == ["0.315", "40", "0.207", "1.10", "missed"]
+    assert cells[2:4] == ["63 (60-66, 2 of 4)", "200 (200-200, 1 of 1)"]
+    assert cells[4:] == ["0.315", "40", "0.207", "1.10", "1%, 1%", "missed"]
     assert "100.0% somewhere.py:somehow" in text
     assert "memory, idle" not in text.partition("## Missed")[2]
 
