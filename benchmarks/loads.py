@@ -51,6 +51,17 @@ def _warm(plan: Plan, work: Callable[[], object]) -> None:
         work()
 
 
+def _take_pages(cluster: Cluster, mb: int) -> None:
+    """Have the host back the page cache that a run will fill: a page it lends out anew costs more CPU than
+    all that a broker does with it, and whether one is at hand is a matter of luck."""
+    os.sync()
+    path = cluster.directory.parent / "pages"
+    with path.open("wb", buffering=0) as file:
+        for _ in range(mb):
+            file.write(bytes(1_000_000))
+    path.unlink()
+
+
 def produce(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
     with new() as cluster:
         for label, batch in (("16K", 16384), ("1M", 1_000_000)):
@@ -61,7 +72,7 @@ def produce(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
             for i in range(runs):
                 topic = f"p-{label}-{i}"
                 cluster.kgen("create", topic)
-                os.sync()
+                _take_pages(cluster, plan.produce_mb)
                 done = cluster.loaded("produce", topic, batch=batch, mb=plan.produce_mb)
                 yield f"produce.{label}.rate", done["MBs"]
                 yield f"produce.{label}.cpu", done["cpu_per_gb"]
@@ -137,7 +148,7 @@ def clients(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
             for i in range(runs + 1):
                 topic = f"{client}-{i}"
                 cluster.kgen("create", topic)
-                os.sync()
+                _take_pages(cluster, records * 100 // 1_000_000)
                 before = cluster.cpu_s()
                 rate = call(cluster, topic, records)
                 cpu = cluster.cpu_s() - before

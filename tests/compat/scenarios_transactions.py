@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from odradek.core.types import coordinator_partition
 from tests.compat.world import World, scenario
 from tests.support.batches import batch
 from tests.support.transactions import TransactionalProducer
@@ -215,6 +216,13 @@ def write_txn_markers(world: World, version: int) -> Iterator[Values]:
         yield values(mine, [("__consumer_offsets", [0])], coordinator_epoch=9)
 
 
+def _group_elsewhere(world: World) -> str:
+    """A group on another partition of __consumer_offsets: on the same it would be in the transaction."""
+    names = iter(lambda: world.unique("group"), None)
+    taken = coordinator_partition(world.group, 50)
+    return next(name for name in names if coordinator_partition(name, 50) != taken)
+
+
 @scenario(28)
 def txn_offset_commit(world: World, version: int) -> Iterator[Values]:
     own = version >= 5
@@ -249,13 +257,13 @@ def txn_offset_commit(world: World, version: int) -> Iterator[Values]:
         yield values(partition=9)
         yield values(metadata="x" * 5000)
         yield values(group_id="")
-        yield values(group_id=world.unique("group"))
+        yield values(group_id=_group_elsewhere(world))
         yield values(member_id="nobody")
         yield values(generation_id=77)
         yield values(generation_id=-1, member_id="")
         yield values(group_instance_id="static-nobody")
         yield values(generation_id=77, member_id="")
-        yield values(generation_id=-1, member_id="", group_id=world.unique("group"))
+        yield values(generation_id=-1, member_id="", group_id=_group_elsewhere(world))
         yield values(producer_epoch=producer.epoch - 1)
         yield values(producer_epoch=producer.epoch + 1)
         yield values(producer_id=producer.producer_id + 1_000_000)

@@ -157,6 +157,9 @@ def only_ours(api_key: int, answer: Any) -> Any:
         answer["api_keys"] = [
             k for k in answer["api_keys"] if k["api_key"] in SCENARIOS and k["api_key"] not in ADVERTISED_HERE
         ]
+    if api_key == 65:
+        for topic in (topic for state in answer["transaction_states"] for topic in state["topics"]):
+            topic["partitions"].sort()
     if api_key == 74:
         rows = answer["config_resources"]
         answer["config_resources"] = [

@@ -55,31 +55,33 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module", params=[2, 1], ids=["version 2", "version 1"])
 def version(cluster: str, request: pytest.FixtureRequest) -> int:
     """The cluster's transaction version, set for the tests that follow."""
-
-    async def change() -> None:
-        async with Client(cluster) as client:
-            types = request_types(ApiKey.UPDATE_FEATURES)
-            update = types.FeatureUpdateKey(
-                feature="transaction.version",
-                max_version_level=request.param,
-                upgrade_type=UPGRADE if request.param == 2 else DOWNGRADE,
-            )
-            await client.refresh()
-            if client.finalized_feature("transaction.version") == request.param:
-                return
-            asked = types.UpdateFeaturesRequest(timeout=10_000, feature_updates=[update])
-            answer = await client.send(ApiKey.UPDATE_FEATURES, asked, node_id=client.cluster.controller_id)
-            assert answer.error_code == 0, answer
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            async with Client(cluster) as client:
-                await client.refresh()
-                if client.finalized_feature("transaction.version") == request.param:
-                    return
-        raise AssertionError("the feature did not change")
-
-    asyncio.run(change())
+    asyncio.run(change_version(cluster, request.param))
     return int(request.param)
+
+
+async def change_version(cluster: str, version: int) -> None:
+    """Change the transaction version while the cluster runs, and wait until it is told to clients."""
+    async with Client(cluster) as client:
+        types = request_types(ApiKey.UPDATE_FEATURES)
+        await client.refresh()
+        found = client.finalized_feature("transaction.version")
+        if found == version:
+            return
+        update = types.FeatureUpdateKey(
+            feature="transaction.version",
+            max_version_level=version,
+            upgrade_type=UPGRADE if version > found else DOWNGRADE,
+        )
+        asked = types.UpdateFeaturesRequest(timeout=10_000, feature_updates=[update])
+        answer = await client.send(ApiKey.UPDATE_FEATURES, asked, node_id=client.cluster.controller_id)
+        assert answer.error_code == 0, answer
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        async with Client(cluster) as client:
+            await client.refresh()
+            if client.finalized_feature("transaction.version") == version:
+                return
+    raise AssertionError("the feature did not change")
 
 
 class World:
@@ -231,6 +233,39 @@ def test_a_transaction_past_its_timeout_is_aborted_and_the_producer_learns_it(
                 await producer.commit()
             assert producer.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR)
         assert await world.values() == []
+
+    run(cluster, scenario)
+
+
+def test_the_version_changes_under_open_transactions(cluster: str) -> None:
+    async def scenario(world: World) -> None:
+        async with (
+            world.producer() as steady,
+            TransactionalProducer(world.client, world.id + "-aborting") as aborting,
+        ):
+            await aborting.init_transactions()
+            for number, version in enumerate((1, 0, 2, 0, 1, 2)):
+                for producer in (steady, aborting):
+                    producer.begin()
+                    await (await producer.send(world.topic, b"%d-before" % number, partition=0))
+                await change_version(cluster, version)
+                await steady.send(world.topic, b"%d-after" % number, partition=1)
+                await steady.send_offsets({TopicPartition(world.topic, 0): number + 1}, world.group)
+                await steady.commit()
+                await aborting.abort()
+                async with (
+                    Client(cluster) as told,
+                    TransactionalProducer(told, world.id + "-told") as fresh,
+                ):
+                    await fresh.init_transactions()
+                    async with fresh.transaction():
+                        await fresh.send(world.topic, b"%d-told" % number, partition=0)
+                    assert fresh._terms.version_1 is (version < 2)
+        words = (b"after", b"before", b"told")
+        expected = [b"%d-%s" % (number, word) for number in range(6) for word in words]
+        assert await world.values() == expected
+        assert await world.committed() == {0: 6}
+        assert await world.is_stable()
 
     run(cluster, scenario)
 
