@@ -45,6 +45,7 @@ EXPECTED = {
     "kafka_topic_partition_current_offset",
     "kafka_topic_partition_oldest_offset",
     "kafka_brokers",
+    "odradek_groups",
     "kafka_consumergroup_members",
     "kafka_consumergroup_current_offset",
     "kafka_consumergroup_lag",
@@ -166,6 +167,7 @@ def test_a_lag_is_what_is_unread_and_absent_without_a_commit(node):
         assert first.get("kafka_consumergroup_lag_sum", **at) == 6
         assert first.get("kafka_consumergroup_current_offset", **at, partition="0") == 4
         assert first.get("kafka_consumergroup_members", consumergroup="laggards") == 1
+        assert first.get("odradek_groups", protocol="classic", state="Stable") >= 1
         produce(connection, "lagging", batch([b"v"] * 10))
         seconds = {"group": "laggards", "topic": "lagging", "partition": "0"}
         assert scrape(node).get("kafka_consumergroup_group_lag_seconds", **seconds) >= 0

@@ -10,6 +10,7 @@ import pytest
 
 from odradek.broker.node import Node
 from odradek.coordinators import loading
+from odradek.coordinators.groups.consumer_group import ConsumerGroup
 from odradek.log.producer_state import ProducerState
 from odradek.metadata.producer_id_block import ProducerIds
 from odradek.sim.cluster import NodeFactory
@@ -105,6 +106,11 @@ def test_a_node_that_forgets_committed_offsets_is_caught(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(loading, "replay_batch", forgetful)
     assert any("committed offset is" in violation for violation in catch().violations)
+
+
+def test_a_node_that_gives_a_partition_to_two_members_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ConsumerGroup, "is_held", lambda self, topic_id, partition: False)
+    assert any("was given to" in violation for violation in catch().violations)
 
 
 def test_a_node_that_hands_out_producer_ids_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

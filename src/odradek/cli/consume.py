@@ -2,16 +2,24 @@
 
 import re
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from odradek.cli.errors import Usage, usage
 from odradek.cli.offsets import At, OffsetRange
 from odradek.cli.options import OFFSET_FORMS, Format, Partitions, Topics, command
-from odradek.cli.record_format import ConsumedRecord, check_record_format, record_writer
+from odradek.cli.record_format import (
+    ConsumedRecord,
+    asks_for_outcome,
+    check_record_format,
+    record_writer,
+)
 from odradek.cli.session import Session
 from odradek.core.types import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.cli.cluster_access import TopicInfo
 
 _FORMAT = Format("text, wide, json, jsonl, csv, or a template such as '%k\\t%v\\n'.", check_record_format)
 _POLL_MS = 500
@@ -59,6 +67,15 @@ def consume(
             show_default=False,
         ),
     ] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option(
+            "--outcome",
+            metavar="LIST",
+            help="Say what became of each record, and show only these: committed, aborted, open, or all.",
+            show_default=False,
+        ),
+    ] = None,
     group: Annotated[
         str | None,
         typer.Option(
@@ -75,10 +92,19 @@ def consume(
     level = isolation or session.properties["isolation.level"]
     if level not in _ISOLATION_LEVELS:
         raise Usage(f"--isolation {level}: one of {', '.join(_ISOLATION_LEVELS)}")
-    printer = _Printer(session, grep, count)
+    with usage():
+        tells = outcome is not None or asks_for_outcome(session.format)
+    shown = _outcomes(outcome) if tells else ()
+    if tells and (follow or group is not None or isolation is not None):
+        raise Usage(
+            "what became of records is told of those that are there: not with --follow, -g, --isolation"
+        )
+    printer = _Printer(session, grep, count, with_outcome=tells)
     try:
         with session.cluster.failing(f"topic {', '.join(names)}", names[0]):
-            if group is None:
+            if tells:
+                _read_outcomes(session, names, wanted, partitions, shown, printer)
+            elif group is None:
                 _read_partitions(
                     session, names, wanted, partitions, follow, _ISOLATION_LEVELS[level], printer
                 )
@@ -92,12 +118,27 @@ def consume(
     printer.close()
 
 
+def _outcomes(given: str | None) -> tuple[str, ...]:
+    """Which records to show, by what became of them."""
+    from odradek.cli.outcomes import OUTCOMES
+
+    wanted = tuple((given or "all").split(","))
+    if wanted == ("all",):
+        return OUTCOMES
+    for name in wanted:
+        if name not in OUTCOMES:
+            raise Usage(f"--outcome {name}: some of {', '.join(OUTCOMES)}, or all")
+    return wanted
+
+
 class _Printer:
     """Writes what is asked for, and knows when it was enough."""
 
-    def __init__(self, session: Session, grep: str | None, count: int | None) -> None:
+    def __init__(
+        self, session: Session, grep: str | None, count: int | None, *, with_outcome: bool = False
+    ) -> None:
         with usage():
-            self._writer = record_writer(session.format, session.zone)
+            self._writer = record_writer(session.format, session.zone, with_outcome=with_outcome)
             try:
                 self._pattern = None if grep is None else re.compile(grep.encode())
             except re.error as e:
@@ -149,21 +190,8 @@ def _read_partitions(
 ) -> None:
     """Read ranges of partitions, each until its stop; without a stop and with `follow`, for ever."""
     cluster = session.cluster
-    topics, failures = cluster.find_topics(names)
-    if failures:
-        raise failures[0]
-    chosen = [tp for topic in topics for tp in session.choose_partitions(topic, partitions)]
-    bounds = cluster.bounds(topics, isolation_level)
-    first = {
-        tp: max(place.offset, bounds[tp][0])
-        for tp, place in cluster.resolve(topics, chosen, wanted.first).items()
-    }
-    stop: dict[TopicPartition, int | None] = dict.fromkeys(chosen)
-    if wanted.stop is not None:
-        stop = {tp: place.offset for tp, place in cluster.resolve(topics, chosen, wanted.stop).items()}
-    if not follow:
-        stop = {tp: min(bounds[tp][1] if end is None else end, bounds[tp][1]) for tp, end in stop.items()}
-    left = {tp: first[tp] for tp in chosen if _is_before(first[tp], stop[tp])}
+    _, first, stop = _ranges(session, names, wanted, partitions, follow, isolation_level)
+    left = {tp: offset for tp, offset in first.items() if _is_before(offset, stop[tp])}
     total = None if follow else sum((stop[tp] or 0) - offset for tp, offset in left.items())
     with (
         cluster.client.consumer(isolation_level=isolation_level, auto_offset_reset="earliest") as consumer,
@@ -188,6 +216,80 @@ def _read_partitions(
             if len(still) < len(left):
                 consumer.assign(still)
             left = still
+
+
+def _ranges(
+    session: Session,
+    names: list[str],
+    wanted: OffsetRange,
+    partitions: str | None,
+    follow: bool,
+    isolation_level: int,
+) -> tuple[list["TopicInfo"], dict[TopicPartition, int], dict[TopicPartition, int | None]]:
+    """The topics, and of each partition that was chosen where to begin and before what to stop."""
+    cluster = session.cluster
+    topics, failures = cluster.find_topics(names)
+    if failures:
+        raise failures[0]
+    chosen = [tp for topic in topics for tp in session.choose_partitions(topic, partitions)]
+    bounds = cluster.bounds(topics, isolation_level)
+    first = {
+        tp: max(place.offset, bounds[tp][0])
+        for tp, place in cluster.resolve(topics, chosen, wanted.first).items()
+    }
+    stop: dict[TopicPartition, int | None] = dict.fromkeys(chosen)
+    if wanted.stop is not None:
+        stop = {tp: place.offset for tp, place in cluster.resolve(topics, chosen, wanted.stop).items()}
+    if not follow:
+        stop = {tp: min(bounds[tp][1] if end is None else end, bounds[tp][1]) for tp, end in stop.items()}
+    return topics, first, stop
+
+
+def _read_outcomes(
+    session: Session,
+    names: list[str],
+    wanted: OffsetRange,
+    partitions: str | None,
+    shown: tuple[str, ...],
+    printer: _Printer,
+) -> None:
+    """Read ranges of partitions, one partition after the other, with what became of every record."""
+    from odradek.cli.cluster_access import READ_COMMITTED, READ_UNCOMMITTED
+    from odradek.cli.outcomes import Range, records_with_outcomes
+    from odradek.cli.txn_admin import list_transactions
+
+    cluster = session.cluster
+    topics, first, stop = _ranges(session, names, wanted, partitions, False, READ_UNCOMMITTED)
+    by_name = {topic.name: topic for topic in topics}
+    stable = cluster.bounds(topics, READ_COMMITTED)
+    ends = cluster.bounds(topics, READ_UNCOMMITTED)
+    total = sum(max(0, (stop[tp] or 0) - start) for tp, start in first.items())
+    ids = {listed.producer_id: listed.transactional_id for listed in list_transactions(cluster)}
+    with session.progress(f"reading {', '.join(names)}", "offsets", total) as progress:
+        for tp, start in first.items():
+            place = Range(start, stop[tp] or 0, stable[tp][1], ends[tp][1])
+            for batch, outcome, records in records_with_outcomes(cluster, by_name[tp.topic], tp, place):
+                if printer.has_enough:
+                    return
+                transactional_id = ids.get(batch.producer_id) if batch.is_transactional else None
+                if outcome in shown:
+                    printer.write(
+                        ConsumedRecord(
+                            tp.topic,
+                            tp.partition,
+                            r.offset,
+                            batch.partition_leader_epoch,
+                            batch.max_timestamp if batch.timestamp_type else r.timestamp,
+                            r.key,
+                            r.value,
+                            r.headers,
+                            outcome,
+                            transactional_id,
+                        )
+                        for r in records
+                    )
+                if not session.terminal.is_screen:
+                    progress.advance(len(records))
 
 
 class _Link:

@@ -65,7 +65,7 @@ def _dispatch() -> int:
     from odradek.cli.usage_errors import usage_error
 
     try:
-        code = make_app(_STARTED_S)(standalone_mode=False)
+        code = make_app(_STARTED_S)(standalone_mode=False, prog_name="odradek")
     except TyperException as e:
         mistake = usage_error(e)
         if mistake is not None:

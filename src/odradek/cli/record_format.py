@@ -1,6 +1,7 @@
 """How records are written and read: `%t %p %o %k %v %h %d %e`, JSON lines, CSV. Pure: records in, bytes out.
 
-Tokens are those of rpk and kcl: topic, partition, offset, key, value, headers, timestamp, leader epoch.
+Tokens are those of rpk and kcl: topic, partition, offset, key, value, headers, timestamp, leader epoch; and
+ours: `%S` what became of the record's transaction, `%X` its transactional id.
 """
 
 import base64
@@ -14,13 +15,16 @@ from odradek.cli.output import FORMATS, csv_line
 from odradek.cli.times import format_time
 
 Headers = Sequence[tuple[str, bytes | None]]
+_OF_OUTCOME = "SX"
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
 TEXT = "%v\\n"
 WIDE = "%p\\t%o\\t%d{iso}\\t%k\\t%v\\t%h\\n"
+TEXT_WITH_OUTCOME = "%S\\t%v\\n"
+WIDE_WITH_OUTCOME = "%p\\t%o\\t%d{iso}\\t%S\\t%X\\t%k\\t%v\\t%h\\n"
 
 
 class ConsumedRecord(NamedTuple):
-    """A record and where it stood."""
+    """A record and where it stood; what became of it only where that was asked for."""
 
     topic: str
     partition: int
@@ -30,6 +34,8 @@ class ConsumedRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Headers
+    outcome: str | None = None
+    transactional_id: str | None = None
 
 
 Part = Callable[[ConsumedRecord], bytes]
@@ -53,18 +59,29 @@ def check_record_format(name: str) -> str:
     )
 
 
-def record_writer(format_name: str, zone: tzinfo | None = UTC) -> RecordWriter:
+def asks_for_outcome(format_name: str) -> bool:
+    """Whether a template tells what became of a record."""
+    return format_name not in FORMATS and any(token.letter in _OF_OUTCOME for token in tokens(format_name))
+
+
+def record_writer(format_name: str, zone: tzinfo | None = UTC, *, with_outcome: bool = False) -> RecordWriter:
     """The writer of a format's name or template; raises ValueError for a token that does not exist."""
     if format_name == "jsonl":
         return RecordWriter(b"", lambda r: _json_line(r, zone) + b"\n", b"", b"")
     if format_name == "json":
         return RecordWriter(b"[", lambda r: b"\n  " + _json_line(r, zone), b",", b"\n]\n")
     if format_name == "csv":
-        header = b"topic,partition,offset,timestamp,key,value,headers\n"
+        header = b"topic,partition,offset,timestamp,key,value,headers"
+        header += b",outcome,transactional_id\n" if with_outcome else b"\n"
         return RecordWriter(header, lambda r: _csv_line(r, zone), b"", b"")
-    template = {"text": TEXT, "wide": WIDE}.get(format_name, format_name)
-    parts = parse_template(template, zone)
-    header = b"PARTITION\tOFFSET\tTIMESTAMP\tKEY\tVALUE\tHEADERS\n" if format_name == "wide" else b""
+    templates = {"text": TEXT, "wide": WIDE}
+    if with_outcome:
+        templates = {"text": TEXT_WITH_OUTCOME, "wide": WIDE_WITH_OUTCOME}
+    parts = parse_template(templates.get(format_name, format_name), zone)
+    header = b""
+    if format_name == "wide":
+        outcome = b"OUTCOME\tTRANSACTIONAL-ID\t" if with_outcome else b""
+        header = b"PARTITION\tOFFSET\tTIMESTAMP\t" + outcome + b"KEY\tVALUE\tHEADERS\n"
     return RecordWriter(header, lambda r: b"".join([part(r) for part in parts]), b"", b"")
 
 
@@ -99,8 +116,9 @@ def tokens(template: str) -> list[Token]:
             literal += "%"
             i += 1
         elif c == "%":
-            if i == len(template) or template[i] not in "tpokvhde":
-                raise ValueError(f"no such token: %{template[i : i + 1]} (one of %t %p %o %k %v %h %d %e %%)")
+            if i == len(template) or template[i] not in "tpokvhde" + _OF_OUTCOME:
+                known = "%t %p %o %k %v %h %d %e %S %X %%"
+                raise ValueError(f"no such token: %{template[i : i + 1]} (one of {known})")
             letter = template[i]
             i += 1
             argument = ""
@@ -155,6 +173,10 @@ def _part(token: Token, zone: tzinfo | None) -> Part:
         return lambda r: b"%d" % r.partition
     if letter == "o":
         return lambda r: b"%d" % r.offset
+    if letter == "S":
+        return lambda r: (r.outcome or "-").encode()
+    if letter == "X":
+        return lambda r: (r.transactional_id or "-").encode()
     return lambda r: b"%d" % r.leader_epoch
 
 
@@ -214,6 +236,11 @@ def readable(data: bytes | None) -> Any:
 
 def record_object(record: ConsumedRecord, zone: tzinfo | None = UTC) -> dict[str, Any]:
     """A record as `jsonl` shows it, and as `produce -f jsonl` takes it back."""
+    outcome = (
+        {}
+        if record.outcome is None
+        else {"outcome": record.outcome, "transactional_id": record.transactional_id}
+    )
     return {
         "topic": record.topic,
         "partition": record.partition,
@@ -222,6 +249,7 @@ def record_object(record: ConsumedRecord, zone: tzinfo | None = UTC) -> dict[str
         "key": readable(record.key),
         "value": readable(record.value),
         "headers": [[name, readable(value)] for name, value in record.headers],
+        **outcome,
     }
 
 

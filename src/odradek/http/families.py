@@ -180,7 +180,7 @@ def _transactions(node: "Node", now_ms: int) -> Iterator[Metric]:
         family.add_metric([state], count)
     yield family
     yield _gauge(
-        "odradek_transaction_oldest_open_seconds",
+        "odradek_txn_oldest_open_seconds",
         "How long the oldest transaction that is not at its end has been open",
         (now_ms - oldest_ms) / 1000,
     )
@@ -231,6 +231,10 @@ def _groups(lags: Lags, now_ms: int) -> Iterator[Metric | None]:
         "Age of the first record the group has not read",
         labels=["group", "topic", "partition"],
     )
+    groups = GaugeMetricFamily(
+        "odradek_groups", "Groups coordinated here, by protocol and state", labels=["protocol", "state"]
+    )
+    counts: dict[tuple[str, str], int] = {}
     sums: dict[tuple[str, str], int] = {}
     since_pause = 0
     for group in lags.groups(now_ms):
@@ -238,6 +242,7 @@ def _groups(lags: Lags, now_ms: int) -> Iterator[Metric | None]:
         if since_pause >= ROWS_AT_ONCE:
             yield None
             since_pause = 0
+        counts[group.protocol, group.state] = counts.get((group.protocol, group.state), 0) + 1
         members.add_metric([group.name], group.members)
         for row in group.rows:
             at = [group.name, row.topic, str(row.partition)]
@@ -248,4 +253,6 @@ def _groups(lags: Lags, now_ms: int) -> Iterator[Metric | None]:
             sums[group.name, row.topic] = sums.get((group.name, row.topic), 0) + row.lag
     for (name, topic), total in sums.items():
         lag_sum.add_metric([name, topic], total)
-    yield from (members, offset, lag, lag_sum, seconds)
+    for (protocol, state), count in sorted(counts.items()):
+        groups.add_metric([protocol, state], count)
+    yield from (groups, members, offset, lag, lag_sum, seconds)

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.coordinators.groups.admin import listed
 from odradek.core.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class PartitionLag(NamedTuple):
 
 class GroupLags(NamedTuple):
     name: str
+    protocol: str
+    state: str
     members: int
     rows: list[PartitionLag]
 
@@ -92,5 +95,6 @@ class Lags:
                         lag = max(0, end_offset - committed.offset)
                         lag_ms = timelines[tp].age_ms(now_ms, committed.offset) if lag else 0
                         rows.append(PartitionLag(topic, index, committed.offset, lag, lag_ms))
-                yield GroupLags(name, len(group.members), rows)
+                row = listed(group)
+                yield GroupLags(name, row.group_type, row.group_state, len(group.members), rows)
         self._timelines = timelines

@@ -1,8 +1,10 @@
-"""Members of consumer groups in a simulated workload: they join, read, commit, fall silent and come back."""
+"""Members of consumer groups in a simulated workload: they join, read, commit, fall silent and come back.
+
+How they join and stay is a matter of their protocol: classic_member.py, modern_member.py.
+"""
 
 import asyncio
 import random
-import struct
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -12,11 +14,11 @@ from odradek.core.types import TopicPartition
 from odradek.records.batch import iter_batches, iter_records
 from odradek.sim.caller import Caller, NoAnswer
 from odradek.sim.history import History
+from odradek.sim.owners import SESSION_SECONDS
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
-SESSION_TIMEOUT_MS = 6_000
-REBALANCE_TIMEOUT_MS = 5_000
+SESSION_TIMEOUT_MS = int(SESSION_SECONDS * 1000)
 EARLIEST = -2
 
 _REJOIN = frozenset(
@@ -26,6 +28,8 @@ _REJOIN = frozenset(
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.FENCED_INSTANCE_ID,
         ErrorCode.MEMBER_ID_REQUIRED,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.STALE_MEMBER_EPOCH,
     }
 )
 
@@ -36,6 +40,9 @@ class Rejoin(Exception):
 
 class Member:
     """One consumer of a group, reading every partition it is given and committing what it read."""
+
+    moves = False
+    """Whether the group has members of both protocols: it may become another one, and count anew."""
 
     def __init__(
         self,
@@ -57,79 +64,49 @@ class Member:
         self._rng = rng
         self._member_id = ""
         self._generation = -1
+        """Of the group in the classic protocol, the member's own epoch in the other."""
         self._positions: dict[TopicPartition, int] = {}
 
     async def run(self, until: float) -> None:
         loop = asyncio.get_running_loop()
         while loop.time() < until:
             try:
+                await self._find_coordinator()
                 await self._join()
-                await self._look_up_positions()
                 while loop.time() < until:
                     await self._read()
                     await self._commit()
-                    self._check(ApiKey.HEARTBEAT, (await self._heartbeat()).error_code)
+                    await self._heartbeat()
                     await self._misbehave()
             except (NoAnswer, Rejoin):
                 await asyncio.sleep(self._rng.uniform(0.1, 0.5))
         self._caller.close()
 
+    # -- the protocol's part
+
     async def _join(self) -> None:
+        """Become a member and learn what to read."""
+        raise NotImplementedError
+
+    async def _heartbeat(self) -> None:
+        """Stay a member, or learn that it is over or that there is something else to read."""
+        raise NotImplementedError
+
+    async def _leave(self) -> None:
+        raise NotImplementedError
+
+    # -- the same in both
+
+    async def _find_coordinator(self) -> None:
         types = request_types(ApiKey.FIND_COORDINATOR)
         found = await self._caller.call(
             ApiKey.FIND_COORDINATOR, types.FindCoordinatorRequest(key_type=0, coordinator_keys=[self._group])
         )
         self._check(ApiKey.FIND_COORDINATOR, found.coordinators[0].error_code)
-        types = request_types(ApiKey.JOIN_GROUP)
-        subscription = encode_subscription([tp.topic for tp in self._partitions])
-        joined = await self._caller.call(
-            ApiKey.JOIN_GROUP,
-            types.JoinGroupRequest(
-                group_id=self._group,
-                session_timeout=SESSION_TIMEOUT_MS,
-                rebalance_timeout=REBALANCE_TIMEOUT_MS,
-                member_id=self._member_id,
-                protocol_type="consumer",
-                protocols=[types.JoinGroupRequestProtocol(name="range", metadata=subscription)],
-            ),
-        )
-        if joined.error_code in (ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.UNKNOWN_MEMBER_ID):
-            self._member_id = joined.member_id if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED else ""
-        self._check(ApiKey.JOIN_GROUP, joined.error_code)
-        self._member_id = joined.member_id
-        self._generation = joined.generation_id
-        await self._sync(joined)
 
-    async def _sync(self, joined: Any) -> None:
-        types = request_types(ApiKey.SYNC_GROUP)
-        assignments = []
-        if joined.leader == self._member_id:
-            members = [member.member_id for member in joined.members]
-            for index, member_id in enumerate(members):
-                share = [tp for i, tp in enumerate(self._partitions) if i % len(members) == index]
-                assignments.append(
-                    types.SyncGroupRequestAssignment(member_id=member_id, assignment=encode_assignment(share))
-                )
-        synced = await self._caller.call(
-            ApiKey.SYNC_GROUP,
-            types.SyncGroupRequest(
-                group_id=self._group,
-                generation_id=self._generation,
-                member_id=self._member_id,
-                protocol_type="consumer",
-                protocol_name="range",
-                assignments=assignments,
-            ),
-        )
-        self._check(ApiKey.SYNC_GROUP, synced.error_code)
-        self._positions = dict.fromkeys(decode_assignment(bytes(synced.assignment)), 0)
-
-    async def _look_up_positions(self) -> None:
-        self._positions.update(
-            await fetch_committed(self._caller, self._group, list(self._positions), self._topic_ids)
-        )
-        for tp, offset in self._positions.items():
-            self._positions[tp] = max(offset, 0)
+    async def _look_up_positions(self, partitions: Sequence[TopicPartition]) -> None:
+        found = await fetch_committed(self._caller, self._group, partitions, self._topic_ids)
+        self._positions.update({tp: max(found[tp], 0) for tp in partitions})
 
     async def _read(self) -> None:
         if not self._positions:
@@ -160,8 +137,9 @@ class Member:
         types = request_types(ApiKey.OFFSET_COMMIT)
         commits = []
         topics = []
+        generation = 0 if self.moves else self._generation
         for tp, offset in self._positions.items():
-            commits.append(self._history.commit_sent(self._group, self._generation, tp, offset))
+            commits.append(self._history.commit_sent(self._group, generation, tp, offset))
             partition = types.OffsetCommitRequestPartition(
                 partition_index=tp.partition, committed_offset=offset, committed_metadata=""
             )
@@ -186,27 +164,14 @@ class Member:
         for code in codes:
             self._check(ApiKey.OFFSET_COMMIT, code)
 
-    async def _heartbeat(self) -> Any:
-        types = request_types(ApiKey.HEARTBEAT)
-        request = types.HeartbeatRequest(
-            group_id=self._group, generation_id=self._generation, member_id=self._member_id
-        )
-        return await self._caller.call(ApiKey.HEARTBEAT, request)
-
     async def _misbehave(self) -> None:
         """Now and then leave, or fall silent for longer than a session lasts and go on as if nothing was."""
         chance = self._rng.random()
         if chance < 0.02:
-            types = request_types(ApiKey.LEAVE_GROUP)
-            identity = types.MemberIdentity(member_id=self._member_id, group_instance_id=None)
-            request = types.LeaveGroupRequest(
-                group_id=self._group, member_id=self._member_id, members=[identity]
-            )
-            await self._caller.call(ApiKey.LEAVE_GROUP, request)
-            self._member_id = ""
+            await self._leave()
             raise Rejoin
         if chance < 0.04:
-            await asyncio.sleep(SESSION_TIMEOUT_MS / 1000 * self._rng.uniform(0.5, 2))
+            await asyncio.sleep(SESSION_SECONDS * self._rng.uniform(0.5, 2))
             await self._commit()
         else:
             await asyncio.sleep(self._rng.uniform(0, 0.2))
@@ -294,44 +259,3 @@ def records_from(data: Any, first: int) -> list[tuple[int, bytes]]:
             if not batch.is_control:
                 found += [(r.offset, r.value or b"") for r in iter_records(data, batch) if r.offset >= first]
     return found
-
-
-# ConsumerProtocolSubscription v0: version int16 | topics int32 of (int16 length, text) | user data int32 (-1)
-# ConsumerProtocolAssignment v0: the same, with partitions int32 of int32 after each topic's text
-def encode_subscription(topics: Sequence[str]) -> bytes:
-    names = sorted(set(topics))
-    return struct.pack(">hi", 0, len(names)) + b"".join(map(_text, names)) + struct.pack(">i", -1)
-
-
-def encode_assignment(partitions: Sequence[TopicPartition]) -> bytes:
-    by_topic: dict[str, list[int]] = {}
-    for tp in partitions:
-        by_topic.setdefault(tp.topic, []).append(tp.partition)
-    body = b"".join(
-        _text(topic) + struct.pack(f">i{len(indexes)}i", len(indexes), *indexes)
-        for topic, indexes in by_topic.items()
-    )
-    return struct.pack(">hi", 0, len(by_topic)) + body + struct.pack(">i", -1)
-
-
-def decode_assignment(data: bytes) -> list[TopicPartition]:
-    if not data:
-        return []
-    _, count = struct.unpack_from(">hi", data)
-    position = 6
-    partitions = []
-    for _ in range(count):
-        (length,) = struct.unpack_from(">h", data, position)
-        topic = data[position + 2 : position + 2 + length].decode()
-        position += 2 + length
-        (indexes,) = struct.unpack_from(">i", data, position)
-        partitions += [
-            TopicPartition(topic, i) for i in struct.unpack_from(f">{indexes}i", data, position + 4)
-        ]
-        position += 4 + 4 * indexes
-    return partitions
-
-
-def _text(value: str) -> bytes:
-    data = value.encode()
-    return struct.pack(">h", len(data)) + data

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from odradek.core.errors import ErrorCode
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.sim.owners import Owners
 from odradek.wire.api_keys import ApiKey
 
 
@@ -101,6 +102,7 @@ class History:
         """Topics of the administrator, with the place at which this was last known to change."""
         self.trims: dict[TopicPartition, int] = {}
         """The highest offset below which records were asked to be deleted."""
+        self.owners = Owners()
         self.oddities: list[str] = []
         """What clients saw that no client should see."""
         self.acknowledged_records = 0
@@ -179,6 +181,8 @@ class History:
     def power_lost(self, flushed: Mapping[TopicPartition, Mapping[int, bytes]]) -> None:
         """A power loss may take what was acknowledged but not flushed: those offsets are free again."""
         self.era += 1
+        if GROUP_METADATA_TOPIC not in self.flushed_topics:
+            self.owners.forget()
         for tp, known in self.acknowledged.items():
             if tp.topic not in self.flushed_topics:
                 kept = flushed.get(tp, {})

@@ -11,6 +11,19 @@ from enum import Enum
 from odradek.sim.cluster import CrashKind
 from odradek.sim.disk import DiskFaults
 from odradek.sim.network import NetFaults
+from odradek.sim.owners import SESSION_SECONDS
+
+
+class Protocol(Enum):
+    """How the members of a group rebalance."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    MIXED = "one member by each, so that the group moves between them"
+
+    def is_modern(self, index: int) -> bool:
+        """Whether a member of such a group, by its place in it, speaks the consumer protocol."""
+        return self is Protocol.CONSUMER or (self is Protocol.MIXED and index % 2 == 1)
 
 
 class Blow(Enum):
@@ -127,6 +140,8 @@ class Settings:
             "log.roll.ms": str(self.segment_ms),
             "log.index.interval.bytes": str(self.index_interval_bytes),
             "offsets.topic.num.partitions": "3",
+            "group.consumer.min.session.timeout.ms": "1000",
+            "group.consumer.session.timeout.ms": str(int(SESSION_SECONDS * 1000)),
         }
         if self.flush_everything:
             config["log.flush.interval.messages"] = "1"

@@ -20,13 +20,15 @@ from odradek.sim import checkers
 from odradek.sim.administering import Administrator
 from odradek.sim.audit import Auditor, Flushed
 from odradek.sim.caller import Caller
+from odradek.sim.classic_member import ClassicMember
 from odradek.sim.cluster import CrashKind, NodeCrashed, NodeFactory, NodeLike, SimHost
-from odradek.sim.consuming import Member
 from odradek.sim.disk import DiskFault
 from odradek.sim.history import History
+from odradek.sim.modern_member import FIRST_VERSIONS, ModernMember
 from odradek.sim.plan import (
     Blow,
     Episode,
+    Protocol,
     Settings,
     draw_disk_faults,
     draw_episode,
@@ -50,8 +52,8 @@ PRODUCERS = (
     ("plain-one", False, 1),
     ("plain-none", False, 0),
 )
-MEMBERS = (("readers0", "readers"), ("readers1", "readers"), ("others0", "others"), ("others1", "others"))
-GROUPS = ("readers", "others")
+GROUPS = {"readers": ("readers0", "readers1"), "others": ("others0", "others1")}
+"""Groups and their members."""
 ADMINISTRATOR = "administrator"
 TURNS_BETWEEN_CHECKS = 8
 SUFFERING_SECONDS = 2.0
@@ -220,10 +222,17 @@ class Scenario:
         caller, rng = self._caller(ADMINISTRATOR)
         administrator = Administrator(caller, self._history, self._partitions, rng, pace_seconds=1.0)
         yield ADMINISTRATOR, administrator.run(self._seconds)
-        for name, group in MEMBERS:
-            caller, rng = self._caller(name)
-            member = Member(name, group, caller, self._history, self._topic_ids, self._partitions, rng)
-            yield name, member.run(self._seconds)
+        protocols = self._world.rng_for("protocols")
+        for group, names in GROUPS.items():
+            protocol = protocols.choice(list(Protocol))
+            self._note(f"group {group}: {protocol.value}")
+            for index, name in enumerate(names):
+                modern = protocol.is_modern(index)
+                caller, rng = self._caller(name, FIRST_VERSIONS if modern else None)
+                kind = ModernMember if modern else ClassicMember
+                member = kind(name, group, caller, self._history, self._topic_ids, self._partitions, rng)
+                member.moves = protocol is Protocol.MIXED
+                yield name, member.run(self._seconds)
 
     def _caller(
         self, name: str, min_versions: dict[ApiKey, int] | None = None
@@ -267,7 +276,8 @@ class Scenario:
             case Blow.RESTART:
                 await host.stop()
             case Blow.PARTITION:
-                for name in (*(p[0] for p in PRODUCERS), *(m[0] for m in MEMBERS), ADMINISTRATOR):
+                members = (name for names in GROUPS.values() for name in names)
+                for name in (*(p[0] for p in PRODUCERS), *members, ADMINISTRATOR):
                     network.partition(HOST, name)
                 await asyncio.sleep(episode.seconds)
                 network.heal()
@@ -331,7 +341,7 @@ class Scenario:
             (HOST, PORT),
             self._history,
             self._partitions,
-            GROUPS,
+            tuple(GROUPS),
             self._topic_ids,
             world.rng_for(f"{name}:versions"),
         )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odradek.cli import lag
-from odradek.client import Client, TransactionalProducer
+from odradek.client import Client, Producer, TransactionalProducer
 from odradek.client.admin import Admin
 from odradek.core.types import TopicPartition
 from tests.support.command import odradek
@@ -117,3 +117,62 @@ def test_more_than_may_be_read_is_unknown(
     (row,) = rows(bootstrap, "group", "lag", group)
     assert (row["lag"], row["unread"], row["time"]) == (1_000, None, None)
     odradek("group", "delete", group, "-y", "-b", bootstrap)
+
+
+def test_consume_tells_what_became_of_each_record(
+    bootstrap: str, make_topic: Callable[..., str], unique: Callable[[str], str]
+) -> None:
+    topic, holder, later = make_topic(1), unique("x"), unique("y")
+
+    async def work(client: Client) -> None:
+        async with (
+            Producer(client) as plain,
+            TransactionalProducer(client, holder) as first,
+            TransactionalProducer(client, later) as second,
+        ):
+            await first.init_transactions()
+            await second.init_transactions()
+            await (await plain.send(topic, b"plain", partition=0))
+            for value, end in ((b"kept", first.commit), (b"dropped", first.abort)):
+                first.begin()
+                await (await first.send(topic, value, partition=0))
+                await end()
+            first.begin()
+            await (await first.send(topic, b"open", partition=0))
+            for value, end in ((b"kept behind", second.commit), (b"dropped behind", second.abort)):
+                second.begin()
+                await (await second.send(topic, value, partition=0))
+                await end()
+            await (await plain.send(topic, b"plain behind", partition=0))
+            await asyncio.to_thread(check)
+
+    def check() -> None:
+        everything = [
+            ("plain", "committed", None),
+            ("kept", "committed", holder),
+            ("dropped", "aborted", holder),
+            ("open", "open", holder),
+            ("kept behind", "committed", later),
+            ("dropped behind", "aborted", later),
+            ("plain behind", "committed", None),
+        ]
+
+        def told(*arguments: str) -> list[tuple[str, str, str | None]]:
+            found = rows(bootstrap, "consume", topic, *arguments)
+            return [(row["value"], row["outcome"], row["transactional_id"]) for row in found]
+
+        assert told("--outcome", "all") == everything
+        assert told("--outcome", "aborted,open") == [row for row in everything if row[1] != "committed"]
+        assert told("--outcome", "aborted", "-n", "1") == everything[2:3]
+        assert told("--outcome", "all", "-o", "start:5") == everything[:3]
+        written = odradek("consume", topic, "-b", bootstrap, "-f", "%S %X %v\\n")
+        assert written.text.splitlines() == [f"{s} {x or '-'} {v}" for v, s, x in everything]
+        plain = odradek("consume", topic, "-b", bootstrap, "--outcome", "open")
+        assert plain.text == "open\topen\n"
+        for refused in (("--follow",), ("-g", "g"), ("--isolation", "read_committed")):
+            assert odradek("consume", topic, "-b", bootstrap, "--outcome", "all", *refused).code == 2
+        assert "some of committed, aborted, open, or all" in (
+            odradek("consume", topic, "-b", bootstrap, "--outcome", "lost").stderr
+        )
+
+    run(bootstrap, work)

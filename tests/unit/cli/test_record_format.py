@@ -27,6 +27,7 @@ def written(format_name: str, records: Sequence[ConsumedRecord]) -> bytes:
         ("%h{<%k:%v{hex}>}", b"<a:31><b:>"),
         ("%d %d{iso} %d{strftime[%Y]}", b"1250 1970-01-01T00:00:01.250Z 1970"),
         ("100%%\\t\\x41", b"100%\tA"),
+        ("%S %X", b"- -"),
     ],
 )
 def test_tokens(template: str, expected: bytes) -> None:

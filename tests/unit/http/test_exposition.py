@@ -65,5 +65,7 @@ def test_long_lists_of_partitions_and_groups_are_looked_through_with_pauses():
             pauses += 1
             partitions.pop(("t", pauses))  # a topic that is deleted meanwhile does no harm
     assert pauses == 4
-    lags = SimpleNamespace(groups=lambda now_ms: (GroupLags(f"g{i}", 1, []) for i in range(count)))
+    lags = SimpleNamespace(
+        groups=lambda now_ms: (GroupLags(f"g{i}", "classic", "Empty", 1, []) for i in range(count))
+    )
     assert list(_groups(lags, 0)).count(None) == 4

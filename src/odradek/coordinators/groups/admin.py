@@ -32,21 +32,24 @@ log = logging.getLogger("odradek.coordinators.groups")
 CLASSIC = "classic"
 
 
+def listed(group: "Group") -> ListedGroup:
+    if isinstance(group, ClassicGroup):
+        return ListedGroup(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
+    if isinstance(group, ConsumerGroup):
+        return ListedGroup(group.group_id, CONSUMER_PROTOCOL_TYPE, group.state, group.group_type)
+    return ListedGroup(group.group_id, group.group_type, GroupState.EMPTY.value, group.group_type)
+
+
 def list_groups(shard: "GroupShard", command: ListGroups, ticket: Ticket, now: Now) -> Result:
     """Filters are in lower case; an empty one lets everything through."""
-    listed = []
-    for group in shard.groups.values():
-        if isinstance(group, ClassicGroup):
-            row = ListedGroup(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
-        elif isinstance(group, ConsumerGroup):
-            row = ListedGroup(group.group_id, CONSUMER_PROTOCOL_TYPE, group.state, group.group_type)
-        else:
-            row = ListedGroup(group.group_id, group.group_type, GroupState.EMPTY.value, group.group_type)
-        if (not command.states or row.group_state.lower() in command.states) and (
-            not command.types or row.group_type in command.types
-        ):
-            listed.append(row)
-    return Result(listed)
+    return Result(
+        [
+            row
+            for row in map(listed, shard.groups.values())
+            if (not command.states or row.group_state.lower() in command.states)
+            and (not command.types or row.group_type in command.types)
+        ]
+    )
 
 
 def describe(shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: Now) -> Result:
