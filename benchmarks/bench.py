@@ -26,6 +26,7 @@ from collections.abc import Iterator
 
 import chart
 import report
+from awake import awake
 from budget import SECTIONS
 from cluster import HERE, PEER, Cluster, build_kgen, run
 from loads import LOADS, QUICK, NewCluster, Plan
@@ -40,6 +41,7 @@ def parse() -> argparse.Namespace:
     )
     p.add_argument("--runs", type=int, help="runs of Apache, and of Odradek's two halves together")
     p.add_argument("--no-apache", action="store_true", help="measure Odradek alone")
+    p.add_argument("--let-sleep", action="store_true", help="let idle cores sleep (see awake.py)")
     p.add_argument("--port", type=int, default=21092)
     p.add_argument("--work", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()))
     p.add_argument("--out", type=pathlib.Path, help="directory for RESULTS.md, results.svg and results.json")
@@ -65,7 +67,7 @@ class Bench:
         self.plan = QUICK if args.quick else Plan()
         self.runs = args.runs or (2 if args.quick else 6)
         self.kgen = build_kgen(scratch)
-        self.results = report.Results()
+        self.results = report.Results(awake=not args.let_sleep)
 
     def new(self, broker: str, profile: pathlib.Path | None = None) -> NewCluster:
         return lambda: Cluster(broker, self.kgen, self.args.port, self.scratch, profile=profile)
@@ -124,8 +126,9 @@ def main() -> None:
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="bench-", dir=args.work))
     try:
         bench = Bench(args, scratch)
-        for section in sections:
-            bench.section(section)
+        with contextlib.nullcontext() if args.let_sleep else awake(scratch):
+            for section in sections:
+                bench.section(section)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     results = bench.results

@@ -18,6 +18,7 @@ class Results:
     second: Samples = field(default_factory=dict)
     profiles: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    awake: bool = True
 
     def odradek(self, key: str) -> list[Sample]:
         return self.first.get(key, []) + self.second.get(key, [])
@@ -86,6 +87,7 @@ def machine() -> str:
 
 def markdown(results: Results, versions: dict[str, str], command: str, when: str) -> str:
     """The whole of RESULTS.md."""
+    cores = "were kept awake (awake.py)" if results.awake else "could sleep"
     parts = [
         "# Benchmark results",
         "",
@@ -94,12 +96,13 @@ def markdown(results: Results, versions: dict[str, str], command: str, when: str
         f"Machine: {machine()}. " + ", ".join(f"{k} {v}" for k, v in versions.items()) + ".",
         "",
         "Both brokers ran with shipped defaults, all checks on, one after the other on the same machine:"
-        " Odradek, Apache Kafka, Odradek. Before each produce run a file as large was written and deleted, so"
-        " that its page cache was memory the host had already given. Numbers are medians of the quieter half"
-        " of the runs: those in which the host took the least time away (smallest-largest of them, how many"
-        " of how many). The ratio is Odradek's median over Apache's; the drift is the second Odradek half"
-        " over the first; stolen is the largest share of time lost in a run that counts, Odradek's and"
-        " Apache's. A budget is met by the number or by the ratio it was set at (budget.py).",
+        f" Odradek, Apache Kafka, Odradek. Idle cores {cores}. Before each produce run a file as large was"
+        " written and deleted, so that its page cache was memory the host had already given. Numbers are"
+        " medians of the quieter half of the runs: those in which the host took the least time away"
+        " (smallest-largest of them, how many of how many). The ratio is Odradek's median over Apache's; the"
+        " drift is the second Odradek half over the first; stolen is the largest share of time lost in a run"
+        " that counts, Odradek's and Apache's. A budget is met by the number or by the ratio it was set at"
+        " (budget.py).",
         "",
         table(results),
         "",

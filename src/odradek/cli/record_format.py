@@ -15,7 +15,7 @@ from odradek.cli.output import FORMATS, csv_line
 from odradek.cli.times import format_time
 
 Headers = Sequence[tuple[str, bytes | None]]
-_OF_OUTCOME = "SX"
+_OF_OUTCOME = ("S", "X")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
 TEXT = "%v\\n"
 WIDE = "%p\\t%o\\t%d{iso}\\t%k\\t%v\\t%h\\n"
@@ -116,7 +116,7 @@ def tokens(template: str) -> list[Token]:
             literal += "%"
             i += 1
         elif c == "%":
-            if i == len(template) or template[i] not in "tpokvhde" + _OF_OUTCOME:
+            if i == len(template) or template[i] not in (*"tpokvhde", *_OF_OUTCOME):
                 known = "%t %p %o %k %v %h %d %e %S %X %%"
                 raise ValueError(f"no such token: %{template[i : i + 1]} (one of {known})")
             letter = template[i]

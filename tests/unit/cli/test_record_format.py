@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from odradek.cli.record_format import ConsumedRecord, record_object, record_writer
+from odradek.cli.record_format import ConsumedRecord, asks_for_outcome, record_object, record_writer
 from odradek.cli.record_input import InputRecord, UnreadableError, read_records, record_reader, split_records
 
 RECORD = ConsumedRecord("t", 2, 7, 5, 1250, b"k", b"v\xff", (("a", b"1"), ("b", None)))
@@ -32,6 +32,13 @@ def written(format_name: str, records: Sequence[ConsumedRecord]) -> bytes:
 )
 def test_tokens(template: str, expected: bytes) -> None:
     assert written(template, [RECORD]) == expected
+
+
+@pytest.mark.parametrize(
+    ("format_name", "asks"), [("%S", True), ("%v %X\\n", True), ("%v\\n", False), ("text", False)]
+)
+def test_only_some_tokens_ask_what_became_of_a_record(format_name: str, asks: bool) -> None:
+    assert asks_for_outcome(format_name) is asks
 
 
 @pytest.mark.parametrize(
