@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.node import NodeProcess
 
 STRIKING_S = float(os.environ.get("ODRADEK_SOAK_SECONDS", "25"))
+pytestmark = pytest.mark.timeout(STRIKING_S + 180)
 PARTITIONS = 4
 WORKERS = 2
 GROUP, SOURCE, TARGET = "pipeline", "source", "target"
