@@ -14,7 +14,16 @@ setup(
             sources=["src/odradek/records/_kernel.c"],
             depends=[
                 f"src/odradek/records/native/{name}.h"
-                for name in ("crc32c", "encode", "objects", "read", "write")
+                for name in (
+                    "compact",
+                    "compaction",
+                    "crc32c",
+                    "encode",
+                    "objects",
+                    "offset_map",
+                    "read",
+                    "write",
+                )
             ],
             define_macros=[("Py_LIMITED_API", "0x030b0000")],
             # CFLAGS of the environment replace the interpreter's own optimization level.

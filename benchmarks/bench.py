@@ -70,7 +70,9 @@ class Bench:
         self.results = report.Results(awake=not args.let_sleep)
 
     def new(self, broker: str, profile: pathlib.Path | None = None) -> NewCluster:
-        return lambda: Cluster(broker, self.kgen, self.args.port, self.scratch, profile=profile)
+        return lambda *sets: Cluster(
+            broker, self.kgen, self.args.port, self.scratch, sets=sets, profile=profile
+        )
 
     def measure(self, section: str, broker: str, runs: int, into: Samples) -> None:
         print(f"{datetime.datetime.now():%H:%M:%S} {section}, {broker}, {runs} runs", flush=True)

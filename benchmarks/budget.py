@@ -97,5 +97,7 @@ ROWS = (
     _beside("groups.consumer", "50 members rebalance, consumer protocol", "ms"),
     _beside("groups.commits", "offset commits, 5 in flight", "1/s", higher=True),
     _beside("groups.fetch", "OffsetFetch of 1,000 partitions", "us"),
+    _beside("compaction.rate", "compaction, 100 B records, ten to a key", "MB/s", higher=True),
+    _beside("compaction.p99", "produce latency while a log is compacted, p99", "us"),
 )
 SECTIONS = tuple(dict.fromkeys(row.section for row in ROWS))

@@ -2,6 +2,8 @@
 
 client.py produce BOOTSTRAP TOPIC COUNT                  100-byte records, acks=all, idempotent
 client.py txn     BOOTSTRAP TOPIC RECORDS WARM_SECS SECS RUNS   transactions per second, one JSON line a run
+client.py keyed   BOOTSTRAP TOPIC MB                     a compacted topic, ten records to a key, too young
+client.py compact BOOTSTRAP TOPIC                        let its cleaning begin
 client.py e2e     BOOTSTRAP TOPIC RATE SKIP_SECS SECS    producer -> consumer latency
 """
 
@@ -12,6 +14,7 @@ import threading
 import time
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 RECORD_BYTES = 100
 
@@ -73,6 +76,44 @@ def txn(bootstrap: str, topic: str, records: str, warm_secs: str, secs: str, run
         print(json.dumps({"tps": len(times) / sum(times), **quantiles_us(times)}), flush=True)
 
 
+def keyed(bootstrap: str, topic: str, mb: str) -> None:
+    """Fill a compacted topic of several segments that is not cleaned until `compact` is called."""
+    configs = {
+        "cleanup.policy": "compact",
+        "segment.bytes": str(64 << 20),
+        "min.cleanable.dirty.ratio": "0.0",
+        "min.compaction.lag.ms": str((1 << 63) - 1),
+    }
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, 1, 1, config=configs)])[topic].result(30)
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "linger.ms": 5,
+            "batch.size": 16_384,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    records = int(mb) * 1_000_000 // RECORD_BYTES
+    keys, value = max(1, records // 10), b"x" * (RECORD_BYTES - 16)
+    for i in range(records):
+        while True:
+            try:
+                producer.produce(topic, value, key=b"%016d" % (i * 7919 % keys), partition=0)
+                break
+            except BufferError:
+                producer.poll(0.01)
+    if producer.flush(120):
+        raise SystemExit("not all delivered")
+
+
+def compact(bootstrap: str, topic: str) -> None:
+    lag = ConfigEntry("min.compaction.lag.ms", "0", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[lag])
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+
 def e2e(bootstrap: str, topic: str, rate: str, skip_secs: str, secs: str) -> None:
     per_second, skip = float(rate), float(skip_secs)
     total = int((skip + float(secs)) * per_second)
@@ -113,4 +154,5 @@ def e2e(bootstrap: str, topic: str, rate: str, skip_secs: str, secs: str) -> Non
 
 
 if __name__ == "__main__":
-    {"produce": produce, "txn": txn, "e2e": e2e}[sys.argv[1]](*sys.argv[2:])
+    commands = {"produce": produce, "txn": txn, "keyed": keyed, "compact": compact, "e2e": e2e}
+    commands[sys.argv[1]](*sys.argv[2:])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cluster import HERE, PEER, Cluster, run
 
 Sample = tuple[str, float]
-NewCluster = Callable[[], Cluster]
+NewCluster = Callable[..., Cluster]
 Load = Callable[[NewCluster, "Plan", int], Iterator[Sample]]
 
 
@@ -29,6 +29,7 @@ class Plan:
     librdkafka_records: int = 3_000_000
     java_records: int = 5_000_000
     txn_s: float = 5
+    compact_mb: int = 500
 
 
 QUICK = Plan(
@@ -42,6 +43,7 @@ QUICK = Plan(
     librdkafka_records=500_000,
     java_records=500_000,
     txn_s=2,
+    compact_mb=100,
 )
 
 
@@ -218,6 +220,47 @@ def groups(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
                 yield from found.items()
 
 
+def compaction(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    """A log of 100-byte records with ten records to a key, cleaned at once; then while somebody produces.
+
+    The time is from the moment that it may be cleaned until the cleaner's checkpoint says that it is. The
+    first run warms the broker up and is not counted.
+    """
+    with new("log.cleaner.backoff.ms=10", "log.cleaner.threads=1") as cluster:
+        cluster.kgen("create", "lat")
+        _warm(plan, lambda: cluster.kgen("lat", "lat", count=2000))
+        for i in range(runs + 1):
+            _take_pages(cluster, 2 * plan.compact_mb)
+            alone_s, size, _ = _compact(cluster, f"c-alone-{i}", plan.compact_mb, beside=False)
+            _, _, times_us = _compact(cluster, f"c-beside-{i}", plan.compact_mb, beside=True)
+            if i:
+                yield "compaction.rate", size / 1e6 / alone_s
+                if times_us:
+                    yield "compaction.p99", sorted(times_us)[len(times_us) // 2]
+
+
+def _compact(cluster: Cluster, topic: str, mb: int, *, beside: bool) -> tuple[float, int, list[float]]:
+    """(seconds of the cleaning, bytes that it had to clean, the p99 of each run of produces meanwhile)."""
+    run(sys.executable, HERE / "client.py", "keyed", cluster.bootstrap, topic, mb)
+    os.sync()
+    (directory,) = cluster.directory.rglob(f"{topic}-0")
+    size = sum(path.stat().st_size for path in sorted(directory.glob("*.log"))[:-1])
+    run(sys.executable, HERE / "client.py", "compact", cluster.bootstrap, topic)
+    began = time.monotonic()
+    checkpoint = directory.parent / "cleaner-offset-checkpoint"
+    times_us: list[float] = []
+    while not (checkpoint.exists() and f"{topic} 0 " in checkpoint.read_text()):
+        if time.monotonic() > began + 200:
+            raise RuntimeError(f"{topic} is not cleaned")
+        if beside:
+            times_us.append(cluster.kgen("lat", "lat", count=500)["p99"])
+        else:
+            time.sleep(0.002)
+    elapsed = time.monotonic() - began
+    cluster.kgen("delete", topic)
+    return elapsed, size, times_us
+
+
 LOADS: dict[str, Load] = {
     "produce": produce,
     "latency": latency,
@@ -228,4 +271,5 @@ LOADS: dict[str, Load] = {
     "clients": clients,
     "txn": txn,
     "groups": groups,
+    "compaction": compaction,
 }

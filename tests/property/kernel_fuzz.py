@@ -13,7 +13,7 @@ import time
 from types import ModuleType
 from typing import Any
 
-from odradek.records import kernel_py
+from odradek.records import kernel_compaction_py, kernel_py
 from odradek.records.batch import BatchMeta, build_batch
 from odradek.records.header import HEADER_BYTES
 from tests.property.strategies import DAMAGES, with_crc
@@ -109,6 +109,32 @@ def one_round(native: ModuleType, rng: random.Random) -> None:
         assert outcome(native.build, *args) == outcome(kernel_py.build, *args)
     records = some_records(rng)
     assert native.encode(records, records[0][0], 61) == kernel_py.encode(records, records[0][0], 61)
+    compact(native, rng, sets[0], section, count)
+
+
+def compact(
+    native: ModuleType, rng: random.Random, chunk: memoryview, section: memoryview, count: int
+) -> None:
+    """Map and retain batches, in maps and outputs of every size."""
+    slots, most, start = rng.choice((0, 1, 3, 64)), rng.choice((0, 2, 50)), rng.choice((0, 0, 2))
+    maps = [kernel.offset_map(slots) for kernel in (native, kernel_compaction_py)]
+    secret = exact(rng.randbytes(16))
+    assert native.map_batches(chunk, 0, start, maps[0], secret, 0, most) == kernel_compaction_py.map_batches(
+        chunk, 0, start, maps[1], secret, 0, most
+    )
+    assert maps[0] == maps[1]
+    last_offsets = exact(b"".join(n.to_bytes(8, "little") for n in sorted(rng.sample(range(40), 4))))
+    rules = (maps[0], secret, rng.choice((-1, 3, 100)), rng.choice(INT64), rng.choice(INT64), last_offsets)
+    size, one = rng.choice((0, 61, 100, len(chunk), 40 * len(chunk))), rng.random() < 0.3
+    outs = [bytearray(size), bytearray(size)]
+    found = native.retain_batches(chunk, 0, outs[0], 0, rules, one)
+    assert found == kernel_compaction_py.retain_batches(chunk, 0, outs[1], 0, rules, one)
+    assert outs[0][: found[2]] == outs[1][: found[2]]
+    state = (0, rng.choice((0, 200)), 0, -1, 0)
+    assert native.index_batches(chunk, *state) == kernel_compaction_py.index_batches(chunk, *state)
+    args = (section, count, 0, rng.choice(INT64), rng.choice(INT64), rng.choice((0, 8, 0x40)), rules)
+    kept = outcome(native.retain_records, *args)
+    assert kept == outcome(kernel_compaction_py.retain_records, *args)
 
 
 def main() -> None:

@@ -27,6 +27,8 @@ from odradek.core.configs import Listener, NodeConfig, TopicConfig
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.core.metrics import Metrics
 from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
+from odradek.log.cleaning.cleaner import Cleaner
+from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.manager import LogManager
 from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.delta import MetadataDelta
@@ -60,6 +62,7 @@ class Node:
         self.logs = LogManager(
             runtime, config.log_dirs, producer_id_expiration_ms=config.int("producer.id.expiration.ms")
         )
+        self.cleaner = Cleaner(runtime, self.logs, CleanerSettings.from_node(config))
         self.replicas = ReplicaManager(config.node_id, self.logs, self.metrics, self._topic_config)
         self.groups = GroupCoordinator(
             GroupConfig.from_node(config),
@@ -154,6 +157,8 @@ class Node:
         self.transactions.start()
         undo.push_async_callback(self._scope.close)
         start_chores(self._scope, config, self.logs, self.metrics.stalls)
+        undo.push_async_callback(self.cleaner.close)
+        self.cleaner.start()
         self.server.open()
 
     async def stop(self) -> None:
@@ -163,6 +168,7 @@ class Node:
         await self.groups.close()
         await self.transactions.close()
         await self.producer_ids.close()
+        await self.cleaner.close()
         await self._scope.close()
         await self._quorum.stop()
         await self.logs.close(broker_epoch=self.lifecycle.broker_epoch)
@@ -230,6 +236,7 @@ class Node:
             image.config(RESOURCE_BROKER, str(self.config.node_id)), image.config(RESOURCE_BROKER, "")
         )
         self.groups.reconfigure(GroupConfig.from_node(self.config))
+        self.cleaner.reconfigure(CleanerSettings.from_node(self.config))
         self.logs.producer_id_expiration_ms = self.config.int("producer.id.expiration.ms")
         self.verifies_transactions = self.config.bool("transaction.partition.verification.enable")
 

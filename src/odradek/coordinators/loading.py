@@ -35,8 +35,11 @@ async def replay_log(
             if replayed >= YIELD_EVERY:
                 replayed = 0
                 await asyncio.sleep(0)
+        if not data:
+            # Compaction may have taken the last records before the end.
+            return partition_log.log_end_offset
         if offset == start:
-            raise ValueError(f"nothing to read at offset {offset}, before the log end")
+            raise ValueError(f"no whole batch at offset {offset}, before the log end")
     return offset
 
 

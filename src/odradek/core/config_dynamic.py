@@ -54,6 +54,18 @@ def validate_dynamic_broker_configs(
     else:
         changed.set_dynamic(configs, node.dynamic_default)
     check_node(changed)
+    _check_cleaner_threads(node.int("log.cleaner.threads"), changed.int("log.cleaner.threads"))
+
+
+def _check_cleaner_threads(now: int, wanted: int) -> None:
+    """As with all of Kafka's pools of threads: at most halved or doubled in one go."""
+    if wanted < now // 2:
+        reason = f"Log cleaner threads cannot be reduced to less than half the current value {now}"
+    elif wanted > now * 2:
+        reason = f"Log cleaner threads cannot be increased to more than double the current value {now}"
+    else:
+        return
+    raise ConfigError("log.cleaner.threads", str(wanted), reason, reason)
 
 
 def _refuse(names: list[str], reason: str) -> None:

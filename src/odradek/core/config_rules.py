@@ -115,9 +115,10 @@ def _check_log(config: "NodeConfig") -> None:
             value,
             "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
         )
-    buffer_bytes = config.int("log.cleaner.dedupe.buffer.size")
+    buffer_bytes, threads = config.int("log.cleaner.dedupe.buffer.size"), config.int("log.cleaner.threads")
+    _require(threads >= 1, "log.cleaner.threads", threads, "Log cleaner threads should be at least 1")
     _require(
-        buffer_bytes // config.int("log.cleaner.threads") > 1024 * 1024,
+        buffer_bytes // threads > 1024 * 1024,
         "log.cleaner.dedupe.buffer.size",
         buffer_bytes,
         "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",

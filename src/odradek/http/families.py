@@ -47,6 +47,7 @@ def families(node: "Node", lags: Lags, now_ms: int) -> Iterator[Metric | None]:
     yield from _replicas(node, now_ms)
     yield from _transactions(node, now_ms)
     yield from _logs(node)
+    yield from _cleaner(node, now_ms)
     yield from _groups(lags, now_ms)
 
 
@@ -213,6 +214,40 @@ def _logs(node: "Node") -> Iterator[Metric | None]:
     for topic, count in counts.items():
         family.add_metric([topic], count)
     yield family
+
+
+def _cleaner(node: "Node", now_ms: int) -> Iterator[Metric]:
+    prefix, cleaner = "kafka_log_logcleaner", node.cleaner
+    dirty_percent = int(100 * cleaner.max_dirty_ratio)
+    yield _gauge(
+        f"{prefix}manager_max_dirty_percent", "Share of the dirtiest log to be cleaned", dirty_percent
+    )
+    since_ms = max(0, now_ms - cleaner.last_look_ms)
+    yield _gauge(f"{prefix}manager_time_since_last_run_ms", "Since logs to clean were looked for", since_ms)
+    count = GaugeMetricFamily(
+        f"{prefix}manager_uncleanable_partitions_count",
+        "Logs that cannot be cleaned",
+        labels=["logDirectory"],
+    )
+    size = GaugeMetricFamily(
+        f"{prefix}manager_uncleanable_bytes", "Bytes of logs that cannot be cleaned", labels=["logDirectory"]
+    )
+    for directory in node.logs.directories:
+        stuck = [log for log in cleaner.uncleanable if log.directory == directory.path]
+        count.add_metric([directory.path], len(stuck))
+        size.add_metric([directory.path], sum(log.size_bytes for log in stuck))
+    yield from (count, size)
+    yield _gauge(
+        f"{prefix}_cleaner_recopy_percent",
+        "Share of what the last cleaning read that it wrote again",
+        100 * cleaner.recopied_ratio,
+    )
+    yield _gauge(f"{prefix}_max_clean_time_secs", "Duration of the last cleaning", cleaner.last_clean_seconds)
+    yield CounterMetricFamily("odradek_cleaner_cleanings", "Logs cleaned", cleaner.cleanings)
+    yield CounterMetricFamily("odradek_cleaner_read_bytes", "Bytes read by cleanings", cleaner.read_bytes)
+    yield CounterMetricFamily(
+        "odradek_cleaner_written_bytes", "Bytes written by cleanings", cleaner.written_bytes
+    )
 
 
 def _groups(lags: Lags, now_ms: int) -> Iterator[Metric | None]:

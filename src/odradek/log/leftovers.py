@@ -74,6 +74,8 @@ def _resolve_swaps(
             unlink_if_exists(disk, f"{path}/{name}")
         else:
             remaining.append(name)
+    # Only once it is sure that they do not come back beside what replaces them.
+    disk.fsync_dir(path)
     for name in valid:
         disk.rename(f"{path}/{name}", f"{path}/{name.removesuffix(SWAP_SUFFIX)}")
         remaining.append(name.removesuffix(SWAP_SUFFIX))

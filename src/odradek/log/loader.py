@@ -29,7 +29,7 @@ from odradek.log.recovery import recover_segment
 from odradek.log.segment import Segment
 from odradek.log.segments import Segments
 from odradek.log.snapshots import SnapshotStore
-from odradek.records.header import BatchMeta
+from odradek.records.header import MAX_INT64, BatchMeta
 from odradek.runtime.api import Disk
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def load(
     *,
     recovery_point: int,
     log_start_offset: int,
+    cleaned_offset: int | None = None,
     clean_shutdown: bool,
     producer_id_expiration_ms: int | None,
 ) -> LoadedLog:
@@ -95,7 +96,7 @@ def load(
             snapshots,
             log_start_offset,
             recover_from,
-            contiguous=not config.is_compacted,
+            gaps_until=_gaps_until(config, cleaned_offset),
         )
     assert log_end_offset is not None
     if log_end_offset < log_start_offset:
@@ -228,6 +229,12 @@ def _check_active(active: Segment) -> tuple[int | None, int | None]:
     return None, active.base_offset
 
 
+def _gaps_until(config: "TopicConfig", cleaned_offset: int | None) -> int:
+    """Up to where a cleaner may have taken records out. A topic that is not compacted any more may have been,
+    and a compacted log may have been copied from a leader whose cleaner was ahead of this one."""
+    return MAX_INT64 if config.is_compacted else cleaned_offset or 0
+
+
 def _recover(
     disk: Disk,
     path: str,
@@ -238,7 +245,7 @@ def _recover(
     log_start_offset: int,
     recover_from: int,
     *,
-    contiguous: bool,
+    gaps_until: int,
 ) -> int:
     """Recover the segments from the one that holds an offset on; gives the log end offset.
 
@@ -255,10 +262,10 @@ def _recover(
         if index and segment.base_offset > log_start_offset:
             snapshots.take(producers.entries.values(), segment.base_offset)
         next_offset, truncated = recover_segment(
-            disk, segment, epochs, producers, next_offset, log_start_offset, contiguous=contiguous
+            disk, segment, epochs, producers, next_offset, log_start_offset, gaps_until=gaps_until
         )
         later = todo[index + 1 :]
-        if later and (truncated or (contiguous and later[0].base_offset != next_offset)):
+        if later and (truncated or not next_offset <= later[0].base_offset <= max(next_offset, gaps_until)):
             _log.warning("Dropping the %d segments after %s", len(later), segment.file.path)
             segments.remove(later)
             for gone in later:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.core.types import TopicPartition
 from odradek.log.files import Descriptor, FilePool, sync_file, unlink_if_exists, write_file
-from odradek.log.names import SEGMENT_SUFFIXES, file_name
+from odradek.log.names import SEGMENT_SUFFIXES, SWAP_SUFFIX, file_name
 from odradek.log.segment import Segment, roll_after_ms
 from odradek.log.segments import Segments
 from odradek.runtime.api import Clock, Disk, Runtime
@@ -88,6 +88,8 @@ class LocalLog:
         "_roll_after_ms",
         "_truncations",
         "appended_bytes",
+        "being_cleaned",
+        "cleaned_offset",
         "config",
         "failure",
         "last_flush_ms",
@@ -128,6 +130,9 @@ class LocalLog:
         self.on_rolled: Callable[[TopicPartition], None] | None = None
         self.last_flush_ms = self._clock.now_ms()
         self.appended_bytes = 0  # since the log was opened
+        self.cleaned_offset: int | None = None
+        """Below it the log was compacted: keys are unique, and offsets may be missing."""
+        self.being_cleaned = False
         self._truncations = 0
         # Changes to the directory's entries; whether those before, and its own in the log directory, are
         # durable is not known.
@@ -200,11 +205,33 @@ class LocalLog:
     def _remove_segments(self, gone: Sequence[Segment], extra_paths: Sequence[str] = ()) -> None:
         """Take segments out of sight now and out of the file system after file.delete.delay.ms."""
         self.segments.remove(gone)
+        self._set_aside(gone, extra_paths)
+
+    def _set_aside(self, gone: Sequence[Segment], extra_paths: Sequence[str]) -> None:
         paths = list(extra_paths)
         for segment in gone:
             segment.set_aside()
             paths += segment.deleted_paths()
         self._deleted.append((self._clock.now_ms() + self.config.file_delete_delay_ms, paths))
+
+    def _swap_in(
+        self, base_offset: int, size: int, has_txn_index: bool, gone: Sequence[Segment], extra: Sequence[str]
+    ) -> Segment:
+        """Put a segment that stands under its .swap names in the place of others."""
+        segment = Segment(
+            self.pool,
+            self.path,
+            base_offset,
+            self.config,
+            self._clock.now_ms(),
+            size=size,
+            has_txn_index=has_txn_index,
+            mark=SWAP_SUFFIX,
+        )
+        self.segments.replace(gone, segment)
+        self._set_aside(gone, extra)
+        self._changes += 1
+        return segment
 
     def purge_deleted(self, now_ms: int) -> None:
         """Remove the files whose delay has passed."""

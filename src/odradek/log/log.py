@@ -14,10 +14,12 @@ from odradek.log.appending import AppendableLog, AppendInfo
 from odradek.log.files import FilePool
 from odradek.log.loader import load, load_producers
 from odradek.log.reading import FetchInfo, Isolation
+from odradek.log.segment import Segment
 from odradek.runtime.api import Runtime
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
+    from odradek.log.cleaning.job import Replacement
 
 __all__ = ["AppendInfo", "FetchInfo", "Isolation", "Log"]
 
@@ -37,6 +39,7 @@ class Log(AppendableLog):
         recovery_point: int = 0,
         log_start_offset: int = 0,
         high_watermark: int = 0,
+        cleaned_offset: int | None = None,
         clean_shutdown: bool = False,
         producer_id_expiration_ms: int | None = None,
         pool: FilePool | None = None,
@@ -53,6 +56,7 @@ class Log(AppendableLog):
             runtime.clock.now_ms(),
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            cleaned_offset=cleaned_offset,
             clean_shutdown=clean_shutdown,
             producer_id_expiration_ms=producer_id_expiration_ms,
         )
@@ -72,6 +76,7 @@ class Log(AppendableLog):
             producers=loaded.producers,
             snapshots=loaded.snapshots,
         )
+        log.cleaned_offset = cleaned_offset
         if loaded.settled:
             log._changes_durable = log._changes
         if loaded.topic_id is None and topic_id is not None:
@@ -136,8 +141,7 @@ class Log(AppendableLog):
             self.snapshots.remove_outside(min(self.log_start_offset, offset), offset)
             self._disk.fsync_dir(self.path)
             self.segments.active.truncate_to(offset, self._clock.now_ms())
-            self._truncations += 1
-            self._bound = self._newest = None
+            self._note_truncation(offset)
             self.log_end_offset = offset
             self.recovery_point = min(self.recovery_point, offset)
             self.log_start_offset = min(self.log_start_offset, offset)
@@ -162,14 +166,61 @@ class Log(AppendableLog):
             self._disk.fsync_dir(self.path)
         except OSError as e:
             raise self.fail(e, "truncating") from e
-        self._truncations += 1
-        self._bound = self._newest = None
+        self._note_truncation(offset)
         self.epochs.clear()
         self.producers.load([], offset)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._set_high_watermark(offset)
         self._update_unstable_offset()
         self._check_invariants()
+
+    def _note_truncation(self, offset: int) -> None:
+        self._truncations += 1
+        self._bound = self._newest = None
+        if self.cleaned_offset is not None:
+            self.cleaned_offset = min(self.cleaned_offset, offset)
+
+    # --- compaction -----------------------------------------------------------------------------------
+
+    @property
+    def truncations(self) -> int:
+        """How often the end was cut off: what was prepared before a truncation is void after it."""
+        return self._truncations
+
+    def begin_swap(self, replacement: "Replacement") -> Segment | None:
+        """Let a cleaned segment stand for others from now on; None where they are not all there any more.
+
+        It keeps its .swap names, by which a restart would put it in place, until the directory was synced:
+        only then is it sure that those it replaces do not come back beside it.
+        """
+        self.check_online()
+        wanted = frozenset(replacement.replaced)
+        gone = [segment for segment in self.segments.all() if segment.base_offset in wanted]
+        if len(gone) != len(wanted) or self.segments.active in gone:
+            return None
+        try:
+            snapshots = [
+                self.snapshots.set_aside(old.base_offset)
+                for old in gone
+                if old.base_offset != replacement.base_offset
+            ]
+            base_offset, size, has_txn_index, _ = replacement
+            paths = [path for path in snapshots if path is not None]
+            segment = self._swap_in(base_offset, size, has_txn_index, gone, paths)
+        except OSError as e:
+            raise self.fail(e, "replacing segments of") from e
+        self._bound = self._newest = None
+        return segment
+
+    def finish_swap(self, segment: Segment) -> None:
+        """The directory was synced since the swap began."""
+        self.check_online()
+        if segment in self.segments.all():
+            try:
+                segment.take_place()
+            except OSError as e:
+                raise self.fail(e, "replacing segments of") from e
+            self._changes += 1
 
     # --- the end --------------------------------------------------------------------------------------
 

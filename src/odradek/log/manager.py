@@ -9,7 +9,7 @@ import logging
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from odradek.core.errors import KafkaError, StorageError
 from odradek.core.types import METADATA_TOPIC, TopicPartition
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
 
 __all__ = ["DirectoryInUseError", "LogDirInfo", "LogManager"]
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ class LogManager:
         self._deleted: list[tuple[int, Log]] = []
         self._flushing: dict[Log, bool] = {}
         self._checkpointing: dict[tuple[str, str], bool] = {}
-        self._in_flight: dict[asyncio.Future[None], None] = {}
+        self._in_flight: dict[asyncio.Future[Any], None] = {}
 
     # --- start ----------------------------------------------------------------------------------------
 
@@ -101,6 +103,7 @@ class LogManager:
         recovery_points = directory.read_offsets(names.RECOVERY_POINT_CHECKPOINT)
         log_starts = directory.read_offsets(names.LOG_START_CHECKPOINT)
         high_watermarks = directory.read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
+        cleaned = directory.read_offsets(names.CLEANER_CHECKPOINT)
         configs: dict[str, TopicConfig] = {}
         for name, tp, suffix in directory.partition_dirs():
             if tp.topic == METADATA_TOPIC:
@@ -121,6 +124,7 @@ class LogManager:
                 recovery_point=recovery_points.get(tp, 0),
                 log_start_offset=log_starts.get(tp, 0),
                 high_watermark=high_watermarks.get(tp, 0),
+                cleaned_offset=cleaned.get(tp),
                 clean_shutdown=clean,
                 producer_id_expiration_ms=self.producer_id_expiration_ms,
                 pool=self._pool,
@@ -247,13 +251,17 @@ class LogManager:
 
     # --- durability -----------------------------------------------------------------------------------
 
-    def _offload(self, work: Callable[[], None], done: "Callable[[asyncio.Future[None]], None]") -> None:
+    def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """Do something with the files away from the loop; the directories are kept until it is done."""
         future = self._runtime.offload(work)
         self._in_flight[future] = None
         future.add_done_callback(self._landed)
-        future.add_done_callback(done)
+        return future
 
-    def _landed(self, future: "asyncio.Future[None]") -> None:
+    def _offload(self, work: Callable[[], None], done: "Callable[[asyncio.Future[None]], None]") -> None:
+        self.offload(work).add_done_callback(done)
+
+    def _landed(self, future: "asyncio.Future[Any]") -> None:
         del self._in_flight[future]
 
     def _flush_rolled(self, topic_partition: TopicPartition) -> None:
@@ -325,6 +333,8 @@ class LogManager:
             return {tp: log.recovery_point for tp, log in logs}
         if name == names.HIGH_WATERMARK_CHECKPOINT:
             return {tp: log.high_watermark for tp, log in logs}
+        if name == names.CLEANER_CHECKPOINT:
+            return {tp: log.cleaned_offset for tp, log in logs if log.cleaned_offset is not None}
         # A log that begins where its first segment does needs no telling.
         return {
             tp: log.log_start_offset
@@ -355,14 +365,21 @@ class LogManager:
         for directory in self._online():
             self._checkpoint(directory, names.HIGH_WATERMARK_CHECKPOINT)
 
+    def checkpoint_cleaned(self, log: Log) -> None:
+        """A cleaning has come to its end."""
+        self._checkpoint(self._directory_of(log), names.CLEANER_CHECKPOINT)
+
     def _online(self) -> list[LogDir]:
         return [directory for directory in self.directories if directory.failure is None]
 
     async def tick_retention(self) -> int:
-        """Delete what retention gives up (log.retention.check.interval.ms), a few logs per turn; how many."""
+        """Delete what retention gives up (log.retention.check.interval.ms), a few logs per turn; how many.
+
+        A log that is being cleaned has its turn when that is done.
+        """
         deleted = 0
         for index, log in enumerate(list(self.logs.values())):
-            if log.failure is None and self.logs.get(log.topic_partition) is log:
+            if log.failure is None and not log.being_cleaned and self.logs.get(log.topic_partition) is log:
                 try:
                     deleted += log.retain(self._runtime.clock.now_ms())
                 except KafkaError as e:

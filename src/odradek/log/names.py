@@ -28,7 +28,13 @@ LOCK: Final = ".lock"
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 LOG_START_CHECKPOINT: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
-OFFSET_CHECKPOINTS: Final = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
+CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
+OFFSET_CHECKPOINTS: Final = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    CLEANER_CHECKPOINT,
+)
 
 _MAX_NAME: Final = 255
 _OFFSET_DIGITS: Final = 20

@@ -41,14 +41,14 @@ def recover_segment(
     next_offset: int,
     log_start_offset: int,
     *,
-    contiguous: bool,
+    gaps_until: int,
 ) -> Recovered:
     """Keep the good batches, cut off the rest. The producers given are as of the segment's beginning.
 
     Records below the log start are gone: producers and transactions follow from the others.
 
-    Where no cleaner takes records out, `contiguous`, a batch that does not begin where the last one ends is a
-    leftover of what an earlier recovery cut off.
+    Up to `gaps_until` a cleaner may have taken records out. Above, a batch that does not begin where the last
+    one ends is a leftover of what an earlier recovery cut off.
     """
     file_size = segment.size
     descriptor = segment.file.open()
@@ -66,7 +66,7 @@ def recover_segment(
             last_offset = base_offset + delta
             if (
                 base_offset < next_offset
-                or (contiguous and base_offset != next_offset)
+                or base_offset > max(next_offset, gaps_until)
                 or last_offset > last_possible_offset
             ):
                 finding = OUT_OF_ORDER

@@ -45,6 +45,7 @@ class Segment:
         "_first_timestamp",
         "_index_interval_bytes",
         "_index_max_bytes",
+        "_mark",
         "_max_timestamp",
         "_offset_index",
         "_offset_of_max_timestamp",
@@ -71,10 +72,12 @@ class Segment:
         size: int = 0,
         roll_jitter_ms: int = 0,
         has_txn_index: bool = False,
+        mark: str = "",
     ) -> None:
         self._pool = pool
         self._disk = pool.disk
         self._directory = directory
+        self._mark = mark
         self.base_offset = base_offset
         self.size = size
         self.created_ms = now_ms
@@ -113,7 +116,7 @@ class Segment:
         return segment
 
     def _path(self, suffix: str) -> str:
-        return f"{self._directory}/{file_name(self.base_offset, suffix)}"
+        return f"{self._directory}/{file_name(self.base_offset, suffix)}{self._mark}"
 
     # --- indexes --------------------------------------------------------------------------------------
 
@@ -250,11 +253,15 @@ class Segment:
 
     def waited_ms(self, max_timestamp: int, clock: Clock) -> int:
         """How long the segment has been open, in the time of its records where they have one."""
-        first = self._first_timestamp
-        if first is None:
-            first = next((batch.max_timestamp for batch in self.scan(0)), None)
-            self._first_timestamp = first
+        first = self.first_timestamp
         return max_timestamp - first if first is not None and first >= 0 else clock.now_ms() - self.created_ms
+
+    @property
+    def first_timestamp(self) -> int | None:
+        """The time of the first batch; None where there is none."""
+        if self._first_timestamp is None:
+            self._first_timestamp = next((batch.max_timestamp for batch in self.scan(0)), None)
+        return self._first_timestamp
 
     def write(self, buffers: Sequence[Buffer], size: int) -> None:
         """Write batches behind the last one, or leave the file as it was. `index_batch` counts them."""
@@ -428,9 +435,23 @@ class Segment:
             except FileNotFoundError:
                 continue
 
+    def take_place(self) -> None:
+        """Rename the files to those of a live segment: what they replace is gone, durably."""
+        marked = [self._path(suffix) for suffix in SEGMENT_SUFFIXES]
+        mark, self._mark = self._mark, ""
+        for path in marked:
+            try:
+                self._disk.rename(path, path.removesuffix(mark))
+            except FileNotFoundError:
+                continue
+        self._follow_names()
+
     def moved(self, directory: str) -> None:
         """The log's directory was renamed: open files stay, paths change."""
         self._directory = directory
+        self._follow_names()
+
+    def _follow_names(self) -> None:
         self.file.path = self._path(LOG_SUFFIX)
         for index, suffix in (
             (self._offset_index, INDEX_SUFFIX),

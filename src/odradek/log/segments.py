@@ -62,5 +62,13 @@ class Segments:
         bases = {segment.base_offset for segment in gone}
         self._set([segment for segment in self._segments if segment.base_offset not in bases])
 
+    def replace(self, gone: Iterable[Segment], segment: Segment) -> None:
+        """Put a segment in the place of neighbours, the first of which began where it begins."""
+        bases = {old.base_offset for old in gone}
+        assert segment.base_offset == min(bases), "a segment begins where those begin that it replaces"
+        kept = [old for old in self._segments if old.base_offset not in bases]
+        kept.insert(bisect_left([old.base_offset for old in kept], segment.base_offset), segment)
+        self._set(kept)
+
     def replace_all(self, segment: Segment) -> None:
         self._set([segment])

@@ -2,14 +2,14 @@
  *
  * The twin of kernel_py.py, which describes every function; the two must give the same answers. Nothing here
  * knows compression, configuration or Kafka's error codes. Work on more than GIL_FREE_BYTES runs without the
- * interpreter's lock.
+ * interpreter's lock. The functions of compaction stand in native/compaction.h.
  */
+#include "native/compaction.h"
 #include "native/encode.h"
 #include "native/objects.h"
 #include "native/read.h"
 #include "native/write.h"
 
-#define GIL_FREE_BYTES (256 << 10)
 #define MOST_OUTSIDERS (1 << 16)
 
 static PyObject *
@@ -451,6 +451,13 @@ static PyMethodDef methods[] = {
     {"build", (PyCFunction)(void (*)(void))kernel_build, METH_FASTCALL, NULL},
     {"encode", (PyCFunction)(void (*)(void))kernel_encode, METH_FASTCALL, NULL},
     {"allocate", kernel_allocate, METH_O, NULL},
+    {"offset_map", kernel_offset_map, METH_O, NULL},
+    {"newest_offset", (PyCFunction)(void (*)(void))kernel_newest_offset, METH_FASTCALL, NULL},
+    {"map_batches", (PyCFunction)(void (*)(void))kernel_map_batches, METH_FASTCALL, NULL},
+    {"map_records", (PyCFunction)(void (*)(void))kernel_map_records, METH_FASTCALL, NULL},
+    {"retain_batches", (PyCFunction)(void (*)(void))kernel_retain_batches, METH_FASTCALL, NULL},
+    {"retain_records", (PyCFunction)(void (*)(void))kernel_retain_records, METH_FASTCALL, NULL},
+    {"index_batches", (PyCFunction)(void (*)(void))kernel_index_batches, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,9 +1,9 @@
-"""The native record kernel's types; its functions are described in kernel_py.py."""
+"""The native record kernel's types; its functions are described in kernel_py.py and its sibling."""
 
 from collections.abc import Sequence
 
 from odradek.core.types import Buffer
-from odradek.records.kernel_py import M, RecordTuple
+from odradek.records.kernel_py import M, RecordTuple, RetentionRules
 
 def crc32c(data: Buffer, value: int = 0, /) -> int: ...
 def validate(
@@ -41,3 +41,42 @@ def walk(data: Buffer, count: int, position: int = 0, /) -> bytes: ...
 def build(spans: Buffer, keys: Buffer, values: Buffer, headers: Buffer, room: int = 0, /) -> bytearray: ...
 def allocate(size: int, /) -> bytearray: ...
 def encode(records: Sequence[RecordTuple], base_timestamp: int, room: int = 0, /) -> bytearray: ...
+def offset_map(slots: int, /) -> bytearray: ...
+def newest_offset(slots: Buffer, secret: Buffer, key: Buffer, /) -> int: ...
+def map_batches(
+    data: Buffer,
+    position: int,
+    start_offset: int,
+    slots: bytearray,
+    secret: Buffer,
+    used: int,
+    most: int,
+    /,
+) -> tuple[int, int, int, int]: ...
+def map_records(
+    records: Buffer,
+    count: int,
+    base_offset: int,
+    start_offset: int,
+    slots: bytearray,
+    secret: Buffer,
+    used: int,
+    most: int,
+    /,
+) -> tuple[int, int]: ...
+def retain_batches(
+    data: Buffer, position: int, out: bytearray, filled: int, rules: RetentionRules, one: bool, /
+) -> tuple[int, int, int]: ...
+def retain_records(
+    records: Buffer,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    attributes: int,
+    rules: RetentionRules,
+    /,
+) -> tuple[int, int, int, int, bytearray] | None: ...
+def index_batches(
+    data: Buffer, position: int, interval: int, since: int, largest: int, largest_offset: int, /
+) -> tuple[list[tuple[int, int, int, int]], int, int, int, int]: ...

@@ -48,6 +48,7 @@ CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
 
 MAX_INT32: Final = 0x7FFFFFFF
+MAX_INT64: Final = (1 << 63) - 1
 
 _SIZE = Struct(">i")
 _CRC = Struct(">I")

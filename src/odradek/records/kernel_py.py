@@ -25,6 +25,10 @@ BAD_OFFSET_DELTA: Final = 8
 NO_KEY: Final = 9
 BAD_TIMESTAMP: Final = 10
 PARTIAL: Final = 11  # the buffer ends inside a batch
+# Why the functions of kernel_compaction_py.py stop before a batch.
+TRANSACTIONAL: Final = 12  # it is of a transaction, or a marker
+FULL: Final = 13  # the offset map holds as many keys as it may
+NO_ROOM: Final = 14  # the output is too small for what may stay of it
 
 # The columns of a walk, each `count` signed 64-bit numbers; positions are into the walked buffer, a length
 # of -1 is null. The header section starts after the header count.
@@ -45,6 +49,14 @@ Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 M = TypeVar("M", bound=tuple[int, ...])
 
 RecordTuple: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
+
+SLOT_BYTES: Final = 24  # of an offset map: a 128-bit hash and an offset
+RetentionRules: TypeAlias = tuple[Buffer, Buffer, int, int, int, Buffer]
+"""(offset map, its secret, latest offset, now, horizon of new tombstones, last offsets as sorted int64).
+
+What a compaction goes by. Above the latest offset nothing was mapped: everything stays. A batch whose last
+offset is among those named stays even without records.
+"""
 
 _HEADER = Struct(">qiibIhiqqqhii")
 _LENGTH = Struct(">i")

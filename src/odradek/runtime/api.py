@@ -69,6 +69,10 @@ class Disk(Protocol):
         """Rename, replacing the target, as rename(2) does."""
         ...
 
+    def set_mtime(self, path: str, mtime_ms: int) -> None:
+        """Give a file the time at which it counts as last written."""
+        ...
+
     def fsync_dir(self, path: str) -> None: ...
     def lock(self, path: str) -> int:
         """Take an exclusive lock on a file, creating it; BlockingIOError when it is taken.

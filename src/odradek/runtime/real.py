@@ -85,6 +85,9 @@ class RealDisk:
     def makedirs(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
 
+    def set_mtime(self, path: str, mtime_ms: int) -> None:
+        os.utime(path, ns=(mtime_ms * 1_000_000, mtime_ms * 1_000_000))
+
     def fsync_dir(self, path: str) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -257,6 +257,10 @@ class SimDisk:
         self._enter("rename", old, new, effect=True)
         self.volume.rename(old, new)
 
+    def set_mtime(self, path: str, mtime_ms: int) -> None:
+        self._enter("utime", path, mtime_ms, effect=True)
+        self.volume.find(path).mtime_ms = mtime_ms
+
     def fsync_dir(self, path: str) -> None:
         self._enter("fsync", path, effect=True)
         self.volume.sync_directory(self.volume.find_directory(path))

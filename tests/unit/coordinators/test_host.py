@@ -349,7 +349,7 @@ def test_a_log_that_cannot_be_read_is_not_coordinated(caplog: pytest.LogCaptureF
         bench = Bench()
         log = FakeLog()
         log.append_batch(b"\0" * 100, 1)
-        log.read = lambda offset, max_bytes: b""  # type: ignore[method-assign]
+        log.read = lambda offset, max_bytes: b"\0" * 10  # type: ignore[method-assign]
         bench.host.on_elected(0, log)
         await turns()
         with pytest.raises(KafkaError) as e:
@@ -359,6 +359,21 @@ def test_a_log_that_cannot_be_read_is_not_coordinated(caplog: pytest.LogCaptureF
 
     run(scenario())
     assert "Failed to load __topic-0" in caplog.text
+
+
+def test_a_log_whose_last_records_were_compacted_away_is_loaded_to_its_end() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        log = FakeLog()
+        log.append_batch(b"\0" * 100, 1)
+        log.commit()
+        log.read = lambda offset, max_bytes: b""  # type: ignore[method-assign]
+        bench.host.on_elected(0, log)
+        await turns()
+        assert bench.host.submit(0, Read()) == []
+        await bench.host.close()
+
+    run(scenario())
 
 
 def test_a_resignation_during_the_load_ends_it() -> None:

@@ -42,4 +42,5 @@ def test_every_acting_topic_key_is_read_beyond_the_configuration_itself() -> Non
 
 def test_a_broker_default_acts_when_its_topic_key_does() -> None:
     assert BROKER_KEYS["log.retention.hours"].acts
-    assert not BROKER_KEYS["log.cleaner.min.cleanable.ratio"].acts
+    assert BROKER_KEYS["log.cleaner.min.cleanable.ratio"].acts
+    assert not BROKER_KEYS["log.local.retention.ms"].acts

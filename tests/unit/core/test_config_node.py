@@ -98,6 +98,7 @@ def test_node_id_may_come_from_broker_id_and_must_agree_with_it() -> None:
         ({"queued_max_request_bytes": "5"}, "queued.max.request.bytes must be larger or equal"),
         ({"replica_fetch_wait_max_ms": "500000"}, "replica.socket.timeout.ms should always be at least"),
         ({"log_cleaner_dedupe_buffer_size": "1"}, "must be at least 1MB per cleaner thread"),
+        ({"log_cleaner_threads": "0"}, "Log cleaner threads should be at least 1"),
         ({"max_connections_per_ip": "0"}, "can be set to zero only if max.connections.per.ip.overrides"),
         ({"offsets_topic_compression_codec": "9"}, "Unknown compression type id: 9"),
         ({"inter_broker_listener_name": "FOO"}, "not found in listener.security.protocol.map"),
@@ -173,6 +174,16 @@ def test_dynamic_changes_are_refused_where_kafka_refuses_them() -> None:
         validate_dynamic_broker_configs(config, {"log.retention.ms": "0"}, cluster_default=True)
     with pytest.raises(ConfigError, match="Not a number of type INT"):
         validate_dynamic_broker_configs(config, {"message.max.bytes": "x"}, cluster_default=False)
+
+
+def test_cleaner_threads_are_at_most_halved_or_doubled_while_the_node_runs() -> None:
+    config = node(log_cleaner_threads="4")
+    for threads in ("2", "4", "8"):
+        validate_dynamic_broker_configs(config, {"log.cleaner.threads": threads}, cluster_default=True)
+    with pytest.raises(ConfigError, match="reduced to less than half the current value 4"):
+        validate_dynamic_broker_configs(config, {"log.cleaner.threads": "1"}, cluster_default=True)
+    with pytest.raises(ConfigError, match="increased to more than double the current value 4"):
+        validate_dynamic_broker_configs(config, {"log.cleaner.threads": "9"}, cluster_default=False)
 
 
 def test_unsupported_keys_that_are_set_come_first() -> None:

@@ -10,6 +10,9 @@
 
 #include "read.h"
 
+/* Work on more than this runs without the interpreter's lock. */
+#define GIL_FREE_BYTES (256 << 10)
+
 static newfunc tuple_new;
 
 /* A tuple of numbers; steals nothing, gives NULL with an error set. */

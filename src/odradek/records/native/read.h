@@ -20,6 +20,9 @@ enum finding {
     NO_KEY,
     BAD_TIMESTAMP,
     PARTIAL,
+    TRANSACTIONAL,
+    FULL,
+    NO_ROOM,
 };
 
 enum column {
@@ -133,7 +136,7 @@ wrapping_add(int64_t a, int64_t b)
 
 struct record {
     int64_t timestamp_delta;
-    const uint8_t *key, *value, *headers, *end;
+    const uint8_t *after_timestamp, *key, *value, *headers, *end;
     int32_t offset_delta, key_length, value_length, header_count;
 };
 
@@ -182,8 +185,11 @@ read_record(const uint8_t **cursor, const uint8_t *end, struct record *r)
     }
     r->end = p + size;
     p++; /* attributes: no bit has a meaning */
-    if (!read_varlong(&p, r->end, &r->timestamp_delta) || !read_varint(&p, r->end, &r->offset_delta) ||
-        !read_span(&p, r->end, &r->key, &r->key_length) ||
+    if (!read_varlong(&p, r->end, &r->timestamp_delta)) {
+        return 0;
+    }
+    r->after_timestamp = p;
+    if (!read_varint(&p, r->end, &r->offset_delta) || !read_span(&p, r->end, &r->key, &r->key_length) ||
         !read_span(&p, r->end, &r->value, &r->value_length) || !read_varint(&p, r->end, &r->header_count)) {
         return 0;
     }

@@ -1,0 +1,100 @@
+"""Which logs may be cleaned, up to where, and which first. Deciding only; nothing is read or written but the
+timestamps that segments know.
+
+A log is cleaned in whole segments: from the first one on up to the one that holds the first uncleanable
+offset. What lies below the first dirty offset has been cleaned before; its keys are all different.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from odradek.log.log import Log
+
+_log = logging.getLogger(__name__)
+
+_NEVER_MS: Final = (1 << 63) - 1
+
+
+class Candidate(NamedTuple):
+    """A compacted log as a cleaner finds it. `overdue`: max.compaction.lag.ms has passed."""
+
+    log: "Log"
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    clean_bytes: int
+    cleanable_bytes: int
+    overdue: bool
+
+    @property
+    def dirty_ratio(self) -> float:
+        total_bytes = self.clean_bytes + self.cleanable_bytes
+        return self.cleanable_bytes / total_bytes if total_bytes else 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is dirty enough, or has waited for long enough."""
+        if self.overdue and self.cleanable_bytes > 0:
+            return True
+        return self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
+
+
+def examine(log: "Log", now_ms: int) -> Candidate:
+    """What a cleaner would have to do in a log. Raises OSError, KafkaError where segments cannot be read."""
+    first_dirty = first_dirty_offset(log)
+    segments = log.segments
+    uncleanable = segments.floor(max(first_dirty, _first_uncleanable_offset(log, first_dirty, now_ms)))
+    assert uncleanable is not None, "the log start is in a segment"
+    end = uncleanable.base_offset
+    clean_bytes = sum(segment.size for segment in segments.all() if segment.base_offset < first_dirty)
+    cleanable = segments.between(first_dirty, end) if first_dirty < end else []
+    cleanable_bytes = sum(segment.size for segment in cleanable)
+    return Candidate(
+        log, first_dirty, end, clean_bytes, cleanable_bytes, _is_overdue(log, first_dirty, now_ms)
+    )
+
+
+def first_dirty_offset(log: "Log") -> int:
+    """Where the last cleaning ended; where that cannot be, the whole log counts as dirty."""
+    cleaned = log.cleaned_offset
+    if cleaned is None or log.log_start_offset <= cleaned <= log.log_end_offset:
+        return log.log_start_offset if cleaned is None else cleaned
+    if cleaned > log.log_end_offset or not log.config.deletes_old_records:
+        _log.warning(
+            "%s was cleaned up to %d, but it holds %d to %d: it is cleaned from its start on",
+            log.path,
+            cleaned,
+            log.log_start_offset,
+            log.log_end_offset,
+        )
+    return log.log_start_offset
+
+
+def _first_uncleanable_offset(log: "Log", first_dirty: int, now_ms: int) -> int:
+    """Nothing undecided, nothing of the active segment, nothing younger than min.compaction.lag.ms."""
+    bound = min(log.last_stable_offset, log.segments.active.base_offset)
+    lag_ms = log.config.min_compaction_lag_ms
+    if lag_ms > 0:
+        for segment in log.segments.between(first_dirty, bound) if first_dirty < bound else ():
+            if segment.largest_timestamp_ms() > now_ms - lag_ms:
+                return min(bound, segment.base_offset)
+    return bound
+
+
+def _is_overdue(log: "Log", first_dirty: int, now_ms: int) -> bool:
+    """Whether a dirty segment that is complete began longer ago than max.compaction.lag.ms."""
+    lag_ms, active = log.config.max_compaction_lag_ms, log.segments.active
+    if lag_ms >= _NEVER_MS or first_dirty >= active.base_offset:
+        return False
+    began_ms = [segment.first_timestamp for segment in log.segments.between(first_dirty, active.base_offset)]
+    return any(0 < first_ms < now_ms - lag_ms for first_ms in began_ms if first_ms is not None)
+
+
+def dirtiest(candidates: Iterable[Candidate]) -> Candidate | None:
+    """The one to be cleaned next."""
+    return max(
+        (candidate for candidate in candidates if candidate.is_due),
+        key=lambda candidate: candidate.dirty_ratio,
+        default=None,
+    )

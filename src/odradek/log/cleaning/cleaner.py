@@ -1,0 +1,261 @@
+"""Keeps the node's compacted logs clean: the dirtiest first, a few at a time, away from the event loop.
+
+The loop decides and swaps; reading, judging and writing are a job's, advanced a piece at a time, so that it
+can be throttled and abandoned. A log that changes under a job (truncated, deleted, failed) ends it, and it
+leaves no file behind.
+"""
+
+import asyncio
+import errno
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from odradek.core.types import TopicPartition
+from odradek.log.cleaning.candidates import Candidate, dirtiest, examine
+from odradek.log.cleaning.settings import CleanerSettings
+from odradek.log.cleaning.throttle import Throttle
+from odradek.log.log import Log
+from odradek.log.manager import LogManager
+from odradek.runtime.api import Runtime
+from odradek.runtime.scope import Scope
+
+if TYPE_CHECKING:
+    from odradek.log.cleaning.job import CleaningJob, Replacement
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_PIECE_BYTES: Final = 2 << 20  # a few milliseconds of work
+_PIECE_SECONDS: Final = 0.1
+_LEAST_BACKOFF_MS: Final = 10
+_PIECES_AT_ONCE: Final = 2  # of the threads that also sync logs and check large produces
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+class _AbandonedError(Exception):
+    """The log is not what the job was prepared for any more."""
+
+
+class Cleaner:
+    """Counts what it does; `uncleanable` says why a log is left alone until the node is restarted."""
+
+    def __init__(self, runtime: Runtime, logs: LogManager, settings: CleanerSettings) -> None:
+        self._runtime = runtime
+        self._logs = logs
+        self.settings = settings
+        self._throttle = Throttle(settings.max_bytes_per_second)
+        self._scope = Scope(lambda error: _log.error("A cleaning failed", exc_info=error))
+        self._cleaning: dict[TopicPartition, Log] = {}
+        self._pieces = asyncio.Semaphore(_PIECES_AT_ONCE)
+        self._wake = asyncio.Event()
+        self._uncleanable: dict[Log, str] = {}
+        self.cleanings = 0
+        self.read_bytes = self.written_bytes = 0
+        self.recopied_ratio = self.max_dirty_ratio = self.last_clean_seconds = 0.0
+        self.last_look_ms = runtime.clock.now_ms()
+
+    # --- life -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._scope.spawn(self._run(), name="clean logs")
+
+    async def close(self) -> None:
+        """End every job; what was swapped in stays, all other files of theirs are gone."""
+        await self._scope.close()
+
+    def reconfigure(self, settings: CleanerSettings) -> None:
+        """Take new settings: jobs under way keep their buffers, all the rest follows at once."""
+        if settings != self.settings:
+            self.settings = settings
+            self._throttle.bytes_per_second = settings.max_bytes_per_second
+            self._wake.set()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            self._wake.clear()
+            if self.settings.enabled:
+                self.start_due()
+            pause_ms = max(self.settings.backoff_ms, _LEAST_BACKOFF_MS)
+            timer = loop.call_later(pause_ms / 1000, self._wake.set)
+            try:
+                await self._wake.wait()
+            finally:
+                timer.cancel()
+
+    # --- choosing -------------------------------------------------------------------------------------
+
+    @property
+    def uncleanable(self) -> dict[Log, str]:
+        """The logs that could not be cleaned, and why."""
+        for log in [log for log in self._uncleanable if self._logs.get(log.topic_partition) is not log]:
+            del self._uncleanable[log]
+        return self._uncleanable
+
+    def start_due(self) -> int:
+        """Begin to clean the dirtiest logs, as many as may be cleaned at once; how many were begun."""
+        now_ms = self.last_look_ms = self._runtime.clock.now_ms()
+        waiting = self._candidates(now_ms)
+        self.max_dirty_ratio = max((candidate.dirty_ratio for candidate in waiting), default=0.0)
+        started = 0
+        while len(self._cleaning) < self.settings.threads:
+            candidate = dirtiest(waiting)
+            if candidate is None:
+                break
+            waiting.remove(candidate)
+            log = candidate.log
+            self._cleaning[log.topic_partition] = log
+            log.being_cleaned = True
+            self._scope.spawn(self._clean(candidate, now_ms), name=f"clean {log.topic_partition}")
+            started += 1
+        return started
+
+    def _candidates(self, now_ms: int) -> list[Candidate]:
+        left_alone = self.uncleanable
+        found = []
+        for tp, log in list(self._logs.logs.items()):
+            if not log.config.is_compacted or log.failure is not None:
+                continue
+            if tp in self._cleaning or log in left_alone:
+                continue
+            try:
+                found.append(examine(log, now_ms))
+            except OSError as e:
+                log.fail(e, "looking for what to clean in")
+            except Exception as e:
+                self._give_up(log, e)
+        return found
+
+    # --- cleaning -------------------------------------------------------------------------------------
+
+    async def _clean(self, candidate: Candidate, now_ms: int) -> None:
+        # Loaded with the first log that is dirty, not with the node.
+        from odradek.log.cleaning.job import CleaningJob
+        from odradek.log.cleaning.planning import prepare
+
+        log = candidate.log
+        job: CleaningJob | None = None
+        try:
+            plan = prepare(candidate, self.settings, now_ms, self._runtime.rng)
+            job = CleaningJob(self._runtime.disk, plan)
+            await self._carry_out(log, job, log.truncations)
+        except _AbandonedError:
+            _log.info("Cleaning of %s abandoned: it has changed", log.topic_partition)
+            self._discard(job)
+        except asyncio.CancelledError:
+            self._discard(job)
+            raise
+        except OSError as e:
+            self._discard(job)
+            self._failed(log, e)
+        except Exception as e:
+            self._discard(job)
+            self._give_up(log, e)
+        else:
+            self._wake.set()
+        finally:
+            log.being_cleaned = False
+            del self._cleaning[log.topic_partition]
+
+    async def _carry_out(self, log: Log, job: "CleaningJob", truncations: int) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while True:
+            self._check(log, truncations)
+            budget = self._throttle.budget_bytes(_PIECE_BYTES, _PIECE_SECONDS)
+            async with self._pieces:
+                try:
+                    progress = await self._offload(partial(job.advance, budget))
+                except Exception:
+                    # What fails for a log that has changed under the job is no fault of anybody's.
+                    self._check(log, truncations)
+                    raise
+            if progress is None:
+                break
+            if progress.replacement is not None:
+                self._check(log, truncations)
+                await self._swap(log, job, progress.replacement, truncations)
+            await asyncio.sleep(self._throttle.wait_s(progress.moved_bytes, loop.time()))
+        self._check(log, truncations)
+        self._finish(log, job, loop.time() - began)
+
+    async def _swap(self, log: Log, job: "CleaningJob", replacement: "Replacement", truncations: int) -> None:
+        segment = log.begin_swap(replacement)
+        if segment is None:
+            raise _AbandonedError
+        job.taken()
+        await self._sync_directory(log)
+        if self._logs.get(log.topic_partition) is log:
+            log.finish_swap(segment)
+        self._check(log, truncations)
+
+    async def _sync_directory(self, log: Log) -> None:
+        try:
+            await self._offload(partial(self._runtime.disk.fsync_dir, log.path))
+        except FileNotFoundError:
+            raise _AbandonedError from None
+
+    def _finish(self, log: Log, job: "CleaningJob", seconds: float) -> None:
+        log.cleaned_offset = job.end_offset
+        self._logs.checkpoint_cleaned(log)
+        self.cleanings += 1
+        self.read_bytes += job.mapped_bytes + job.read_bytes
+        self.written_bytes += job.written_bytes
+        self.recopied_ratio = job.written_bytes / job.read_bytes if job.read_bytes else 0.0
+        self.last_clean_seconds = seconds
+        _log.info(
+            "Cleaned %s up to %d in %.1f s: %d bytes, %d of them stay",
+            log.topic_partition,
+            job.end_offset,
+            seconds,
+            job.read_bytes,
+            job.written_bytes,
+        )
+        log.retain(self._runtime.clock.now_ms())
+
+    def _check(self, log: Log, truncations: int) -> None:
+        if (
+            self._logs.get(log.topic_partition) is not log
+            or log.failure is not None
+            or log.truncations != truncations
+            or not log.config.is_compacted
+        ):
+            raise _AbandonedError
+
+    async def _offload(self, work: Callable[[], T]) -> T:
+        """Work away from the loop that is waited for even when this task is cancelled: files belong to it."""
+        future = self._logs.offload(work)
+        cancelled: asyncio.CancelledError | None = None
+        while not future.done():
+            try:
+                await asyncio.shield(future)
+            except asyncio.CancelledError as e:
+                cancelled = e
+            except Exception:
+                break
+        if cancelled is not None:
+            raise cancelled
+        return future.result()
+
+    # --- when it does not work ------------------------------------------------------------------------
+
+    def _discard(self, job: "CleaningJob | None") -> None:
+        if job is not None:
+            try:
+                job.discard()
+            except OSError as e:
+                _log.warning("Files of a cleaning that was given up are left behind: %s", e)
+
+    def _give_up(self, log: Log, error: Exception) -> None:
+        if log.failure is None:
+            _log.error("%s cannot be cleaned, left alone until a restart: %s", log.topic_partition, error)
+            self._uncleanable[log] = str(error) or type(error).__name__
+
+    def _failed(self, log: Log, error: OSError) -> None:
+        if error.errno in _NO_SPACE:
+            _log.error("No space to clean %s, trying again later: %s", log.topic_partition, error)
+        elif log.failure is None:
+            log.fail(error, "cleaning")

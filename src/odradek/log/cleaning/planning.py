@@ -1,0 +1,71 @@
+"""Preparing a cleaning: everything it goes by, taken from the log as it stands. On the event loop."""
+
+import random
+from typing import Final
+
+from odradek.core.types import NO_OFFSET, TRANSACTION_STATE_TOPIC
+from odradek.log.cleaning.candidates import Candidate
+from odradek.log.cleaning.grouping import Source
+from odradek.log.cleaning.job import Limits, Plan
+from odradek.log.cleaning.offset_map import new_secret
+from odradek.log.cleaning.rewriting import Keeping
+from odradek.log.cleaning.settings import CleanerSettings
+from odradek.log.log import Log
+
+LEAST_TRANSACTION_STATE_RETENTION_MS: Final = 86_400_000
+"""Of tombstones in the log of the transaction coordinator. Whoever has read the state of a transactional id
+and not yet its tombstone, a coordinator that loads or a replica that was away, would keep the old producer
+epoch as the newest one if the tombstone went meanwhile: what was fenced would no longer be."""
+
+
+def delete_retention_ms(log: Log) -> int:
+    """delete.retention.ms, bounded from below where less would undo fencing."""
+    configured_ms = log.config.delete_retention_ms
+    if log.topic_partition.topic == TRANSACTION_STATE_TOPIC:
+        return max(configured_ms, LEAST_TRANSACTION_STATE_RETENTION_MS)
+    return configured_ms
+
+
+def prepare(candidate: Candidate, settings: CleanerSettings, now_ms: int, rng: random.Random) -> Plan:
+    """Raises OSError, CorruptIndexError where the index of aborted transactions cannot be read."""
+    log, config = candidate.log, candidate.log.config
+    segments = log.segments.all()
+    aborted = [txn for segment in segments if segment.has_txn_index for txn in segment.txn_index.entries]
+    ends = [segment.base_offset for segment in segments[1:]]
+    return Plan(
+        log.path,
+        tuple(
+            Source(segment.base_offset, end, segment.file.path, segment.size)
+            for segment, end in zip(segments, ends, strict=False)
+            if end <= candidate.first_uncleanable_offset
+        ),
+        candidate.first_dirty_offset,
+        candidate.first_uncleanable_offset,
+        tuple(aborted),
+        _keeping(candidate, now_ms),
+        Limits(
+            config.segment_bytes,
+            config.segment_index_bytes,
+            config.index_interval_bytes,
+            settings.map_bytes,
+            settings.load_factor,
+            settings.chunk_bytes,
+        ),
+        new_secret(rng),
+    )
+
+
+def _keeping(candidate: Candidate, now_ms: int) -> Keeping:
+    """Batches that stay without records: of every producer the last one, and the last one of all."""
+    producers = candidate.log.producers.entries.values()
+    return Keeping(
+        now_ms,
+        delete_retention_ms(candidate.log),
+        frozenset(
+            [
+                candidate.first_uncleanable_offset - 1,
+                *(entry.last_offset for entry in producers if entry.last_offset != NO_OFFSET),
+            ]
+        ),
+        {entry.producer_id: entry.producer_epoch for entry in producers if entry.last_offset == NO_OFFSET},
+    )
