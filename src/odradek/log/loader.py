@@ -6,6 +6,8 @@ then offsets, epochs and producers.
 
 import logging
 import uuid
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.core.errors import KafkaError
@@ -29,6 +31,8 @@ from odradek.log.recovery import recover_segment
 from odradek.log.segment import Segment
 from odradek.log.segments import Segments
 from odradek.log.snapshots import SnapshotStore
+from odradek.log.splitting import OffsetOverflowError, split_segment
+from odradek.log.steps import Steps
 from odradek.records.header import BatchMeta
 from odradek.runtime.api import Disk
 
@@ -62,7 +66,40 @@ def load(
     log_start_offset: int,
     clean_shutdown: bool,
     producer_id_expiration_ms: int | None,
-) -> LoadedLog:
+    progress: Callable[[int], None] | None = None,
+) -> Steps[LoadedLog]:
+    """All of it again where a segment had to be split first: the rest finds nothing amiss."""
+    while True:
+        try:
+            loaded = yield from _load(
+                pool,
+                path,
+                config,
+                now_ms,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+                clean_shutdown=clean_shutdown,
+                producer_id_expiration_ms=producer_id_expiration_ms,
+                progress=progress,
+            )
+            return loaded
+        except OffsetOverflowError as e:
+            _log.warning("Splitting a segment: %s", e)
+            yield partial(split_segment, pool.disk, path, e.base_offset)
+
+
+def _load(
+    pool: FilePool,
+    path: str,
+    config: "TopicConfig",
+    now_ms: int,
+    *,
+    recovery_point: int,
+    log_start_offset: int,
+    clean_shutdown: bool,
+    producer_id_expiration_ms: int | None,
+    progress: Callable[[int], None] | None,
+) -> Steps[LoadedLog]:
     disk = pool.disk
     if not disk.exists(path):
         disk.mkdir(path)
@@ -86,7 +123,7 @@ def load(
     elif recover_from is None:
         log_end_offset, recover_from = _check_active(segments.active)
     if recover_from is not None:
-        log_end_offset = _recover(
+        log_end_offset = yield from _recover(
             disk,
             path,
             segments,
@@ -95,7 +132,8 @@ def load(
             snapshots,
             log_start_offset,
             recover_from,
-            contiguous=not config.is_compacted,
+            contiguous_from=None if config.is_compacted else recovery_point,
+            progress=progress,
         )
     assert log_end_offset is not None
     if log_end_offset < log_start_offset:
@@ -238,13 +276,15 @@ def _recover(
     log_start_offset: int,
     recover_from: int,
     *,
-    contiguous: bool,
-) -> int:
+    contiguous_from: int | None,
+    progress: Callable[[int], None] | None,
+) -> Steps[int]:
     """Recover the segments from the one that holds an offset on; gives the log end offset.
 
     Snapshots above its beginning may speak of records that did not survive: they are taken anew. A segment
     may lose its end at the border of two batches, with nothing left to tell but a gap before the next one:
-    what lies behind a gap is dropped, or a producer could not write again what fell into it.
+    what lies behind a gap is dropped, or a producer could not write again what fell into it. Below the
+    recovery point nothing was lost: a gap there is the work of a cleaner that the topic once had.
     """
     todo = segments.between(recover_from, segments.active.base_offset + 1)
     first = todo[0]
@@ -254,11 +294,19 @@ def _recover(
     for index, segment in enumerate(todo):
         if index and segment.base_offset > log_start_offset:
             snapshots.take(producers.entries.values(), segment.base_offset)
-        next_offset, truncated = recover_segment(
-            disk, segment, epochs, producers, next_offset, log_start_offset, contiguous=contiguous
+        next_offset, truncated = yield from recover_segment(
+            disk,
+            segment,
+            epochs,
+            producers,
+            next_offset,
+            log_start_offset,
+            contiguous_from=contiguous_from,
+            progress=progress,
         )
         later = todo[index + 1 :]
-        if later and (truncated or (contiguous and later[0].base_offset != next_offset)):
+        expected = contiguous_from is not None and next_offset >= contiguous_from
+        if later and (truncated or (expected and later[0].base_offset != next_offset)):
             _log.warning("Dropping the %d segments after %s", len(later), segment.file.path)
             segments.remove(later)
             for gone in later:
