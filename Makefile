@@ -8,7 +8,7 @@ UV := $(shell command -v uv 2>/dev/null)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: install check test judge bench soak-eos lock clean
+.PHONY: install check test judge bench soak-eos soak-storage lock clean
 
 install: $(STAMP)
 
@@ -49,6 +49,10 @@ bench: install
 # Consume-transform-produce while clients and node are killed, for ten minutes; CI does half of one.
 soak-eos: install
 	ODRADEK_SOAK_SECONDS=600 $(BIN)/python -m pytest -s tests/robustness/test_exactly_once.py $(PYTEST_ARGS)
+
+# Producers at full speed into flushed topics while the node is killed, for ten minutes; CI does half of one.
+soak-storage: install
+	ODRADEK_SOAK_SECONDS=600 $(BIN)/python -m pytest -s tests/robustness/test_kill_storage.py $(PYTEST_ARGS)
 
 # Only after a change of pyproject.toml's dependencies; needs pip-tools.
 lock:

@@ -2,12 +2,14 @@
 
 import asyncio
 import uuid
+from collections import deque
+from functools import partial
 
 from odradek.core.config_node import node_defaults
 from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.errors import KafkaError
 from odradek.core.types import TopicPartition
-from odradek.log.log import Isolation
+from odradek.log.log import AppendInfo, Isolation
 from odradek.log.manager import LogManager
 from odradek.records.batch import build_batch, iter_batches, iter_records
 from odradek.records.check import CheckedRecords
@@ -36,15 +38,20 @@ class LogNode:
         self._life = life
         self._scope = Scope()
         self._numbers = dict.fromkeys((FLUSHED, PLAIN), 0)
+        self._waiting: dict[TopicPartition, deque[tuple[Batch, AppendInfo]]] = {
+            FLUSHED: deque(),
+            PLAIN: deque(),
+        }
         self.manager = LogManager(runtime, [data_dir])
 
     async def start(self) -> None:
         manager = self.manager
         manager.open()
-        manager.load(topic_config)
+        await manager.load_beside(topic_config, 2)
         for tp, topic_id in _IDS.items():
             log = manager.get_or_create(tp, topic_id, topic_config(tp.topic))
             log.advance_high_watermark(log.log_end_offset)
+            log.on_settled = partial(self._acknowledge, tp)
         self._scope.spawn(self._write())
         self._scope.spawn(self._tick())
 
@@ -90,8 +97,16 @@ class LogNode:
                 if isinstance(result, KafkaError):
                     raise result
                 assert not result.duplicate
-                self._history.batch_acknowledged(batch, result.first_offset)
-            log.advance_high_watermark(log.log_end_offset)
+                self._waiting[tp].append((batch, result))
+            self._acknowledge(tp)
+
+    def _acknowledge(self, tp: TopicPartition) -> None:
+        """Whatever need not wait for a flush any more."""
+        log, waiting = self.manager.logs[tp], self._waiting[tp]
+        while waiting and waiting[0][1].last_offset < log.settled_offset:
+            batch, result = waiting.popleft()
+            self._history.batch_acknowledged(batch, result.first_offset)
+        log.advance_high_watermark(log.settled_offset)
 
     def _next(self, tp: TopicPartition) -> Batch:
         count = self._runtime.rng.choice((1, 2, 10))

@@ -7,10 +7,12 @@ backwards. Whoever calls it has an event loop and a Runtime.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from uuid import UUID
 
 from odradek.broker.chores import start_chores
+from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.faults import Faults
 from odradek.broker.server import Server
 from odradek.broker.topics import TopicCreation
@@ -63,6 +65,7 @@ class Node:
             runtime, config.log_dirs, producer_id_expiration_ms=config.int("producer.id.expiration.ms")
         )
         self.cleaner = Cleaner(runtime, self.logs, CleanerSettings.from_node(config))
+        self.logs.recovery.on_progress = self._tell_recovery
         self.replicas = ReplicaManager(config.node_id, self.logs, self.metrics, self._topic_config)
         self.groups = GroupCoordinator(
             GroupConfig.from_node(config),
@@ -86,23 +89,30 @@ class Node:
         self.fetch_max_bytes = config.int("fetch.max.bytes")
         self.internal_topics = TopicCreation(self)
         self.cluster_id = ""
+        self.is_ready = False
         self.controller: ControllerChannel
         self.lifecycle: BrokerLifecycle
         self.producer_ids: ProducerIds
         self.server: Server
         self._quorum: QuorumController
+        self._assigner = DirectoryAssigner(config.node_id, self.logs)
+        self._recovery_told_s = 0.0
         self._scope = Scope(lambda error: log.error("A task of the node failed", exc_info=error))
         self.logs.on_offline = self._directory_failed
 
     # --- life -----------------------------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Be ready to serve clients when this returns; where it raises, nothing is held any more."""
-        async with AsyncExitStack() as undo:
-            await self._start(undo)
-            undo.pop_all()
+    async def start(self, on_taken: Callable[[], None] | None = None) -> None:
+        """Be ready to serve clients when this returns; where it raises, nothing is held any more.
 
-    async def _start(self, undo: AsyncExitStack) -> None:
+        `on_taken` is called once ports and directories are this node's, before it looks at its logs.
+        """
+        async with AsyncExitStack() as undo:
+            await self._start(undo, on_taken)
+            undo.pop_all()
+        self.is_ready = True
+
+    async def _start(self, undo: AsyncExitStack, on_taken: Callable[[], None] | None) -> None:
         config, runtime = self.config, self.runtime
         self.server = Server(self, runtime, config.max_request_size, config.int("connections.max.idle.ms"))
         undo.push_async_callback(self.server.close)
@@ -118,6 +128,8 @@ class Node:
             controller_endpoints=[VoterEndpoint(c.name, c.host, c.port) for c in config.controller_listeners],
         )
         self.cluster_id = identity.cluster_id
+        if on_taken is not None:
+            on_taken()
         raft = RaftDriver.open(
             runtime,
             config.metadata_log_dir,
@@ -147,7 +159,8 @@ class Node:
         broker_epoch = await self.lifecycle.register(self._advertised(bound))
         self.producer_ids.broker_epoch = broker_epoch
         self._take_dynamic_configs()
-        self.logs.load(self._topic_config)
+        self._recovery_told_s = asyncio.get_running_loop().time()
+        await self.logs.load_beside(self._topic_config, config.int("num.recovery.threads.per.data.dir"))
         self.logs.set_aside_strays(self._is_stray)
         self.metadata.subscribe(self._apply)
         await self.lifecycle.unfence()
@@ -159,6 +172,7 @@ class Node:
         start_chores(self._scope, config, self.logs, self.metrics.stalls)
         undo.push_async_callback(self.cleaner.close)
         self.cleaner.start()
+        self._scope.spawn(self._assigner.run(self.controller, broker_epoch), name="assign directories")
         self.server.open()
 
     async def stop(self) -> None:
@@ -196,6 +210,7 @@ class Node:
         """A commit of the metadata log: configs first, so that new logs open with them."""
         self._take_configs(delta)
         changes = self.replicas.apply_delta(delta)
+        self._assigner.look_at(delta)
         for tp in changes.resigned:
             self._resigned(tp)
         for partition in changes.elected:
@@ -264,6 +279,18 @@ class Node:
     def _directory_failed(self, path: str, failure: StorageError) -> None:
         for tp in self.replicas.take_offline(path, failure.message or ""):
             self._resigned(tp)
+        if all(directory.failure is not None for directory in self.logs.directories):
+            return  # nothing is left to go on with
+        for directory in self.logs.directories:
+            if directory.path == path and directory.meta is not None:
+                self.lifecycle.directory_failed(directory.meta.directory_id)
+
+    def _tell_recovery(self) -> None:
+        """Say about once a second how far the logs have come."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s >= self._recovery_told_s + 1:
+            self._recovery_told_s = now_s
+            log.info("%s", self.logs.recovery)
 
     # --- transactions ---------------------------------------------------------------------------------
 
@@ -332,6 +359,8 @@ class Node:
 
     def trouble(self) -> str | None:
         """Why this node is not healthy, or None."""
+        if not self.is_ready:
+            return f"starting: {self.logs.recovery}" if self.logs.recovery.logs else "starting"
         for directory in self.logs.directories:
             if directory.failure is not None:
                 return str(directory.failure)

@@ -95,14 +95,16 @@ class PendingProduce:
         return encode_produce_response(self.header.api_version, self.header.correlation_id, topics)
 
     def finish(self) -> None:
-        """Reply now, or when the high watermark has passed everything that was written."""
+        """Reply now, or when the high watermark has passed everything that was written.
+
+        With acks=1 where flush.messages asks for it: when everything that was written is flushed.
+        """
         if self.acks == ACKS_NONE:
             self._finish_unacknowledged()
             return
-        if self.acks == ACKS_ALL:
-            for _, entries in self.topics:
-                for entry in entries:
-                    self._wait_if_uncommitted(entry)
+        for _, entries in self.topics:
+            for entry in entries:
+                self._wait_if_unsettled(entry)
         if not self.waiting:
             if self.place is None:
                 self.connection.reply(self.encoded())
@@ -125,20 +127,26 @@ class PendingProduce:
                     # A producer without acknowledgements learns of an error only by losing its connection.
                     raise ProtocolError(f"produce with acks=0 failed: {entry.outcome.code.name}")
 
-    def _wait_if_uncommitted(self, entry: Entry) -> None:
+    def _wait_if_unsettled(self, entry: Entry) -> None:
         info, partition = entry.outcome, entry.partition
         if not isinstance(info, AppendInfo) or partition is None:
             return
-        if partition.log.high_watermark > info.last_offset:
+        if self.acks == ACKS_ALL:
+            end_offset, waiters = partition.log.high_watermark, partition.commit_waiters
+        elif partition.flushes:
+            end_offset, waiters = partition.log.settled_offset, partition.settle_waiters
+        else:
+            return
+        if end_offset > info.last_offset:
             return
         self.waiting[entry] = None
-        partition.commit_waiters.add(info.last_offset + 1, lambda error: self._settle(entry, error))
+        waiters.add(info.last_offset + 1, lambda error: self._settle(entry, error))
 
     def _settle(self, entry: Entry, error: KafkaError | None) -> None:
         if entry not in self.waiting:
             return
         del self.waiting[entry]
-        if error is None and entry.partition is not None and entry.partition.under_min_isr:
+        if error is None and self.acks == ACKS_ALL and entry.partition and entry.partition.under_min_isr:
             error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         if error is not None:
             entry.outcome = error

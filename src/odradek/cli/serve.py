@@ -14,6 +14,7 @@ from odradek import __version__
 from odradek.broker.node import Node
 from odradek.cli.data_dir import NEXT, check_data_dirs
 from odradek.cli.errors import Failure
+from odradek.cli.recovery_line import RecoveryLine
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError, StorageError
 from odradek.http.app import App
@@ -63,13 +64,23 @@ async def _run(config: NodeConfig, http_port: int | None, started_s: float, http
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     node = Node(config, RealRuntime())
-    await node.start()
     http = HttpServer(node.runtime, App(node))
+    http_facts: list[str] = []
+
+    def serve_http() -> None:
+        if http_port is not None:
+            http_facts.extend(_listen(http, node.address[0], http_port, http_is_optional))
+
+    try:
+        with RecoveryLine(node.logs.recovery):
+            await node.start(serve_http)
+    except BaseException:
+        await http.close()
+        raise
     try:
         facts = [_address(node.address), f"cluster {node.cluster_id}"]
         facts.append("data " + ", ".join(os.path.abspath(path) for path in config.log_dirs))
-        if http_port is not None:
-            facts += _listen(http, node.address[0], http_port, http_is_optional)
+        facts += http_facts
         # What start-up made lives as long as the node: the collector need never look at it again.
         gc.collect()
         gc.freeze()

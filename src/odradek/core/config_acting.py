@@ -65,6 +65,7 @@ ACTING_BROKER_KEYS = frozenset(
         "metadata.max.retention.ms",
         "node.id",
         "num.partitions",
+        "num.recovery.threads.per.data.dir",
         "offset.metadata.max.bytes",
         "offsets.commit.timeout.ms",
         "offsets.load.buffer.size",

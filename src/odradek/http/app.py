@@ -31,6 +31,8 @@ class App:
         return await route()
 
     async def _metrics(self) -> Response:
+        if not self._node.is_ready:
+            return text(503, self._node.trouble() or "starting")
         # prometheus-client takes a tenth of a second to import: done for the first scrape, beside the loop.
         runtime = self._node.runtime
         await runtime.offload(lambda: importlib.import_module("odradek.http.exposition"))

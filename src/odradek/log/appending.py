@@ -50,12 +50,13 @@ class AppendableLog(DurableLog):
         """
         if self.failure is not None:
             raise self.failure
+        start = self.log_end_offset
         try:
             results = self._append(sets, leader_epoch, origin, transaction_version)
         except OSError as e:
             raise self.fail(e, "appending records to") from e
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
-            self.flush()
+            self._count_unflushed(start)
         return results
 
     def _append(
@@ -206,12 +207,13 @@ class AppendableLog(DurableLog):
             if batch.base_offset < expected:
                 raise self._out_of_range(batch.base_offset, expected, batch.last_offset)
             expected = batch.last_offset + 1
+        start = self.log_end_offset
         try:
             self._take_over(records, batches, size)
         except OSError as e:
             raise self.fail(e, "appending records to") from e
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
-            self.flush()
+            self._count_unflushed(start)
         first_offset, last_offset = batches[0].base_offset, batches[-1].last_offset
         return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, self.log_start_offset, False)
 

@@ -1,12 +1,16 @@
 """Making a log durable: what a flush has to sync, where, and what it proves once it has run."""
 
 import uuid
+from typing import Final
 
 from odradek.log.checkpoints import format_epochs, format_partition_metadata
 from odradek.log.files import write_file
 from odradek.log.local_log import FlushJob, FlushProof
 from odradek.log.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from odradek.log.reading import ReadableLog
+from odradek.log.segment import Segment
+
+NEVER: Final = (1 << 63) - 1
 
 
 class DurableLog(ReadableLog):
@@ -29,6 +33,56 @@ class DurableLog(ReadableLog):
             self.snapshots.take(self.producers.entries.values(), offset)
             self._changes += 1
 
+    # --- flush.messages -------------------------------------------------------------------------------
+
+    @property
+    def flushes_by_count(self) -> bool:
+        """Whether acknowledgements may have to wait for a flush (flush.messages)."""
+        return self.config.flush_messages < NEVER
+
+    @property
+    def settled_offset(self) -> int:
+        """Records below may be acknowledged: where flush.messages asks for a flush, that has come so far."""
+        if self._due_to <= self.recovery_point:
+            return self.log_end_offset
+        return max(self._due_from, self.recovery_point)
+
+    def _count_unflushed(self, start: int) -> None:
+        """flush.messages are reached by what was appended from `start` on: it waits for a flush.
+
+        The flush is somebody else's, who makes one for all that came meanwhile; where nobody listens, it is
+        made here and now.
+        """
+        if self.on_flush_due is None:
+            self.flush()
+            return
+        if self.log_end_offset - max(self.recovery_point, self._due_to) < self.config.flush_messages:
+            return
+        if self._due_to <= self.recovery_point:
+            self._due_from = start
+        self._due_to = self.log_end_offset
+        self.on_flush_due(self.topic_partition)
+
+    @property
+    def flush_target(self) -> int:
+        """How far the next flush has to come: all of it where somebody waits, else the complete segments."""
+        if self._due_to > self.recovery_point:
+            return self.log_end_offset
+        return self.segments.active.base_offset
+
+    @property
+    def restart_offset(self) -> int:
+        """From here on a restart after a crash must look: records that are not durable, or their indexes."""
+        return min([self.recovery_point, *(segment.base_offset for segment in self._index_debts())])
+
+    def _index_debts(self) -> list[Segment]:
+        if not self._unsynced_indexes:
+            return []
+        known = self.segments.all()
+        return [segment for segment in self._unsynced_indexes if segment in known]
+
+    # --- flushes --------------------------------------------------------------------------------------
+
     @property
     def is_flush_due(self) -> bool:
         """Whether flush.ms has passed with something to flush."""
@@ -42,7 +96,9 @@ class DurableLog(ReadableLog):
         """
         self.check_online()
         up_to = self.log_end_offset if up_to is None else up_to
-        return self._flush_job(up_to, closing=False) if up_to > self.recovery_point else None
+        if up_to <= self.recovery_point and not self._index_debts():
+            return None
+        return self._flush_job(up_to, closing=False)
 
     def flush(self, up_to: int | None = None) -> None:
         """Make the log durable up to an offset, here and now."""
@@ -64,11 +120,15 @@ class DurableLog(ReadableLog):
         """
         try:
             descriptors = []
+            debts = self._index_debts()
+            for segment in debts:
+                descriptors += segment.flush_indexes()
             for segment in self.segments.between(self.recovery_point, up_to):
                 if closing or segment is not self.segments.active:
                     descriptors += segment.flush_indexes()
                 descriptors.append(segment.file.open())
-            paths = self.snapshots.unsynced()
+            snapshots = self.snapshots.unsynced()
+            paths = [self.snapshots.path(offset) for offset in snapshots]
             if not self._topic_id_durable and self.topic_id is not None:
                 paths.append(f"{self.path}/{PARTITION_METADATA}")
             if self._epochs_durable != self.epochs.version:
@@ -80,7 +140,8 @@ class DurableLog(ReadableLog):
         directories: list[str] = []
         if self._changes_durable < self._changes:
             directories = [self.path, self.directory] if self._changes_durable == 0 else [self.path]
-        return FlushJob(self._disk, self._proof(up_to), descriptors, paths, directories)
+        proof = self._proof(up_to)._replace(snapshots=snapshots, indexed=debts)
+        return FlushJob(self._disk, proof, descriptors, paths, directories)
 
     def _proof(self, up_to: int) -> FlushProof:
         return FlushProof(
@@ -97,13 +158,24 @@ class DurableLog(ReadableLog):
     def finish_flush(self, job: FlushJob) -> None:
         """A job has run to its end. What was truncated meanwhile may have been written anew, undurably."""
         proof = job.proof
+        settled = self.settled_offset
         if proof.truncations == self._truncations:
             self.recovery_point = max(self.recovery_point, proof.up_to)
             assert self.recovery_point <= self.log_end_offset
         self._changes_durable = max(self._changes_durable, proof.changes)
         self._epochs_durable = max(self._epochs_durable, proof.epochs)
         self._topic_id_durable |= proof.topic_id
+        self.snapshots.synced(proof.snapshots)
+        if self._unsynced_indexes:
+            known = self.segments.all()
+            self._unsynced_indexes = [
+                segment
+                for segment in self._unsynced_indexes
+                if segment in known and segment not in proof.indexed
+            ]
         self.last_flush_ms = self._clock.now_ms()
+        if self.on_settled is not None and self.settled_offset != settled:
+            self.on_settled()
 
     def begin_close(self) -> FlushJob | None:
         """Prepare a clean stop; gives what is left to write. Nothing may be appended any more."""
@@ -114,7 +186,7 @@ class DurableLog(ReadableLog):
         except OSError as e:
             raise self.fail(e, "closing") from e
         unsettled = self.log_end_offset > 0 and self._changes_durable < self._changes
-        if sealed or unsettled or self.log_end_offset > self.recovery_point:
+        if sealed or unsettled or self.log_end_offset > self.restart_offset:
             return self._flush_job(self.log_end_offset, closing=True)
         epochs = self._epochs_to_write()
         if not epochs:

@@ -6,6 +6,8 @@ then offsets, epochs and producers.
 
 import logging
 import uuid
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.core.errors import KafkaError
@@ -29,6 +31,8 @@ from odradek.log.recovery import recover_segment
 from odradek.log.segment import Segment
 from odradek.log.segments import Segments
 from odradek.log.snapshots import SnapshotStore
+from odradek.log.splitting import OffsetOverflowError, split_segment
+from odradek.log.steps import Steps
 from odradek.records.header import MAX_INT64, BatchMeta
 from odradek.runtime.api import Disk
 
@@ -63,7 +67,42 @@ def load(
     cleaned_offset: int | None = None,
     clean_shutdown: bool,
     producer_id_expiration_ms: int | None,
-) -> LoadedLog:
+    progress: Callable[[int], None] | None = None,
+) -> Steps[LoadedLog]:
+    """All of it again where a segment had to be split first: the rest finds nothing amiss."""
+    while True:
+        try:
+            loaded = yield from _load(
+                pool,
+                path,
+                config,
+                now_ms,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+                cleaned_offset=cleaned_offset,
+                clean_shutdown=clean_shutdown,
+                producer_id_expiration_ms=producer_id_expiration_ms,
+                progress=progress,
+            )
+            return loaded
+        except OffsetOverflowError as e:
+            _log.warning("Splitting a segment: %s", e)
+            yield partial(split_segment, pool.disk, path, e.base_offset)
+
+
+def _load(
+    pool: FilePool,
+    path: str,
+    config: "TopicConfig",
+    now_ms: int,
+    *,
+    recovery_point: int,
+    log_start_offset: int,
+    cleaned_offset: int | None,
+    clean_shutdown: bool,
+    producer_id_expiration_ms: int | None,
+    progress: Callable[[int], None] | None,
+) -> Steps[LoadedLog]:
     disk = pool.disk
     if not disk.exists(path):
         disk.mkdir(path)
@@ -87,7 +126,7 @@ def load(
     elif recover_from is None:
         log_end_offset, recover_from = _check_active(segments.active)
     if recover_from is not None:
-        log_end_offset = _recover(
+        log_end_offset = yield from _recover(
             disk,
             path,
             segments,
@@ -96,7 +135,8 @@ def load(
             snapshots,
             log_start_offset,
             recover_from,
-            gaps_until=_gaps_until(config, cleaned_offset),
+            gaps_until=_gaps_until(config, cleaned_offset, recovery_point),
+            progress=progress,
         )
     assert log_end_offset is not None
     if log_end_offset < log_start_offset:
@@ -229,10 +269,11 @@ def _check_active(active: Segment) -> tuple[int | None, int | None]:
     return None, active.base_offset
 
 
-def _gaps_until(config: "TopicConfig", cleaned_offset: int | None) -> int:
+def _gaps_until(config: "TopicConfig", cleaned_offset: int | None, recovery_point: int) -> int:
     """Up to where a cleaner may have taken records out. A topic that is not compacted any more may have been,
-    and a compacted log may have been copied from a leader whose cleaner was ahead of this one."""
-    return MAX_INT64 if config.is_compacted else cleaned_offset or 0
+    by a node that left no word of it but a recovery point; and a compacted log may have been copied from a
+    leader whose cleaner was ahead of this one."""
+    return MAX_INT64 if config.is_compacted else max(cleaned_offset or 0, recovery_point)
 
 
 def _recover(
@@ -246,12 +287,14 @@ def _recover(
     recover_from: int,
     *,
     gaps_until: int,
-) -> int:
+    progress: Callable[[int], None] | None,
+) -> Steps[int]:
     """Recover the segments from the one that holds an offset on; gives the log end offset.
 
     Snapshots above its beginning may speak of records that did not survive: they are taken anew. A segment
     may lose its end at the border of two batches, with nothing left to tell but a gap before the next one:
-    what lies behind a gap is dropped, or a producer could not write again what fell into it.
+    what lies behind a gap is dropped, or a producer could not write again what fell into it. Below the
+    recovery point nothing was lost: a gap there is the work of a cleaner that the topic once had.
     """
     todo = segments.between(recover_from, segments.active.base_offset + 1)
     first = todo[0]
@@ -261,11 +304,19 @@ def _recover(
     for index, segment in enumerate(todo):
         if index and segment.base_offset > log_start_offset:
             snapshots.take(producers.entries.values(), segment.base_offset)
-        next_offset, truncated = recover_segment(
-            disk, segment, epochs, producers, next_offset, log_start_offset, gaps_until=gaps_until
+        next_offset, truncated = yield from recover_segment(
+            disk,
+            segment,
+            epochs,
+            producers,
+            next_offset,
+            log_start_offset,
+            gaps_until=gaps_until,
+            progress=progress,
         )
         later = todo[index + 1 :]
-        if later and (truncated or not next_offset <= later[0].base_offset <= max(next_offset, gaps_until)):
+        follows = not later or later[0].base_offset == next_offset or next_offset < gaps_until
+        if later and (truncated or not follows):
             _log.warning("Dropping the %d segments after %s", len(later), segment.file.path)
             segments.remove(later)
             for gone in later:

@@ -36,6 +36,8 @@ class FlushProof(NamedTuple):
     changes: int
     epochs: int
     topic_id: bool
+    snapshots: Sequence[int] = ()
+    indexed: Sequence[Segment] = ()
 
 
 class FlushJob:
@@ -84,9 +86,12 @@ class LocalLog:
         "_clock",
         "_deleted",
         "_disk",
+        "_due_from",
+        "_due_to",
         "_rng",
         "_roll_after_ms",
         "_truncations",
+        "_unsynced_indexes",
         "appended_bytes",
         "being_cleaned",
         "cleaned_offset",
@@ -95,7 +100,9 @@ class LocalLog:
         "last_flush_ms",
         "log_end_offset",
         "on_failed",
+        "on_flush_due",
         "on_rolled",
+        "on_settled",
         "path",
         "pool",
         "recovery_point",
@@ -128,17 +135,23 @@ class LocalLog:
         self.failure: StorageError | None = None
         self.on_failed: Callable[[str, StorageError], None] | None = None
         self.on_rolled: Callable[[TopicPartition], None] | None = None
+        self.on_flush_due: Callable[[TopicPartition], None] | None = None
+        self.on_settled: Callable[[], None] | None = None
         self.last_flush_ms = self._clock.now_ms()
         self.appended_bytes = 0  # since the log was opened
         self.cleaned_offset: int | None = None
         """Below it the log was compacted: keys are unique, and offsets may be missing."""
         self.being_cleaned = False
         self._truncations = 0
+        # From `_due_from` on nothing is acknowledged until a flush has come to `_due_to`.
+        self._due_from = self._due_to = 0
         # Changes to the directory's entries; whether those before, and its own in the log directory, are
         # durable is not known.
         self._changes = 1
         self._changes_durable = 0
         self._deleted: list[tuple[int, list[str]]] = []
+        # Segments that were flushed while they were active, without their indexes, and are so no more.
+        self._unsynced_indexes: list[Segment] = []
 
     # --- failure --------------------------------------------------------------------------------------
 
@@ -195,9 +208,7 @@ class LocalLog:
         assert base_offset > active.base_offset, f"roll of {self.path} to {base_offset}"
         active.seal()
         if self.recovery_point > active.base_offset:
-            # Flushed while it was active, without its indexes: from here on nothing would rebuild them.
-            for descriptor in active.flush_indexes():
-                self._disk.fdatasync(descriptor.fd)
+            self._unsynced_indexes.append(active)
         segment = self._new_segment(base_offset)
         self.segments.add(segment)
         return segment

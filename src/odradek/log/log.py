@@ -5,6 +5,7 @@ owner calls it from one thread; only what `begin_flush` and `begin_close` give m
 """
 
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from odradek.core.errors import ErrorCode, KafkaError
@@ -15,6 +16,7 @@ from odradek.log.files import FilePool
 from odradek.log.loader import load, load_producers
 from odradek.log.reading import FetchInfo, Isolation
 from odradek.log.segment import Segment
+from odradek.log.steps import Steps, run_here
 from odradek.runtime.api import Runtime
 
 if TYPE_CHECKING:
@@ -48,8 +50,44 @@ class Log(AppendableLog):
 
         The topic id in the directory counts; the given one is written where there is none. Raises OSError.
         """
+        return run_here(
+            cls.opening(
+                runtime,
+                path,
+                topic_partition,
+                topic_id,
+                config,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+                high_watermark=high_watermark,
+                cleaned_offset=cleaned_offset,
+                clean_shutdown=clean_shutdown,
+                producer_id_expiration_ms=producer_id_expiration_ms,
+                pool=pool,
+            )
+        )
+
+    @classmethod
+    def opening(
+        cls,
+        runtime: Runtime,
+        path: str,
+        topic_partition: TopicPartition,
+        topic_id: uuid.UUID | None,
+        config: "TopicConfig",
+        *,
+        recovery_point: int,
+        log_start_offset: int,
+        high_watermark: int,
+        cleaned_offset: int | None,
+        clean_shutdown: bool,
+        producer_id_expiration_ms: int | None,
+        pool: FilePool | None,
+        progress: Callable[[int], None] | None = None,
+    ) -> "Steps[Log]":
+        """`open` in steps; `progress` is told of the bytes that were recovered."""
         pool = pool or FilePool(runtime.disk)
-        loaded = load(
+        loaded = yield from load(
             pool,
             path,
             config,
@@ -59,6 +97,7 @@ class Log(AppendableLog):
             cleaned_offset=cleaned_offset,
             clean_shutdown=clean_shutdown,
             producer_id_expiration_ms=producer_id_expiration_ms,
+            progress=progress,
         )
         log = cls(
             runtime,
@@ -79,6 +118,10 @@ class Log(AppendableLog):
         log.cleaned_offset = cleaned_offset
         if loaded.settled:
             log._changes_durable = log._changes
+        elif log.flushes_by_count and (job := log.begin_flush()) is not None:
+            # What is here may be acknowledged now, to a producer that sends it once more.
+            yield job.run
+            log.finish_flush(job)
         if loaded.topic_id is None and topic_id is not None:
             log.set_topic_id(topic_id)
         return log
@@ -144,6 +187,7 @@ class Log(AppendableLog):
             self._note_truncation(offset)
             self.log_end_offset = offset
             self.recovery_point = min(self.recovery_point, offset)
+            self._due_from, self._due_to = min(self._due_from, offset), min(self._due_to, offset)
             self.log_start_offset = min(self.log_start_offset, offset)
             self.epochs.truncate_from_end(offset)
             load_producers(self.producers, self.snapshots, self.segments, self.log_start_offset, offset)
@@ -170,6 +214,7 @@ class Log(AppendableLog):
         self.epochs.clear()
         self.producers.load([], offset)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self._due_from = self._due_to = offset
         self._set_high_watermark(offset)
         self._update_unstable_offset()
         self._check_invariants()

@@ -12,13 +12,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from odradek.core.errors import KafkaError, StorageError
-from odradek.core.types import METADATA_TOPIC, TopicPartition
+from odradek.core.types import TopicPartition
 from odradek.log import names
 from odradek.log.files import MAX_DESCRIPTORS, FilePool, write_file
 from odradek.log.local_log import FlushJob
 from odradek.log.log import Log
 from odradek.log.log_dir import DirectoryInUseError, LogDir
+from odradek.log.opening import FoundLog, Recovery, find_logs, open_logs
+from odradek.log.steps import run_here
 from odradek.runtime.api import Runtime
+from odradek.runtime.scope import Scope
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
@@ -60,9 +63,10 @@ class LogManager:
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.directories = [LogDir(runtime.disk, path.rstrip("/")) for path in log_dirs]
         self.logs: dict[TopicPartition, Log] = {}
+        self.recovery = Recovery()
         self.on_offline: Callable[[str, StorageError], None] | None = None
         self._deleted: list[tuple[int, Log]] = []
-        self._flushing: dict[Log, bool] = {}
+        self._flushing: dict[Log, None] = {}
         self._checkpointing: dict[tuple[str, str], bool] = {}
         self._in_flight: dict[asyncio.Future[Any], None] = {}
 
@@ -90,56 +94,53 @@ class LogManager:
 
     def load(self, topic_config: "Callable[[str], TopicConfig]") -> None:
         """Open every log there is; those of a directory that was not closed cleanly are recovered."""
-        for directory in self.directories:
-            if directory.failure is None:
-                try:
-                    self._load_directory(directory, topic_config)
-                except OSError as e:
-                    self._take_offline(directory, StorageError(f"Cannot load {directory.path}: {e}"))
+        for directory in self._online():
+            try:
+                for found in self._loading(directory, topic_config):
+                    self._take_in(found, run_here(found.steps))
+            except OSError as e:
+                self._take_offline(directory, StorageError(f"Cannot load {directory.path}: {e}"))
         self._require_online()
 
-    def _load_directory(self, directory: LogDir, topic_config: "Callable[[str], TopicConfig]") -> None:
-        clean = directory.take_clean_shutdown()
-        recovery_points = directory.read_offsets(names.RECOVERY_POINT_CHECKPOINT)
-        log_starts = directory.read_offsets(names.LOG_START_CHECKPOINT)
-        high_watermarks = directory.read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
-        cleaned = directory.read_offsets(names.CLEANER_CHECKPOINT)
-        configs: dict[str, TopicConfig] = {}
-        for name, tp, suffix in directory.partition_dirs():
-            if tp.topic == METADATA_TOPIC:
-                continue
-            path = f"{directory.path}/{name}"
-            if suffix in (names.STRAY_DIR_SUFFIX, names.FUTURE_DIR_SUFFIX):
-                _log.warning("Leaving %s alone: it was set aside", path)
-                continue
-            config = configs.get(tp.topic)
-            if config is None:
-                config = configs[tp.topic] = topic_config(tp.topic)
-            log = Log.open(
-                self._runtime,
-                path,
-                tp,
-                None,
-                config,
-                recovery_point=recovery_points.get(tp, 0),
-                log_start_offset=log_starts.get(tp, 0),
-                high_watermark=high_watermarks.get(tp, 0),
-                cleaned_offset=cleaned.get(tp),
-                clean_shutdown=clean,
-                producer_id_expiration_ms=self.producer_id_expiration_ms,
-                pool=self._pool,
-            )
-            if suffix == names.DELETE_DIR_SUFFIX:
-                self._deleted.append((self._runtime.clock.now_ms() + config.file_delete_delay_ms, log))
-            elif tp in self.logs:
-                raise StorageError(f"Duplicate log directories for {tp}: {path} and {self.logs[tp].path}")
-            else:
-                self._adopt(log)
+    async def load_beside(
+        self, topic_config: "Callable[[str], TopicConfig]", threads_per_directory: int
+    ) -> None:
+        """`load`, with so many logs of each directory recovered at a time, away from the event loop."""
+        async with Scope() as scope:
+            for directory in self._online():
+                scope.spawn(self._load_directory(directory, topic_config, threads_per_directory))
+            await scope.join()
+        self._require_online()
+
+    async def _load_directory(
+        self, directory: LogDir, topic_config: "Callable[[str], TopicConfig]", threads: int
+    ) -> None:
+        try:
+            found = self._loading(directory, topic_config)
+            logs = await open_logs(self._runtime, found, threads)
+            for opened, log in zip(found, logs, strict=True):
+                self._take_in(opened, log)
+        except OSError as e:
+            self._take_offline(directory, StorageError(f"Cannot load {directory.path}: {e}"))
+
+    def _loading(self, directory: LogDir, topic_config: "Callable[[str], TopicConfig]") -> list[FoundLog]:
+        return find_logs(
+            self._runtime, self._pool, directory, topic_config, self.producer_id_expiration_ms, self.recovery
+        )
+
+    def _take_in(self, found: FoundLog, log: Log) -> None:
+        tp = log.topic_partition
+        if found.is_deleted:
+            self._deleted.append((self._runtime.clock.now_ms() + log.config.file_delete_delay_ms, log))
+        elif tp in self.logs:
+            raise StorageError(f"Duplicate log directories for {tp}: {log.path} and {self.logs[tp].path}")
+        else:
+            self._adopt(log)
 
     def _adopt(self, log: Log) -> None:
         self.logs[log.topic_partition] = log
         log.on_failed = self._log_failed
-        log.on_rolled = self._flush_rolled
+        log.on_rolled = log.on_flush_due = self._flush_soon
 
     def set_aside_strays(
         self, is_stray: Callable[[TopicPartition, uuid.UUID | None], bool]
@@ -159,18 +160,25 @@ class LogManager:
         return self.logs.get(topic_partition)
 
     def get_or_create(
-        self, topic_partition: TopicPartition, topic_id: uuid.UUID, config: "TopicConfig"
+        self,
+        topic_partition: TopicPartition,
+        topic_id: uuid.UUID,
+        config: "TopicConfig",
+        *,
+        directory_id: uuid.UUID | None = None,
+        is_new: bool = True,
     ) -> Log:
         """The partition's log; begun where there is none, or one of another topic of the same name.
 
-        Raises StorageError.
+        It is begun in the directory that the metadata names. One that is not new may lie in a directory that
+        is offline: then nothing is begun in its place. Raises StorageError.
         """
         log = self.logs.get(topic_partition)
         if log is not None and log.topic_id is not None and log.topic_id != topic_id:
             self.set_aside_strays(lambda tp, _: tp == topic_partition)
             log = None
         if log is None:
-            directory = self._directory_for_new()
+            directory = self._directory_for(topic_partition, directory_id, is_new)
             path = f"{directory.path}/{topic_partition}"
             try:
                 log = Log.open(self._runtime, path, topic_partition, topic_id, config, pool=self._pool)
@@ -184,6 +192,19 @@ class LogManager:
         log.update_config(config)
         return log
 
+    def _directory_for(
+        self, topic_partition: TopicPartition, directory_id: uuid.UUID | None, is_new: bool
+    ) -> LogDir:
+        if directory_id is not None:
+            for directory in self._online():
+                if directory.meta is not None and directory.meta.directory_id == directory_id:
+                    return directory
+            raise StorageError(f"{topic_partition} lies in directory {directory_id}, which is offline")
+        offline = [directory.path for directory in self.directories if directory.failure is not None]
+        if offline and not is_new:
+            raise StorageError(f"{topic_partition} may lie in {', '.join(offline)}, which is offline")
+        return self._directory_for_new()
+
     def _directory_for_new(self) -> LogDir:
         """The online directory with the fewest logs."""
         self._require_online()
@@ -192,6 +213,12 @@ class LogManager:
             for log in self.logs.values():
                 counts[log.directory] += 1
         return min((d for d in self.directories if d.failure is None), key=lambda d: counts[d.path])
+
+    def directory_id(self, topic_partition: TopicPartition) -> uuid.UUID | None:
+        """The directory that a partition's log lies in."""
+        log = self.logs.get(topic_partition)
+        meta = None if log is None else self._directory_of(log).meta
+        return None if meta is None else meta.directory_id
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Take a log out of sight now; its files go after file.delete.delay.ms."""
@@ -264,41 +291,56 @@ class LogManager:
     def _landed(self, future: "asyncio.Future[Any]") -> None:
         del self._in_flight[future]
 
-    def _flush_rolled(self, topic_partition: TopicPartition) -> None:
-        """A segment is complete: make it durable away from the loop, then say so in the checkpoint."""
+    def _flush_soon(self, topic_partition: TopicPartition) -> None:
+        """A segment is complete, or flush.messages are: flush away from the loop, one flush at a time.
+
+        The flush begins when this turn of the loop is over, and the next one when it is done: each serves
+        everybody who came before it began.
+        """
         log = self.logs.get(topic_partition)
         if log is None:
             return
         if log in self._flushing:
-            self._flushing[log] = True
             return
-        self._start_flush(log, log.segments.active.base_offset)
+        self._flushing[log] = None
+        asyncio.get_running_loop().call_soon(self._flush_target, log)
+
+    def _flush_target(self, log: Log) -> None:
+        if log.failure is None and self.logs.get(log.topic_partition) is log:
+            self._start_flush(log, log.flush_target)
+        else:
+            del self._flushing[log]
 
     def _start_flush(self, log: Log, up_to: int) -> None:
+        self._flushing.pop(log, None)
         try:
             job = log.begin_flush(up_to)
         except StorageError as e:
             _log.error("%s", e)
             return
         if job is not None:
-            self._flushing[log] = False
+            self._flushing[log] = None
             self._offload(job.run, partial(self._flushed, log, job))
 
     def _flushed(self, log: Log, job: FlushJob, done: "asyncio.Future[None]") -> None:
-        again = self._flushing.pop(log)
+        """One that failed is never tried again: what it was to make durable may be gone from the cache."""
         deleted = self.logs.get(log.topic_partition) is not log
+        segment = log.segments.floor(log.restart_offset)
         try:
             done.result()
+            if not deleted and log.failure is None:
+                log.finish_flush(job)
         except OSError as e:
-            if not deleted:
+            if not (deleted and isinstance(e, FileNotFoundError)):
                 log.fail(e, "flushing")
-            return
+        del self._flushing[log]
         if deleted or log.failure is not None:
             return
-        log.finish_flush(job)
-        self._checkpoint(self._directory_of(log), names.RECOVERY_POINT_CHECKPOINT)
-        if again:
-            self._start_flush(log, log.segments.active.base_offset)
+        # Where every acknowledgement is flushed, one more file to sync each time would double their price.
+        if not log.flushes_by_count or log.segments.floor(log.restart_offset) is not segment:
+            self._checkpoint(self._directory_of(log), names.RECOVERY_POINT_CHECKPOINT)
+        if log.flush_target > log.restart_offset:
+            self._start_flush(log, log.flush_target)
 
     def _directory_of(self, log: Log) -> LogDir:
         return next(directory for directory in self.directories if directory.path == log.directory)
@@ -330,7 +372,7 @@ class LogManager:
         """What a checkpoint of a directory has to say now."""
         logs = [(tp, log) for tp, log in self.logs.items() if log.directory == directory.path]
         if name == names.RECOVERY_POINT_CHECKPOINT:
-            return {tp: log.recovery_point for tp, log in logs}
+            return {tp: log.restart_offset for tp, log in logs}
         if name == names.HIGH_WATERMARK_CHECKPOINT:
             return {tp: log.high_watermark for tp, log in logs}
         if name == names.CLEANER_CHECKPOINT:
@@ -417,7 +459,7 @@ class LogManager:
 
     async def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close every log and give the directories up. Cleanly closed ones need no recovery."""
-        while self._in_flight:
+        while self._flushing or self._in_flight:
             await asyncio.sleep(0)
             for future in self._in_flight:
                 try:

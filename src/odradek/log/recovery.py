@@ -4,15 +4,19 @@ Indexes, producers and epochs are rebuilt on the way.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from odradek.core.errors import KafkaError
 from odradek.core.types import Buffer
 from odradek.log.epoch_cache import EpochCache
+from odradek.log.files import Descriptor
 from odradek.log.markers import read_marker
 from odradek.log.producer_state import ProducerState
 from odradek.log.segment import Segment
+from odradek.log.splitting import OffsetOverflowError
+from odradek.log.steps import Steps
 from odradek.log.txn_index import AbortedTxn
 from odradek.records.header import MAX_INT32, BatchMeta, crc_matches, iter_batches
 from odradek.records.kernel import LEGACY, OK, PARTIAL, scan_segment
@@ -21,6 +25,7 @@ from odradek.runtime.api import Disk
 _log = logging.getLogger(__name__)
 
 _CHUNK_BYTES: Final = 4 << 20
+_AT_ONCE_BYTES: Final = 128 << 10
 OUT_OF_ORDER: Final = -1
 _REASONS: Final = {
     PARTIAL: "the file ends inside a batch",
@@ -42,13 +47,16 @@ def recover_segment(
     log_start_offset: int,
     *,
     gaps_until: int,
-) -> Recovered:
+    progress: Callable[[int], None] | None = None,
+) -> Steps[Recovered]:
     """Keep the good batches, cut off the rest. The producers given are as of the segment's beginning.
 
     Records below the log start are gone: producers and transactions follow from the others.
 
-    Up to `gaps_until` a cleaner may have taken records out. Above, a batch that does not begin where the last
-    one ends is a leftover of what an earlier recovery cut off.
+    A gap that begins below `gaps_until` a cleaner may have made. Above, a batch that does not begin where the
+    last one ends is a leftover of what an earlier recovery cut off.
+
+    Reading and checking are steps that may leave the event loop; a small file is read at once.
     """
     file_size = segment.size
     descriptor = segment.file.open()
@@ -60,25 +68,34 @@ def recover_segment(
     next_offset = max(next_offset, segment.base_offset)
     last_possible_offset = segment.base_offset + MAX_INT32
     finding = OK
-    for data, batches, finding in _chunks(disk, descriptor.fd, file_size):
+    position = 0
+    buffer = bytearray(min(_CHUNK_BYTES, file_size))
+    while position < file_size and finding == OK:
+        read = partial(_read_chunk, disk, descriptor, buffer, position, file_size)
+        data, batches, end, finding = (yield read) if file_size > _AT_ONCE_BYTES else read()
+        if end == 0 and finding == OK:
+            buffer = bytearray(2 * len(buffer))
+            continue
+        position += end
+        if progress is not None:
+            progress(end)
         for batch in batches:
-            _, size, base_offset, delta, epoch, _, _, max_timestamp, producer_id, *_ = batch
+            _, size, base_offset, delta, epoch, _, _, max_timestamp, producer_id, *_, magic = batch
             last_offset = base_offset + delta
-            if (
-                base_offset < next_offset
-                or base_offset > max(next_offset, gaps_until)
-                or last_offset > last_possible_offset
-            ):
+            if base_offset < next_offset or (base_offset != next_offset and next_offset >= gaps_until):
                 finding = OUT_OF_ORDER
                 break
+            if last_offset > last_possible_offset:
+                raise OffsetOverflowError(segment)
             next_offset = last_offset + 1
             segment.index_batch(last_offset, max_timestamp, size)
             if epoch > epochs.latest:
                 epochs.assign(epoch, base_offset)
+            elif magic < 2 and epochs.latest >= 0:
+                # Batches of that age name no epoch: what was known of epochs does not hold from here on.
+                epochs.clear()
             if producer_id >= 0 and last_offset >= log_start_offset:
                 _replay(segment, producers, data, batch)
-        if finding == OUT_OF_ORDER:
-            break
     truncated = file_size - segment.size
     if truncated:
         _log.warning(
@@ -94,28 +111,24 @@ def recover_segment(
     return Recovered(next_offset, truncated)
 
 
-def _chunks(disk: Disk, fd: int, file_size: int) -> Iterator[tuple[Buffer, list[BatchMeta], int]]:
-    """The good batches of a file, a chunk at a time; the last tells why they end before the file does."""
-    position = 0
-    buffer = bytearray(min(_CHUNK_BYTES, file_size))
-    while position < file_size:
-        data = memoryview(buffer)[: file_size - position]
-        read = 0
-        while read < len(data):
-            count = disk.preadv(fd, [data[read:]], position + read)
-            if count == 0:
-                break
-            read += count
-        batches, end, finding = _scan(data[:read])
-        if finding == PARTIAL and position + read < file_size:
-            finding = OK
-            if end == 0:
-                buffer = bytearray(2 * len(buffer))
-                continue
-        yield data, batches, finding
-        if finding != OK:
-            return
-        position += end
+def _read_chunk(
+    disk: Disk, file: Descriptor, buffer: bytearray, position: int, file_size: int
+) -> tuple[Buffer, list[BatchMeta], int, int]:
+    """(bytes from a position on, the good batches in them, where those end, why before the file does).
+
+    Touches nothing but the buffer. Where not one whole batch fits into it, nothing is found and all is OK.
+    """
+    data = memoryview(buffer)[: file_size - position]
+    read = 0
+    while read < len(data):
+        count = disk.preadv(file.fd, [data[read:]], position + read)
+        if count == 0:
+            break
+        read += count
+    batches, end, finding = _scan(data[:read])
+    if finding == PARTIAL and position + read < file_size:
+        finding = OK
+    return data, batches, end, finding
 
 
 def _scan(data: Buffer) -> tuple[list[BatchMeta], int, int]:

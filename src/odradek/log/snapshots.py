@@ -22,7 +22,7 @@ class SnapshotStore:
         self._disk = disk
         self.directory = directory
         self.offsets = sorted(offsets)
-        self._unsynced: list[int] = []
+        self._unsynced: dict[int, None] = {}
 
     def path(self, offset: int) -> str:
         return f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
@@ -30,14 +30,18 @@ class SnapshotStore:
     def take(self, entries: Iterable[ProducerEntry], offset: int) -> None:
         """Write a snapshot; durable it is once its path, told by `unsynced`, is synced."""
         write_file(self._disk, self.path(offset), format_snapshot(entries), sync=False)
-        self._unsynced.append(offset)
+        self._unsynced[offset] = None
         if offset not in self.offsets:
             insort(self.offsets, offset)
 
-    def unsynced(self) -> list[str]:
-        """The paths of snapshots nobody was asked to sync yet."""
-        offsets, self._unsynced = self._unsynced, []
-        return [self.path(offset) for offset in offsets if offset in self.offsets]
+    def unsynced(self) -> list[int]:
+        """The snapshots that no sync was told of yet."""
+        return [offset for offset in self._unsynced if offset in self.offsets]
+
+    def synced(self, offsets: Iterable[int]) -> None:
+        """A sync of these has come to its end. One that was taken anew meanwhile has its CRC to prove it."""
+        for offset in offsets:
+            self._unsynced.pop(offset, None)
 
     def load_newest(self, log_start_offset: int, end_offset: int) -> tuple[list[ProducerEntry], int]:
         """Entries of the newest good snapshot in the range and its offset; broken ones are removed.

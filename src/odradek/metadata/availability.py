@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from odradek.core.types import NO_LEADER
+from odradek.metadata.directories import is_online
 from odradek.metadata.image import MetadataImage, PartitionRegistration
 
 
@@ -12,8 +13,9 @@ def reachable_brokers(image: MetadataImage, broker_ids: Iterable[int], listener:
 
 
 def offline_replicas(image: MetadataImage, partition: PartitionRegistration, listener: str) -> list[int]:
+    """Those whose broker cannot be reached, or whose directory failed."""
     online = reachable_brokers(image, partition.replicas, listener)
-    return [n for n in partition.replicas if n not in online]
+    return [n for n in partition.replicas if n not in online or not is_online(image, partition, n)]
 
 
 def leader_to_name(image: MetadataImage, partition: PartitionRegistration, listener: str) -> int:

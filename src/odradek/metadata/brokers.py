@@ -3,17 +3,20 @@
 What a broker itself does to be registered and unfenced is lifecycle.py's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER
+from odradek.metadata.directories import directory_of, is_online
 from odradek.metadata.elections import ElectionRules, change_partition
 from odradek.metadata.image import (
     RESERVED_DIRS,
     BrokerRegistration,
+    MetadataImage,
     PartitionRegistration,
     TopicImage,
 )
@@ -139,6 +142,9 @@ def heartbeat(c: "Controller", request: Any, now_ms: int, next_offset: int) -> R
     records: list[MetadataRecord] = []
     if after is not before:
         records = _transition(c, broker, after)
+    elif request.offline_log_dirs:
+        # Said again with every heartbeat: one change at a time.
+        records = _records_for_offline(c, broker, tuple(request.offline_log_dirs))
     cordoned = request.cordoned_log_dirs
     if cordoned is not None and tuple(cordoned) != broker.cordoned_log_dirs and c.versions.can_cordon:
         records.append(
@@ -209,6 +215,23 @@ def records_for_fencing(c: "Controller", broker: BrokerRegistration) -> list[Met
     return [*changes, fence]
 
 
+def _records_for_offline(
+    c: "Controller", broker: BrokerRegistration, offline_log_dirs: tuple[UUID, ...]
+) -> list[MetadataRecord]:
+    """A broker's directories failed: it has fewer now, and leads nothing that lies in them."""
+    failed = [directory for directory in broker.log_dirs if directory in offline_log_dirs]
+    if not failed:
+        return []
+    hit = [entry for entry in c.partitions_with_isr(broker.id) if directory_of(entry[2], broker.id) in failed]
+    records = leader_and_isr_changes(c, hit, remove=broker.id)
+    left = tuple(directory for directory in broker.log_dirs if directory not in failed)
+    if left:
+        records.append(
+            BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=left)
+        )
+    return records
+
+
 def fence_stale_broker(
     c: "Controller", now_ms: int
 ) -> tuple[BrokerRegistration | None, list[MetadataRecord]]:
@@ -253,6 +276,12 @@ def _records_for_shutdown(c: "Controller", broker_id: int, clean: bool) -> list[
     return leader_and_isr_changes(c, held, unclean=broker_id)
 
 
+def _can_lead_from(
+    can_lead: Callable[[int], bool], image: MetadataImage, partition: PartitionRegistration, replica: int
+) -> bool:
+    return can_lead(replica) and is_online(image, partition, replica)
+
+
 def leader_and_isr_changes(
     c: "Controller",
     partitions: Partitions,
@@ -278,6 +307,8 @@ def leader_and_isr_changes(
         rules = rules_by_topic.get(topic.name)
         if rules is None:
             rules = rules_by_topic[topic.name] = c.election_rules(topic.name, can_lead)
+        if partition.directories:
+            rules = rules._replace(can_lead=partial(_can_lead_from, can_lead, c.image, partition))
         record = change_partition(topic.id, index, partition, isr, rules, unclean_shutdown=lost)
         if record is not None:
             changes.append(record)

@@ -15,6 +15,7 @@ from odradek.core.errors import KafkaError
 from odradek.metadata import (
     brokers,
     configs,
+    directory_assignment,
     features,
     isr,
     partitions,
@@ -197,5 +198,6 @@ _HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.BROKER_HEARTBEAT: brokers.heartbeat,
     ApiKey.ALLOCATE_PRODUCER_IDS: producer_ids.allocate_producer_ids,
     ApiKey.ALTER_PARTITION: isr.alter_partition,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: directory_assignment.assign_replicas_to_dirs,
     ApiKey.CONTROLLER_REGISTRATION: register_controller,
 }

@@ -22,6 +22,7 @@ CLUSTER_DEFAULT = ""  # the broker resource whose configs hold for every broker
 RECOVERED = 0
 RECOVERING = 1
 
+DIR_MIGRATING = UUID(int=0)
 DIR_UNASSIGNED = UUID(int=1)
 RESERVED_DIRS = frozenset(UUID(int=i) for i in range(100))
 

@@ -49,6 +49,8 @@ class BrokerLifecycle:
         self._incarnation_id = incarnation_id
         self._directory_ids = tuple(directory_ids)
         self._previous_broker_epoch = previous_broker_epoch
+        self._offline_directories: dict[UUID, None] = {}
+        self._news = asyncio.Event()
         self._scope = Scope(self._task_failed)
         self.broker_epoch = -1
 
@@ -105,6 +107,11 @@ class BrokerLifecycle:
             await asyncio.sleep(_RETRY_SECONDS)
         self._scope.spawn(self._stay_alive(), name="broker-heartbeat")
 
+    def directory_failed(self, directory_id: UUID) -> None:
+        """Tell the controller at once, and with every heartbeat from now on: it finds other leaders."""
+        self._offline_directories[directory_id] = None
+        self._news.set()
+
     async def shut_down(self) -> None:
         """Leave: leaders move elsewhere, then the controller lets this broker go. Failures do not stop it."""
         await self._scope.close()
@@ -131,7 +138,11 @@ class BrokerLifecycle:
         interval = self._config.int("broker.heartbeat.interval.ms") / 1000
         fenced = False
         while True:
-            await asyncio.sleep(interval)
+            try:
+                await asyncio.wait_for(self._news.wait(), interval)
+            except TimeoutError:
+                pass
+            self._news.clear()
             code, response = await self._heartbeat()
             if code is not ErrorCode.NONE:
                 _log.warning("A heartbeat failed: %s", code.name)
@@ -146,6 +157,7 @@ class BrokerLifecycle:
             broker_epoch=self.broker_epoch,
             current_metadata_offset=self._publisher.image.offset,
             want_shut_down=want_shut_down,
+            offline_log_dirs=tuple(self._offline_directories),
             cordoned_log_dirs=(),
         )
         return await self._ask(ApiKey.BROKER_HEARTBEAT, request)

@@ -13,6 +13,8 @@ from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.core.metrics import Metrics
 from odradek.core.types import TopicPartition
 from odradek.log.manager import LogManager
+from odradek.metadata.directories import directory_of
+from odradek.metadata.image import RESERVED_DIRS
 from odradek.replication.partition import Partition
 
 if TYPE_CHECKING:
@@ -125,8 +127,17 @@ class ReplicaManager:
         self._names[topic.id] = topic.name
         partition = self.partitions.get(tp)
         if partition is None:
+            if tp in self.offline:
+                return
+            directory_id = directory_of(registration, self.broker_id)
             try:
-                opened = self.logs.get_or_create(tp, topic.id, self._topic_config(topic.name))
+                opened = self.logs.get_or_create(
+                    tp,
+                    topic.id,
+                    self._topic_config(topic.name),
+                    directory_id=None if directory_id in RESERVED_DIRS else directory_id,
+                    is_new=registration.partition_epoch == 0,
+                )
             except StorageError as e:
                 log.error("Cannot open %s: %s", tp, e)
                 self.offline[tp] = e.message or ""
@@ -146,9 +157,11 @@ class ReplicaManager:
         self._metrics.forget_topic(topic.name)
         for index in topic.partitions:
             tp = TopicPartition(topic.name, index)
-            self.offline.pop(tp, None)
             partition = self.partitions.get(tp)
             if partition is None:
+                self.offline.pop(tp, None)
+                if self.logs.get(tp) is not None:
+                    self.logs.delete(tp)
                 continue
             self._forget(partition)
             if partition.is_leader:

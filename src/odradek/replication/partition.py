@@ -32,6 +32,7 @@ class Partition:
         "alone",
         "broker_id",
         "commit_waiters",
+        "flushes",
         "is_leader",
         "isr",
         "leader_epoch",
@@ -41,6 +42,7 @@ class Partition:
         "partition_epoch",
         "replicas",
         "rules",
+        "settle_waiters",
         "topic_id",
         "topic_partition",
         "under_min_isr",
@@ -62,7 +64,10 @@ class Partition:
         self.under_min_isr = True
         self.alone = False  # the in-sync set is this node: what it has is committed
         self.rules: CheckRules = check_rules(log.config)
+        self.flushes = log.flushes_by_count
         self.commit_waiters = CommitWaiters()
+        self.settle_waiters = CommitWaiters()
+        log.on_settled = self._settled
         self.verification = Verification()
         self._fetch_waiters: dict[FetchWaiter, None] = {}
         self._follower_ends: dict[int, int] = {}
@@ -86,6 +91,7 @@ class Partition:
         if new_epoch:
             if was_leader:
                 self.commit_waiters.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                self.settle_waiters.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             self._follower_ends.clear()
             if self.is_leader:
                 self.log.assign_epoch_start_offset(self.leader_epoch, self.log.log_end_offset)
@@ -97,12 +103,14 @@ class Partition:
     def configure(self, config: "TopicConfig") -> None:
         self.log.update_config(config)
         self.rules = check_rules(config)
+        self.flushes = self.log.flushes_by_count
         self._count_isr()
 
     def stop(self, code: ErrorCode) -> None:
         """This node no longer has the partition: whoever waits on it is told."""
         self.is_leader = False
         self.commit_waiters.fail(code)
+        self.settle_waiters.fail(code)
         self.wake_fetchers()
 
     def require_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> None:
@@ -204,14 +212,21 @@ class Partition:
         if self._advance_high_watermark():
             self.wake_fetchers()
 
+    def _settled(self) -> None:
+        """A flush that acknowledgements waited for (flush.messages) has come further."""
+        self.settle_waiters.release(self.log.settled_offset)
+        if self.is_leader and self._advance_high_watermark():
+            self.wake_fetchers()
+
     def _advance_high_watermark(self) -> bool:
         if self.under_min_isr:
             return False
         log = self.log
+        own_end = log.settled_offset if self.flushes else log.log_end_offset
         if self.alone:
-            offset = log.log_end_offset
+            offset = own_end
         else:
-            offset = committed_offset(self.broker_id, log.log_end_offset, self._follower_ends, self.isr)
+            offset = committed_offset(self.broker_id, own_end, self._follower_ends, self.isr)
         if not log.advance_high_watermark(offset):
             return False
         if self.commit_waiters:

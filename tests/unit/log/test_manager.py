@@ -209,7 +209,7 @@ def test_a_rolled_segment_is_flushed_and_checkpointed_by_itself(runtime: LogRunt
         manager = started(runtime, tmp_path)
         log = manager.get_or_create(A0, ID_A, config(segment_bytes=2 * SIZE))
         append(log, *(batch() for _ in range(7)))
-        while manager._in_flight:
+        while manager._flushing or manager._in_flight:
             await asyncio.sleep(0.001)
         assert log.recovery_point == 6
         assert checkpoint(tmp_path, "recovery-point-offset-checkpoint") == {A0: 6}
@@ -225,7 +225,7 @@ def test_a_flush_that_fails_takes_the_directory_offline(runtime: LogRuntime, tmp
         append(log, batch())
         runtime.disk.fail["fdatasync"] = errno.EIO
         log.roll()
-        while manager._in_flight:
+        while manager._flushing or manager._in_flight:
             await asyncio.sleep(0.001)
         runtime.disk.fail.clear()
         assert log.recovery_point == 0
@@ -245,7 +245,7 @@ def test_a_flush_under_way_does_not_hurt_when_its_log_is_deleted(runtime: LogRun
         append(log, batch(), epoch=3)
         log.roll()
         manager.delete(A0)
-        while manager._in_flight:
+        while manager._flushing or manager._in_flight:
             await asyncio.sleep(0.001)
         assert manager.describe()[0].failure is None
         await manager.close()
@@ -262,7 +262,7 @@ def test_flush_ms_is_kept(runtime: LogRuntime, tmp_path: Path) -> None:
         assert not manager._in_flight
         runtime.clock.ms += 50
         manager.tick_flush()
-        while manager._in_flight:
+        while manager._flushing or manager._in_flight:
             await asyncio.sleep(0.001)
         assert log.recovery_point == 3
         await manager.close(clean=False)
@@ -280,7 +280,7 @@ def test_checkpoints_are_written_when_they_have_news(runtime: LogRuntime, tmp_pa
             manager.checkpoint_high_watermarks()
             manager.checkpoint_log_starts()
             manager.checkpoint_recovery_points()
-            while manager._in_flight:
+            while manager._flushing or manager._in_flight:
                 await asyncio.sleep(0.001)
         assert checkpoint(tmp_path, "replication-offset-checkpoint") == {A0: 9}
         assert checkpoint(tmp_path, "log-start-offset-checkpoint") == {A0: 2}

@@ -128,7 +128,7 @@ def _is_direct(node: "Node", partition: "Partition", acks: int) -> bool:
     """Whether an append is committed with the write itself, so that its reply need not wait."""
     if acks == ACKS_NONE or not partition.is_leader or partition.rules.target_codec:
         return False
-    if node.faults.active or partition.under_min_isr:
+    if node.faults.active or partition.under_min_isr or partition.flushes:
         return False
     return acks == ACKS_LEADER or (acks == ACKS_ALL and partition.alone)
 

@@ -1,0 +1,80 @@
+"""Telling the controller in which of this node's directories its replicas lie (AssignReplicasToDirs)."""
+
+import asyncio
+import logging
+from typing import Any
+from uuid import UUID
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import TopicPartition
+from odradek.log.manager import LogManager
+from odradek.metadata.channel import ControllerChannel
+from odradek.metadata.delta import MetadataDelta
+from odradek.metadata.directories import directory_of
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
+
+log = logging.getLogger("odradek.broker.directory_assigner")
+
+_RETRY_S = 0.5
+
+
+class DirectoryAssigner:
+    """Compares the metadata with where the logs are; `run` tells the difference until it is heard."""
+
+    def __init__(self, broker_id: int, logs: LogManager) -> None:
+        self._broker_id = broker_id
+        self._logs = logs
+        self._untold: dict[tuple[UUID, int], UUID] = {}
+        self._news = asyncio.Event()
+
+    def look_at(self, delta: MetadataDelta) -> None:
+        """Find the replicas of which the metadata does not know where they lie."""
+        for topic, index, registration in delta.changed_partitions:
+            if self._broker_id in registration.replicas and registration.directories:
+                directory_id = self._logs.directory_id(TopicPartition(topic.name, index))
+                if directory_id is None or directory_id == directory_of(registration, self._broker_id):
+                    self._untold.pop((topic.id, index), None)
+                else:
+                    self._untold[topic.id, index] = directory_id
+                    self._news.set()
+
+    async def run(self, channel: ControllerChannel, broker_epoch: int) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            try:
+                await self._tell(channel, broker_epoch)
+            except KafkaError as e:
+                log.warning("The controller was not told of directories: %s", e)
+                await asyncio.sleep(_RETRY_S)
+                self._news.set()
+
+    async def _tell(self, channel: ControllerChannel, broker_epoch: int) -> None:
+        told = dict(self._untold)
+        if not told:
+            return
+        types = request_types(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
+        grouped: dict[UUID, dict[UUID, list[Any]]] = {}
+        for (topic_id, index), directory_id in told.items():
+            partitions = grouped.setdefault(directory_id, {}).setdefault(topic_id, [])
+            partitions.append(types.PartitionData(partition_index=index))
+        answer = await channel.call(
+            ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+            types.AssignReplicasToDirsRequest(
+                broker_id=self._broker_id,
+                broker_epoch=broker_epoch,
+                directories=[
+                    types.DirectoryData(
+                        id_=directory_id,
+                        topics=[types.TopicData(topic_id=t, partitions=p) for t, p in topics.items()],
+                    )
+                    for directory_id, topics in grouped.items()
+                ],
+            ),
+        )
+        if answer.error_code:
+            raise KafkaError(ErrorCode(answer.error_code))
+        for key, directory_id in told.items():
+            if self._untold.get(key) == directory_id:
+                del self._untold[key]

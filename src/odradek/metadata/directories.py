@@ -1,0 +1,21 @@
+"""Which directory of a broker holds a replica, and whether that directory works (KIP-858). Pure."""
+
+from uuid import UUID
+
+from odradek.metadata.image import DIR_MIGRATING, DIR_UNASSIGNED, MetadataImage, PartitionRegistration
+
+_SOMEWHERE = (DIR_MIGRATING, DIR_UNASSIGNED)
+
+
+def directory_of(partition: PartitionRegistration, broker_id: int) -> UUID:
+    """The directory of a replica; unassigned where nobody has said."""
+    if not partition.directories:
+        return DIR_UNASSIGNED
+    return partition.directories[partition.replicas.index(broker_id)]
+
+
+def is_online(image: MetadataImage, partition: PartitionRegistration, broker_id: int) -> bool:
+    """Whether a replica's directory works, as far as its broker has told."""
+    directory = directory_of(partition, broker_id)
+    broker = image.brokers.get(broker_id)
+    return directory in _SOMEWHERE or (broker is not None and directory in broker.log_dirs)
