@@ -266,6 +266,8 @@ class CompactingNode:
             offset = log.log_end_offset
             self._history.sent.update((offset + i, pair) for i, pair in enumerate(pairs))
             append(log, keyed(pairs, timestamp=self._runtime.clock.now_ms(), codec=rng.choice((0, 0, 3))))
+            while log.settled_offset < offset + len(pairs):
+                await asyncio.sleep(0.001)
             self._history.acknowledged.update((offset + i, pair) for i, pair in enumerate(pairs))
 
     async def _tick(self) -> None:
