@@ -72,6 +72,7 @@ class Log(AppendableLog):
             producers=loaded.producers,
             snapshots=loaded.snapshots,
         )
+        log.segments.active.roll_jitter_ms = log._draw_jitter_ms()
         if loaded.settled:
             log._changes_durable = log._changes
         if loaded.topic_id is None and topic_id is not None:

@@ -98,9 +98,9 @@ class LogManager:
 
     def _load_directory(self, directory: LogDir, topic_config: "Callable[[str], TopicConfig]") -> None:
         clean = directory.take_clean_shutdown()
-        recovery_points = directory.read_offsets(names.RECOVERY_POINT_CHECKPOINT)
-        log_starts = directory.read_offsets(names.LOG_START_CHECKPOINT)
-        high_watermarks = directory.read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
+        recovery_points, log_starts, high_watermarks = (
+            directory.read_offsets(name, expected=clean) for name in names.OFFSET_CHECKPOINTS
+        )
         configs: dict[str, TopicConfig] = {}
         for name, tp, suffix in directory.partition_dirs():
             if tp.topic == METADATA_TOPIC:
@@ -176,6 +176,7 @@ class LogManager:
                 raise failure from e
             self._adopt(log)
         elif log.topic_id is None:
+            _log.warning("%s does not tell its topic: taken for %s", log.path, topic_id)
             log.set_topic_id(topic_id)
         log.update_config(config)
         return log

@@ -7,15 +7,15 @@ import logging
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from odradek.core.errors import KafkaError
 from odradek.core.types import Buffer
 from odradek.log.epoch_cache import EpochCache
 from odradek.log.markers import read_marker
 from odradek.log.producer_state import ProducerState
 from odradek.log.segment import Segment
 from odradek.log.txn_index import AbortedTxn
-from odradek.records.header import MAX_INT32, BatchMeta, crc_matches, iter_batches
-from odradek.records.kernel import LEGACY, OK, PARTIAL, scan_segment
+from odradek.records.header import MAX_INT32, BatchMeta
+from odradek.records.kernel import OK, PARTIAL
+from odradek.records.scanning import scan
 from odradek.runtime.api import Disk
 
 _log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ def recover_segment(
             last_offset = base_offset + delta
             if (
                 base_offset < next_offset
-                or (contiguous and base_offset != next_offset)
+                or (contiguous and base_offset != next_offset and not batch.is_wrapper)
                 or last_offset > last_possible_offset
             ):
                 finding = OUT_OF_ORDER
@@ -106,7 +106,7 @@ def _chunks(disk: Disk, fd: int, file_size: int) -> Iterator[tuple[Buffer, list[
             if count == 0:
                 break
             read += count
-        batches, end, finding = _scan(data[:read])
+        batches, end, finding = scan(data[:read])
         if finding == PARTIAL and position + read < file_size:
             finding = OK
             if end == 0:
@@ -116,22 +116,6 @@ def _chunks(disk: Disk, fd: int, file_size: int) -> Iterator[tuple[Buffer, list[
         if finding != OK:
             return
         position += end
-
-
-def _scan(data: Buffer) -> tuple[list[BatchMeta], int, int]:
-    """The good batches of a chunk, of any magic; where they end and why."""
-    batches, end, finding = scan_segment(data, BatchMeta)
-    while finding == LEGACY:
-        try:
-            entry = next(iter_batches(data, end))
-        except KafkaError:
-            return batches, end, LEGACY
-        if not crc_matches(data, entry):
-            return batches, end, LEGACY
-        batches.append(entry)
-        more, end, finding = scan_segment(data, BatchMeta, end + entry.size)
-        batches += more
-    return batches, end, finding
 
 
 def _replay(segment: Segment, producers: ProducerState, data: Buffer, batch: BatchMeta) -> None:
