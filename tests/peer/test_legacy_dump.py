@@ -1,0 +1,62 @@
+"""Segments of magic 0 and 1 as Apache's own dump-log shows them, and as ours does."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden import loader
+from tests.support import peer
+from tests.support.command import odradek
+
+pytestmark = pytest.mark.apache
+
+NAMES = sorted(loader.legacy())
+SEGMENT = "00000000000000000000.log"
+BATCH = re.compile(
+    r"^(?:baseOffset: (?P<base_offset>\d+) lastOffset|offset): (?P<last_offset>\d+) .*?"
+    r"position: (?P<position>\d+) "
+    r"(?P<type>\w+): (?P<timestamp>-?\d+) size: (?P<size>\d+) magic: (?P<magic>\d) "
+    r"compresscodec: (?P<codec>\w+) crc: (?P<crc>\d+) isvalid: (?P<valid>\w+)$",
+    re.MULTILINE,
+)
+RECORD = re.compile(r"^\| offset: (\d+) \w+: (-?\d+) keySize: (-?\d+) valueSize: (-?\d+)", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def apache(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """Where the segments are, and what dump-log says of each, in one run of it."""
+    path = tmp_path_factory.mktemp("legacy")
+    loader.unpack("legacy", path)
+    files = ",".join(str(path / name / SEGMENT) for name in NAMES)
+    done = peer.tool("dump-log", "--files", files, "--deep-iteration", "--print-data-log")
+    assert done.returncode == 0, done.stderr
+    texts = re.split(r"^Dumping (\S+)$", done.stdout, flags=re.MULTILINE)[1:]
+    return path, {Path(file).parent.name: text for file, text in zip(texts[::2], texts[1::2], strict=True)}
+
+
+def rows(*arguments: str) -> list[dict[str, Any]]:
+    outcome = odradek("log", "dump", "-f", "jsonl", *arguments)
+    assert (outcome.code, outcome.stderr) == (0, "")
+    return [json.loads(line) for line in outcome.text.splitlines()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_dumps_show_the_same(apache: tuple[Path, dict[str, str]], name: str) -> None:
+    path, texts = apache
+    segment = str(path / name / SEGMENT)
+    batches = [match.groupdict() for match in BATCH.finditer(texts[name])]
+    ours = rows(segment)
+    assert len(ours) == len(batches) > 0
+    for row, theirs in zip(ours, batches, strict=True):
+        for key in ("last_offset", "position", "size", "magic", "codec", "crc", "valid"):
+            assert str(row[key]).lower() == theirs[key], (key, row)
+        assert row["base_offset"] == int(theirs["base_offset"] or row["base_offset"])
+        assert ("log-append-time" in row["flags"]) is (theirs["type"] == "LogAppendTime")
+    records = rows("--records", segment)
+    expected = loader.legacy()[name]["records"]
+    theirs_of = RECORD.findall(texts[name])
+    assert [row["offset"] for row in records] == [int(found[0]) for found in theirs_of]
+    assert [r["timestamp"] for r in expected] == [int(found[1]) for found in theirs_of]
