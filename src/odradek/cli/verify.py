@@ -55,9 +55,10 @@ def verify_paths(session: Session, paths: Sequence[str]) -> None:
                 checked += extent.bytes
     findings = into.all()
     session.table(Table(_FINDINGS, findings))
-    summary = f"{partitions} partitions, {segments} segments, {checked:,} bytes"
+    counts = (partitions, "partition"), (segments, "segment"), (checked, "byte")
+    summary = ", ".join(_count(number, noun) for number, noun in counts)
     if findings:
-        raise Finding(f"{len(findings)} findings in {summary}")
+        raise Finding(f"{_count(len(findings), 'finding')} in {summary}")
     session.terminal.note(f"nothing found in {summary}")
 
 
@@ -75,8 +76,12 @@ def diff_paths(session: Session, a: str, b: str) -> None:
     missing = [f"{tp} is only in {path}" for tp, path in _alone(*places)]
     session.table(Table(_DIFFERENCES, rows))
     if rows or missing:
-        raise Finding("\n".join([*missing, *([f"{len(rows)} differences"] if rows else [])]))
-    session.terminal.note(f"no difference in {len(pairs)} partitions")
+        raise Finding("\n".join([*missing, *([_count(len(rows), "difference")] if rows else [])]))
+    session.terminal.note(f"no difference in {_count(len(pairs), 'partition')}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _told(located: Located | None) -> tuple[str | int | None, ...]:

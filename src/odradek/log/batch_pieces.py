@@ -92,8 +92,9 @@ def _bad(data: memoryview, start: int, at: int, file_size: int, finding: int) ->
             position, "zeros", "a batch, or the end of the file", f"{file_size - position} bytes", False
         )
     if finding == PARTIAL:
-        announced = _size_at(data, at) if len(rest) >= LOG_OVERHEAD else LOG_OVERHEAD
-        return Bad(position, problem, f"{announced} bytes", f"{file_size - position} bytes", False)
+        if len(rest) > _MAGIC_AT:
+            expected = f"{_size_at(data, at)} bytes"
+        return Bad(position, problem, expected, f"{file_size - position} bytes", False)
     if finding == BAD_LENGTH:
         return Bad(position, problem, expected, f"a length of {_size_at(data, at) - LOG_OVERHEAD}", False)
     return Bad(position, problem, expected, f"magic {rest[16]}", False)

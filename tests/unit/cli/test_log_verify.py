@@ -53,7 +53,7 @@ def test_a_finding_says_where_what_and_what_follows(tmp_path: Path) -> None:
             f"{segment} {size} zeros a batch, or the end of the file 64 bytes 64 bytes are cut off here"
         ).split()
     )
-    assert outcome.stderr.startswith("error: 1 findings in 1 partitions, ")
+    assert outcome.stderr.startswith("error: 1 finding in 1 partition, ")
     quiet = odradek("log", "verify", "-q", "-f", "{file}:{position}", str(log_dir / NAME))
     assert (quiet.code, quiet.text) == (3, f"{segment}:{size}\n")
 
@@ -93,7 +93,7 @@ def replicas(tmp_path: Path) -> tuple[Path, Path]:
 def test_equal_replicas_do_not_differ(replicas: tuple[Path, Path]) -> None:
     for a, b in (replicas, (replicas[0] / NAME, replicas[1] / NAME)):
         outcome = odradek("log", "diff", str(a), str(b), "-f", "json")
-        assert (outcome.code, rows(outcome), outcome.stderr) == (0, [], "no difference in 1 partitions\n")
+        assert (outcome.code, rows(outcome), outcome.stderr) == (0, [], "no difference in 1 partition\n")
 
 
 def test_segments_may_begin_elsewhere(replicas: tuple[Path, Path]) -> None:
