@@ -152,6 +152,30 @@ def cut(path: Path, size: int) -> None:
     os.truncate(path, size if size >= 0 else path.stat().st_size + size)
 
 
+class Image:
+    """The files of a directory, to be put back as they were."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.contents = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+        self._stats: dict[Path, tuple[int, int]] = {}
+
+    def restore(self) -> None:
+        for file in self._path.rglob("*"):
+            if file.is_file() and file not in self.contents:
+                file.unlink()
+        for file, content in self.contents.items():
+            if self._stats.get(file) != self._stat(file):
+                file.write_bytes(content)
+                self._stats[file] = self._stat(file)
+
+    def _stat(self, file: Path) -> tuple[int, int]:
+        if not file.exists():
+            return -1, -1
+        found = file.stat()
+        return found.st_mtime_ns, found.st_size
+
+
 class Damage(NamedTuple):
     """How a file is damaged, what the log says about it, and which records of the partition are left."""
 
@@ -382,10 +406,9 @@ def test_a_torn_tail_at_every_byte_of_the_last_batch(node: Node, how: str) -> No
     stop(node, how)
     segment = node.file(8, ".log")
     data = segment.read_bytes()
-    before = {path: path.read_bytes() for path in node.path.rglob("*") if path.is_file()}
+    image = Image(node.path)
     for size in range(3 * SIZE, 4 * SIZE):
-        for path, content in before.items():
-            path.write_bytes(content)
+        image.restore()
         segment.write_bytes(data[:size])
         node.start()
         assert read(node.log(ORDERS)) == ALL[:11], size
@@ -399,11 +422,10 @@ def test_a_bit_flipped_anywhere_in_an_index_costs_no_answer(
 ) -> None:
     stop(node, CLEAN)
     path = node.file(4, suffix)
-    before = {path: path.read_bytes() for path in node.path.rglob("*") if path.is_file()}
+    image = Image(node.path)
     noticed = 0
-    for position in range(len(before[path])):
-        for file, content in before.items():
-            file.write_bytes(content)
+    for position in range(len(image.contents[path])):
+        image.restore()
         flip(path, position)
         caplog.clear()
         node.start()
@@ -412,9 +434,9 @@ def test_a_bit_flipped_anywhere_in_an_index_costs_no_answer(
         if caplog.text:
             noticed += 1
             assert re.search("Rebuilding the indexes of .*" + path_of(4, ".log"), caplog.text)
-            assert path.read_bytes() == before[path]
+            assert path.read_bytes() == image.contents[path]
         node.stop(clean=False)
-    assert noticed > len(before[path]) // 2
+    assert noticed > len(image.contents[path]) // 2
 
 
 def test_a_bit_flipped_anywhere_in_a_snapshot_costs_no_producer(
@@ -423,10 +445,9 @@ def test_a_bit_flipped_anywhere_in_a_snapshot_costs_no_producer(
     known = dict(node.log(TXN).producers.entries)
     stop(node, CLEAN)
     path = max((node.path / "txn-0").glob("*.snapshot"))
-    before = {path: path.read_bytes() for path in node.path.rglob("*") if path.is_file()}
-    for position in range(len(before[path])):
-        for file, content in before.items():
-            file.write_bytes(content)
+    image = Image(node.path)
+    for position in range(len(image.contents[path])):
+        image.restore()
         flip(path, position)
         caplog.clear()
         node.start()
@@ -444,10 +465,9 @@ def test_a_bit_flipped_anywhere_in_the_last_batch_ends_the_log_before_it(
     """But for the leader epoch, which Kafka's CRC does not cover."""
     stop(node, KILLED)
     segment = node.file(8, ".log")
-    before = {path: path.read_bytes() for path in node.path.rglob("*") if path.is_file()}
+    image = Image(node.path)
     for position in [*range(12), *range(16, SIZE)]:
-        for file, content in before.items():
-            file.write_bytes(content)
+        image.restore()
         flip(segment, 3 * SIZE + position)
         caplog.clear()
         node.start()
