@@ -1,10 +1,8 @@
 """Old segments under a node: every client that knows such formats gets their records."""
 
 import asyncio
-import shutil
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +13,9 @@ from kafka import TopicPartition as PythonTopicPartition
 
 from odradek.testing.broker import Broker
 from tests.golden import loader
+from tests.golden.legacy_node import TOPICS, broker_with_old_segments
 from tests.support.command import odradek
-from tests.support.topics import create_topic
 
-TOPICS = [name.removesuffix("-0") for name in sorted(loader.legacy())]
 # Neither kafka-python, without a package of its own for it, nor aiokafka knows the lz4 of magic 0.
 PYTHON_TOPICS = [topic for topic in TOPICS if topic not in ("v0-lz4", "v0-lz4-cleaned")]
 Shown = tuple[int, int, Any, Any]
@@ -26,28 +23,8 @@ Shown = tuple[int, int, Any, Any]
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A node whose partitions were given old segments while it was down."""
-    path = tmp_path_factory.mktemp("legacy")
-    old = path / "old"
-    loader.unpack("legacy", old)
-    with Broker(data_dir=str(path / "data")) as running:
-        for topic in TOPICS:
-            configs = {"cleanup.policy": "compact"} if topic.endswith(("cleaned", "upgraded")) else {}
-            create_topic(running.bootstrap_servers, topic, 1, configs)
-        running.stop()
-        for topic in TOPICS:
-            _replace(path / "data" / f"{topic}-0", old / f"{topic}-0")
-        (path / "data" / ".kafka_cleanshutdown").unlink()
-        running.start()
+    with broker_with_old_segments(tmp_path_factory.mktemp("legacy")) as running:
         yield running
-
-
-def _replace(partition: Path, old: Path) -> None:
-    for path in partition.iterdir():
-        if path.name != "partition.metadata":
-            path.unlink()
-    for path in old.iterdir():
-        shutil.copy(path, partition / path.name)
 
 
 def shown(value: bytes | None) -> Any:

@@ -1,13 +1,15 @@
-"""Segments of magic 0 and 1 as Apache's own dump-log shows them, and as ours does."""
+"""Segments of magic 0 and 1 as Apache's own tools see them: dumped as ours are, consumed from our node."""
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.golden import loader
+from tests.golden.legacy_node import TOPICS, broker_with_old_segments
 from tests.support import peer
 from tests.support.command import odradek
 
@@ -60,3 +62,26 @@ def test_both_dumps_show_the_same(apache: tuple[Path, dict[str, str]], name: str
     theirs_of = RECORD.findall(texts[name])
     assert [row["offset"] for row in records] == [int(found[0]) for found in theirs_of]
     assert [r["timestamp"] for r in expected] == [int(found[1]) for found in theirs_of]
+
+
+def test_a_java_consumer_reads_them_from_our_node(tmp_path: Path) -> None:
+    wanted = Counter((r["offset"], r["key"]) for name in NAMES for r in loader.legacy()[name]["records"])
+    with broker_with_old_segments(tmp_path) as broker:
+        options = ["print.offset=true", "print.key=true", "print.value=false", "null.literal=None"]
+        done = peer.tool(
+            "console-consumer",
+            "--bootstrap-server",
+            broker.bootstrap_servers,
+            "--include",
+            "|".join(TOPICS),
+            "--from-beginning",
+            "--max-messages",
+            wanted.total(),
+            "--timeout-ms",
+            60_000,
+            *(argument for option in options for argument in ("--formatter-property", option)),
+        )
+    found: Counter[tuple[int, str | None]] = Counter()
+    for offset, key in re.findall(r"^Offset:(\d+)\t(.*)$", done.stdout, re.MULTILINE):
+        found[int(offset), None if key == "None" else key] += 1
+    assert found == wanted, done.stderr
