@@ -1,7 +1,8 @@
 """Golden data: what Apache Kafka 4.3.1 wrote, unpacked for tests. Nothing here judges it.
 
 `clean` is a data directory after a clean stop, `crashed` the same one after kill -9; `expected` is what a
-real consumer read from it; `dumps` are the texts of Apache's own dump-log over the clean copy.
+real consumer read from it; `dumps` are the texts of Apache's own dump-log over the clean copy. `legacy` are
+segments of magic 0 and 1 that kafka-clients' record builder wrote (legacy/LegacySegments.java).
 """
 
 import functools
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 DATA = Path(__file__).parent / "data"
-Archive = Literal["clean", "crashed", "dumps"]
+Archive = Literal["clean", "crashed", "dumps", "legacy"]
 
 
 def files(archive: Archive, prefix: str = "", suffix: str = "") -> dict[str, bytes]:
@@ -49,4 +50,11 @@ def unpack(archive: Archive, into: Path, prefix: str = "") -> Path:
 def expected() -> dict[str, Any]:
     """What a consumer read: `topics[name]["read_uncommitted"]`, a list of records, and `group_offsets`."""
     loaded: dict[str, Any] = json.loads(gzip.decompress((DATA / "expected.json.gz").read_bytes()))
+    return loaded
+
+
+@functools.cache
+def legacy() -> dict[str, Any]:
+    """What kafka-clients itself read from the legacy segments: batches and records by partition."""
+    loaded: dict[str, Any] = json.loads((DATA / "legacy.json").read_text())
     return loaded

@@ -1,23 +1,27 @@
 """A log against a simple model, on a disk that loses and tears what was not synced.
 
-Appends, transactions, rolls, flushes, retention, truncation, clean stops, kills and power losses in any
-order:
-what was flushed is always there, what is there was appended, and producers and transactions follow from it.
+Appends, transactions, rolls, flushes, retention, truncation, changed settings, a disk that refuses, damaged
+indexes, clean stops, kills and power losses in any order: what was flushed is always there, what is there was
+appended, and producers and transactions follow from it.
 """
 
+import dataclasses
+import errno
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from odradek.core.errors import KafkaError, StorageError
 from odradek.core.types import TopicPartition
-from odradek.log.log import Isolation, Log
+from odradek.log.log import AppendInfo, Isolation, Log
 from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
 from odradek.records.batch import build_batch, iter_batches, iter_records
 from odradek.records.check import CheckedRecords, Origin
-from odradek.sim.disk import DiskFaults, SimDisk
+from odradek.sim.disk import DiskFault, DiskFaults, SimDisk
 from odradek.sim.process import Process
 from odradek.sim.trace import Trace
 from odradek.sim.volume import CrashModel, Volume
@@ -121,6 +125,7 @@ class LogMachine(RuleBasedStateMachine):
         self.durable_end = 0
         self.recovery_point = 0
         self.log_start = 0
+        self.config = CONFIG
         self.boot()
         self.disk.makedirs("/data")
         self.volume.sync_all()
@@ -132,8 +137,9 @@ class LogMachine(RuleBasedStateMachine):
         runtime.clock = self.clock
         runtime.rng = self.rng
         trace = Trace(lambda: 0.0)
+        self.faults = DiskFaults()
         self.disk = SimDisk(
-            self.volume, self.process, DiskFaults(), self.rng, trace, self.clock.now_ms, lambda seconds: None
+            self.volume, self.process, self.faults, self.rng, trace, self.clock.now_ms, lambda seconds: None
         )
         runtime.disk = self.disk  # type: ignore[assignment]
         self.runtime = runtime
@@ -144,7 +150,7 @@ class LogMachine(RuleBasedStateMachine):
             "/data/orders-0",
             TP,
             None,
-            CONFIG,
+            self.config,
             recovery_point=self.recovery_point,
             log_start_offset=self.log_start,
             clean_shutdown=clean,
@@ -157,13 +163,15 @@ class LogMachine(RuleBasedStateMachine):
         self.values += count
         return [b"%08d" % (self.values - i) + b"." * size for i in range(count)]
 
-    def append(self, kind: int, appended: list[Appended]) -> None:
+    def sent(self, kind: int, appended: list[Appended]) -> Sequence[AppendInfo | KafkaError]:
         for b in appended:
             self.values += 1
             b.timestamp = NOW_MS + self.values
-        sets = [_set(b) for b in appended]
         origin = Origin.COORDINATOR if kind == MARKER else Origin.CLIENT
-        results = self.log.append_as_leader(sets, 0, origin)
+        return self.log.append_as_leader([_set(b) for b in appended], 0, origin)
+
+    def append(self, kind: int, appended: list[Appended]) -> None:
+        results = self.sent(kind, appended)
         for result, b in zip(results, appended, strict=True):
             assert not isinstance(result, Exception), result
             assert not result.duplicate
@@ -171,6 +179,7 @@ class LogMachine(RuleBasedStateMachine):
             assert result.first_offset == self.model.end_offset
             self.model.batches.append(b)
         self.log.advance_high_watermark(self.log.log_end_offset)
+        self.durable_end = max(self.durable_end, self.log.recovery_point)
 
     @rule(counts=st.lists(st.integers(1, 4), min_size=1, max_size=3), size=st.integers(0, 120))
     def append_plain(self, counts: list[int], size: int) -> None:
@@ -231,6 +240,29 @@ class LogMachine(RuleBasedStateMachine):
         self.log.retain(NOW_MS)
         self.log.purge_deleted(NOW_MS)
 
+    @rule(kept=st.sampled_from([0, 400, 1500]))
+    def retain_by_size(self, kept: int) -> None:
+        segments = self.log.segments.all()
+        ends = [*(segment.base_offset for segment in segments[1:]), self.log.log_end_offset]
+        start = self.log.log_start_offset
+        live = sum(segment.size for segment, end in zip(segments, ends, strict=True) if end > start)
+        self.log.update_config(dataclasses.replace(self.config, retention_bytes=kept))
+        self.log.retain(NOW_MS)
+        self.log.purge_deleted(NOW_MS)
+        self.log.update_config(self.config)
+        assert self.log.size_bytes >= min(kept, live)
+
+    @rule(
+        segment_bytes=st.sampled_from([900, 5000]),
+        index_interval_bytes=st.sampled_from([0, 150, 4096]),
+        segment_index_bytes=st.sampled_from([48, 480]),
+        flush_messages=st.sampled_from([1, 5, 1 << 62, 1 << 62]),
+        preallocate=st.booleans(),
+    )
+    def change_settings(self, **changes: int | bool) -> None:
+        self.config = dataclasses.replace(CONFIG, **changes)  # type: ignore[arg-type]
+        self.log.update_config(self.config)
+
     @rule()
     def checkpoint_the_log_start(self) -> None:
         self.log_start = self.log.log_start_offset
@@ -265,12 +297,79 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def kill(self) -> None:
         """The process dies, the machine does not: nothing that was written is lost."""
-        self.process.alive = False
         end = self.log.log_end_offset
+        self.die()
+        assert self.log.log_end_offset == end
+
+    def die(self) -> None:
+        self.process.alive = False
         self.boot()
         self.open(clean=False)
         self.model.remember(self.log.log_start_offset)
-        assert self.log.log_end_offset == end
+
+    @rule(
+        operation=st.sampled_from(["pwrite", "open", "ftruncate"]),
+        code=st.sampled_from([errno.ENOSPC, errno.EIO]),
+        counts=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+        size=st.integers(0, 120),
+        rolled=st.booleans(),
+    )
+    def meet_a_disk_that_refuses(
+        self, operation: str, code: int, counts: list[int], size: int, rolled: bool
+    ) -> None:
+        """In an append, a roll or a flush. Of what was not acknowledged a beginning may be there.
+
+        Not in a sync: after one that failed a disk may lose what it seems to hold, until it is written anew.
+        """
+        self.faults.rules.append(DiskFault(code, [operation], "/data/orders-0/*", times=1))
+        appended = [Appended(PLAIN, 0, self.fresh(count, size)) for count in counts]
+        try:
+            if rolled:
+                self.log.roll()
+            self.sent(PLAIN, appended)
+            self.log.flush()
+        except StorageError:
+            assert self.log.failure is not None
+        self.die()
+        assert self.log.log_end_offset >= self.model.end_offset
+        for b in appended:
+            if self.model.end_offset < self.log.log_end_offset:
+                b.base_offset = self.model.end_offset
+                self.model.batches.append(b)
+        assert self.log.log_end_offset == self.model.end_offset
+
+    @rule(
+        suffix=st.sampled_from([".index", ".timeindex"]),
+        damage=st.sampled_from(["removed", "emptied", "zeros", "flipped"]),
+        data=st.data(),
+    )
+    def find_an_index_damaged(self, suffix: str, damage: str, data: st.DataObject) -> None:
+        """What the log itself tells is not lost with an index."""
+        before = self.log.log_end_offset, self.log.log_start_offset, self.log.last_stable_offset
+        self.log.close()
+        self.recovery_point = self.durable_end = self.log.log_end_offset
+        self.log_start = self.log.log_start_offset
+        path = data.draw(
+            st.sampled_from([path for path in self.volume.files() if path.endswith(suffix)] or [""])
+        )
+        if path:
+            self.damage(path, damage)
+        self.process.alive = False
+        self.boot()
+        self.open(clean=True)
+        assert before == (self.log.log_end_offset, self.log.log_start_offset, self.log.last_stable_offset)
+
+    def damage(self, path: str, how: str) -> None:
+        file = self.volume.find_file(path)
+        if how == "removed":
+            self.volume.unlink(path)
+        elif how == "emptied":
+            file.truncate(0)
+        elif how == "zeros":
+            file.write(file.data.size, bytes(48))
+        elif file.data.size:
+            at = self.rng.randrange(file.data.size)
+            file.write(at, bytes([file.data.read(at, 1)[0] ^ 1 << self.rng.randrange(8)]))
 
     @rule(model=st.sampled_from([CrashModel(), CrashModel(0, 1, 0, 0), CrashModel(0, 0, 0.5, 0.5)]))
     def lose_power(self, model: CrashModel) -> None:

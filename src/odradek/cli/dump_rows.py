@@ -10,6 +10,7 @@ from odradek.cli.output import Column, columns
 from odradek.cli.record_format import readable
 from odradek.cli.times import format_time
 from odradek.core.configs import parse_properties
+from odradek.core.errors import KafkaError
 from odradek.log import checkpoints, names
 from odradek.log.producer_snapshot import parse_snapshot
 from odradek.records.batch import BatchMeta, iter_records
@@ -45,10 +46,11 @@ def batch_row(data: memoryview, batch: BatchMeta, file_position: int, zone: tzin
         )
         if is_set
     ]
+    base_offset, count = _extent(data, batch) if batch.is_wrapper else (batch.base_offset, batch.record_count)
     return [
-        batch.base_offset,
+        base_offset,
         batch.last_offset,
-        batch.record_count,
+        count,
         file_position + batch.position,
         batch.size,
         format_time(batch.max_timestamp, zone),
@@ -62,6 +64,15 @@ def batch_row(data: memoryview, batch: BatchMeta, file_position: int, zone: tzin
         batch.crc,
         crc_matches(data, batch),
     ]
+
+
+def _extent(data: memoryview, batch: BatchMeta) -> tuple[int | None, int | None]:
+    """First offset and count of a compressed entry of magic 0 or 1, which only its records tell."""
+    try:
+        offsets = [record.offset for record in iter_records(data, batch)]
+    except KafkaError:
+        return None, None
+    return offsets[0], len(offsets)
 
 
 def record_rows(data: memoryview, batch: BatchMeta, decode: Decode, zone: tzinfo | None) -> Iterator[Row]:

@@ -45,6 +45,41 @@ def dump(
     raise_all(failures)
 
 
+@command(app, "verify", connects=False)
+def verify(
+    session: Session,
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH", help="Directories of partitions, or log directories as a whole."),
+    ],
+) -> None:
+    """Check the files of a log directory, of which no node may be running.
+
+    CRCs, the order of offsets, indexes, producer snapshots, leader epochs and checkpoints. A finding names
+    file and position, what must stand there, what does, and what a node does about it when it starts.
+    Nothing is changed. Exits with 3 if there is a finding.
+    """
+    from odradek.cli.verify import verify_paths
+
+    verify_paths(session, paths)
+
+
+@command(app, "diff", connects=False)
+def diff(
+    session: Session,
+    a: Annotated[str, typer.Argument(metavar="A", help="Directory of a partition, or a log directory.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same of another replica.")],
+) -> None:
+    """Compare two replicas of a partition, or of all partitions that two log directories have in common.
+
+    Batch by batch, by offset, leader epoch and CRC. Exits with 3 if they differ, also where one begins later
+    or ends earlier than the other.
+    """
+    from odradek.cli.verify import diff_paths
+
+    diff_paths(session, a, b)
+
+
 def _bounds(session: Session, offsets: str | None) -> tuple[int, int | None]:
     from odradek.cli.offsets import At
 
@@ -145,7 +180,7 @@ class _Dump:
         for data, start, batch in segment:
             if batch.last_offset < self._first:
                 continue
-            if self._stop is not None and batch.base_offset >= self._stop:
+            if self._stop is not None and batch.base_offset >= self._stop and not batch.is_wrapper:
                 return
             row = batch_row(data, batch, start, zone)
             if not row[-1]:

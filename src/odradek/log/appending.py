@@ -1,5 +1,6 @@
 """Putting records into a log: offsets and epochs given, producers checked, segments rolled."""
 
+import logging
 from collections.abc import Sequence
 from struct import Struct
 from typing import Final, NamedTuple
@@ -15,7 +16,10 @@ from odradek.log.segment import Segment
 from odradek.log.txn_index import AbortedTxn
 from odradek.records.check import CheckedRecords, Origin
 from odradek.records.header import CONTROL_FLAG, LOG_OVERHEAD, BatchMeta
-from odradek.records.kernel import OK, PARTIAL, scan_segment
+from odradek.records.kernel import OK, PARTIAL
+from odradek.records.scanning import scan
+
+_log = logging.getLogger(__name__)
 
 # base_offset int64, batch_length int32, partition_leader_epoch int32: the front of a batch, outside its CRC.
 _FRONT: Final = Struct(">qii")
@@ -196,28 +200,29 @@ class AppendableLog(DurableLog):
         Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE where they do not follow the log end, StorageError.
         """
         self.check_online()
-        batches, size, finding = scan_segment(records, BatchMeta)
+        batches, size, finding = scan(records)
         if finding not in (OK, PARTIAL) or not batches:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
                 f"No good record batch at {size} of a fetch for {self.topic_partition}",
             )
         expected = self.log_end_offset
+        first_offset = expected if batches[0].is_wrapper else batches[0].base_offset
         for batch in batches:
             if batch.base_offset < expected:
                 raise self._out_of_range(batch.base_offset, expected, batch.last_offset)
             expected = batch.last_offset + 1
         start = self.log_end_offset
         try:
-            self._take_over(records, batches, size)
+            self._take_over(records, batches, size, first_offset)
         except OSError as e:
             raise self.fail(e, "appending records to") from e
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self._count_unflushed(start)
-        first_offset, last_offset = batches[0].base_offset, batches[-1].last_offset
+        last_offset = batches[-1].last_offset
         return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, self.log_start_offset, False)
 
-    def _take_over(self, records: Buffer, batches: list[BatchMeta], size: int) -> None:
+    def _take_over(self, records: Buffer, batches: list[BatchMeta], size: int, first_offset: int) -> None:
         segment = self.segments.active
         max_timestamp = max(batch.max_timestamp for batch in batches)
         if segment.should_roll(
@@ -228,16 +233,30 @@ class AppendableLog(DurableLog):
             batches[-1].last_offset,
             self._clock,
         ):
-            segment = self._roll_at(batches[0].base_offset)
+            segment = self._roll_at(first_offset)
         staged = Staged(self.producers)
         for batch in batches:
             if batch.producer_id >= 0:
                 marker = read_marker(records, batch) if batch.is_control else None
                 staged.add(batch, batch.base_offset, None, marker)
-            if batch.partition_leader_epoch not in (self.epochs.latest, NO_LEADER_EPOCH):
+            if batch.magic < 2:
+                self._forget_epochs(batch)
+            elif batch.partition_leader_epoch not in (self.epochs.latest, NO_LEADER_EPOCH):
                 self.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
         accepted = [(batch.base_offset, (batch,)) for batch in batches]
         self._commit(segment, [memoryview(records)[:size]], size, accepted, staged)
+
+    def _forget_epochs(self, batch: BatchMeta) -> None:
+        """Records without an epoch: whoever truncates by epochs from here on would cut at the wrong place."""
+        if self.epochs.latest != NO_LEADER_EPOCH:
+            _log.warning(
+                "%s: records of magic %d at offset %d, though later formats came before: its leader epochs "
+                "are forgotten",
+                self.path,
+                batch.magic,
+                batch.last_offset,
+            )
+            self.epochs.clear()
 
     def roll(self) -> None:
         """Begin a new segment at the log end."""

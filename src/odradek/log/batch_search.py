@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
+from odradek.core.errors import KafkaError
 from odradek.log.files import read_fully
 from odradek.log.index_file import CorruptIndexError
 from odradek.records.header import LEGACY_MIN_SIZE, LOG_OVERHEAD, BatchMeta, iter_batches
@@ -17,19 +18,27 @@ _SEARCH_BYTES: Final = 4096
 _SCAN_BYTES: Final = 1 << 20
 
 
+class NoBatchError(CorruptIndexError):
+    """No batch begins at a position where one must, by an index or by the batch before it."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"no record batch at byte offset {position}")
+        self.position = position
+
+
 def find_batch(
     disk: Disk, fd: int, end: int, base_offset: int, offset: int, indexed: tuple[int, int]
 ) -> tuple[int, int, int] | None:
     """(base offset, position, size) of the first batch that reaches an offset, in a segment of a base offset.
 
     `indexed` is what the index gave to begin with, an offset and a position: where no batch begins there that
-    it could have meant, the index is wrong.
+    it could have meant, the index is wrong. NoBatchError tells where a batch must begin and none does.
     """
     expected, position = indexed
     if position == 0:
         expected = _MAX_INT64
     if position >= end > 0:
-        raise CorruptIndexError
+        raise NoBatchError(position)
     while position < end:
         chunk = disk.pread(fd, min(_SEARCH_BYTES, end - position), position)
         if len(chunk) < _HEAD.size:
@@ -44,7 +53,7 @@ def find_batch(
                 or position + size > end
                 or not base_offset <= first_offset <= expected
             ):
-                raise CorruptIndexError
+                raise NoBatchError(position)
             if (first_offset + last_offset_delta if magic == 2 else first_offset) >= offset:
                 return first_offset, position, size
             expected = _MAX_INT64
@@ -54,14 +63,20 @@ def find_batch(
 
 
 def scan_batches(disk: Disk, fd: int, position: int, end: int) -> Iterator[BatchMeta]:
-    """The batches between two positions, as far as they are whole; their positions are the file's."""
+    """The batches between two positions, as far as they are whole; their positions are the file's.
+
+    Raises CORRUPT_MESSAGE where something stands that cannot be one.
+    """
     want = _SCAN_BYTES
     while position < end:
         chunk = read_fully(disk, fd, min(want, end - position), position)
         done = 0
-        for batch in iter_batches(chunk):
-            done = batch.position + batch.size
-            yield BatchMeta(position + batch.position, *batch[1:])
+        try:
+            for batch in iter_batches(chunk):
+                done = batch.position + batch.size
+                yield BatchMeta(position + batch.position, *batch[1:])
+        except KafkaError as e:
+            raise KafkaError(e.code, f"no record batch at byte offset {position + done}") from e
         if done:
             position += done
             want = _SCAN_BYTES

@@ -1,9 +1,10 @@
 """What an interrupted deletion, compaction or split leaves in a log directory, and how it is resolved."""
 
 import logging
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from odradek.log.files import FilePool, PooledFile, unlink_if_exists
+from odradek.log.batch_pieces import pieces
+from odradek.log.files import FilePool, unlink_if_exists
 from odradek.log.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -11,19 +12,16 @@ from odradek.log.names import (
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     SWAP_SUFFIX,
+    file_name,
     offset_of,
 )
-from odradek.log.segment import Segment
-
-if TYPE_CHECKING:
-    from odradek.core.configs import TopicConfig
 
 _log = logging.getLogger(__name__)
 
 _TEMPORARY = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, ".tmp")
 
 
-def resolve_leftovers(pool: FilePool, path: str, names: list[str], config: "TopicConfig") -> list[str]:
+def resolve_leftovers(pool: FilePool, path: str, names: list[str]) -> list[str]:
     """Remove temporary files and indexes without a log, put swapped segments in place; what remains."""
     if not any(name.endswith(_TEMPORARY) for name in names):
         return _without_orphans(pool, path, names)
@@ -42,19 +40,26 @@ def resolve_leftovers(pool: FilePool, path: str, names: list[str], config: "Topi
         else:
             kept.append(name)
     if swaps:
-        kept = _resolve_swaps(pool, path, kept, swaps, min(cleaned, default=None), config)
+        kept = _resolve_swaps(pool, path, kept, swaps, min(cleaned, default=None))
     return _without_orphans(pool, path, kept)
 
 
+class _Swap(NamedTuple):
+    """A swapped segment: the offsets it takes the place of, and where it stops being good, if it does."""
+
+    name: str
+    start: int
+    end: int
+    bad_position: int | None
+
+
 def _resolve_swaps(
-    pool: FilePool,
-    path: str,
-    kept: list[str],
-    swaps: list[str],
-    first_cleaned: int | None,
-    config: "TopicConfig",
+    pool: FilePool, path: str, kept: list[str], swaps: list[str], first_cleaned: int | None
 ) -> list[str]:
-    """A swap file replaces every segment in its range, unless what made it did not come to its end."""
+    """A swap file replaces every segment in its range, unless what made it did not come to its end.
+
+    One that is damaged replaces nothing as long as what it was made from is still there.
+    """
     disk = pool.disk
     valid = []
     for name in swaps:
@@ -63,9 +68,19 @@ def _resolve_swaps(
             unlink_if_exists(disk, f"{path}/{name}")
         else:
             valid.append(name)
-    ranges = [_range(pool, path, name, config) for name in valid if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
-    start = min((first for first, _ in ranges), default=0)
-    end = max((end for _, end in ranges), default=0)
+    segments = [_measure(pool, path, name) for name in valid if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    start = min((swap.start for swap in segments), default=0)
+    end = max((swap.end for swap in segments), default=0)
+    damaged = next((swap for swap in segments if swap.bad_position is not None), None)
+    if damaged is not None:
+        _log.warning(
+            "%s/%s has no good record batch at byte offset %d", path, damaged.name, damaged.bad_position
+        )
+        if file_name(start, LOG_SUFFIX) in kept:
+            for name in valid:
+                _log.warning("Removing %s/%s: what it was made from is still there", path, name)
+                unlink_if_exists(disk, f"{path}/{name}")
+            return kept
     remaining = []
     for name in kept:
         offset = offset_of(name)
@@ -82,16 +97,15 @@ def _resolve_swaps(
     return sorted(remaining)
 
 
-def _range(pool: FilePool, path: str, name: str, config: "TopicConfig") -> tuple[int, int]:
-    base_offset = offset_of(name) or 0
-    swap_path = f"{path}/{name}"
-    segment = Segment(pool, path, base_offset, config, 0, size=pool.disk.stat(swap_path).size)
-    segment.file = PooledFile(pool, swap_path)
-    end = base_offset
-    for batch in segment.scan(0):
-        end = batch.last_offset + 1
-    segment.close()
-    return base_offset, max(end, base_offset + 1)
+def _measure(pool: FilePool, path: str, name: str) -> _Swap:
+    start = offset_of(name) or 0
+    end = start + 1
+    for piece in pieces(pool.disk, f"{path}/{name}"):
+        if piece.batches:
+            end = max(end, piece.batches[-1].last_offset + 1)
+        if piece.bad is not None:
+            return _Swap(name, start, end, piece.bad.position)
+    return _Swap(name, start, end, None)
 
 
 def _without_orphans(pool: FilePool, path: str, names: list[str]) -> list[str]:

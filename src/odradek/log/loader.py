@@ -107,16 +107,21 @@ def _load(
     if not disk.exists(path):
         disk.mkdir(path)
         return _begin(pool, path, config, now_ms, log_start_offset, None)
-    names = resolve_leftovers(pool, path, disk.listdir(path), config)
+    names = resolve_leftovers(pool, path, disk.listdir(path))
     topic_id = _read_topic_id(disk, path) if PARTITION_METADATA in names else None
     found = _find_segments(pool, path, names, config, now_ms)
     if not found:
+        _tell_if_lost(path, log_start_offset, recovery_point)
+        snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
+        snapshots.remove_outside(log_start_offset, log_start_offset)
         return _begin(pool, path, config, now_ms, log_start_offset, topic_id)
     segments = Segments(found)
     # Older snapshots know of transactions that may have ended in the records that are gone.
     log_start_offset = max(log_start_offset, segments.first.base_offset)
-    epochs = _read_epochs(disk, path, segments) if LEADER_EPOCH_CHECKPOINT in names else EpochCache()
-    snapshots = SnapshotStore(disk, path, (offset_of(n) or 0 for n in names if n.endswith(SNAPSHOT_SUFFIX)))
+    epochs = EpochCache()
+    if LEADER_EPOCH_CHECKPOINT in names or clean_shutdown or recovery_point > segments.first.base_offset:
+        epochs = _read_epochs(disk, path, segments)
+    snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
     producers = ProducerState()
 
     log_end_offset: int | None = None
@@ -151,15 +156,18 @@ def _load(
         snapshots.remove_outside(log_start_offset, log_start_offset)
         return _begin(pool, path, config, now_ms, log_start_offset, topic_id)
 
+    _tell_if_lost(path, log_end_offset, recovery_point)
     epochs.truncate_from_end(log_end_offset)
     epochs.truncate_from_start(log_start_offset)
-    snapshots.remove_strays(segments.base_offsets)
     snapshots.remove_outside(log_start_offset, log_end_offset)
+    snapshots.remove_strays(segments.base_offsets)
     if recover_from is None:
         load_producers(producers, snapshots, segments, log_start_offset, log_end_offset)
         if producer_id_expiration_ms is not None:
             producers.expire(now_ms, producer_id_expiration_ms)
     if log_end_offset > (snapshots.offsets[-1] if snapshots.offsets else log_start_offset):
+        if recover_from is None:
+            _log.warning("%s is missing: the producers were replayed", snapshots.path(log_end_offset))
         snapshots.take(producers.entries.values(), log_end_offset)
     return LoadedLog(
         segments,
@@ -172,6 +180,20 @@ def _load(
         topic_id,
         settled=recover_from is None and log_end_offset > 0,
     )
+
+
+def _snapshot_offsets(names: list[str]) -> list[int]:
+    return [offset_of(name) or 0 for name in names if name.endswith(SNAPSHOT_SUFFIX)]
+
+
+def _tell_if_lost(path: str, log_end_offset: int, recovery_point: int) -> None:
+    if log_end_offset < recovery_point:
+        _log.warning(
+            "%s ends at offset %d, though it was durable up to %d: records are missing at its end",
+            path,
+            log_end_offset,
+            recovery_point,
+        )
 
 
 def _begin(
@@ -216,6 +238,10 @@ def _read_epochs(disk: Disk, path: str, segments: Segments) -> EpochCache:
         return EpochCache(parse_epochs(content))
     except CheckpointError as e:
         _log.warning("%s/%s cannot be read, rebuilding it from the log: %s", path, LEADER_EPOCH_CHECKPOINT, e)
+    except FileNotFoundError:
+        if not segments.size_bytes:
+            return EpochCache()
+        _log.warning("%s/%s is missing, rebuilding it from the log", path, LEADER_EPOCH_CHECKPOINT)
     epochs = EpochCache()
     for segment in segments.all():
         try:
@@ -223,7 +249,7 @@ def _read_epochs(disk: Disk, path: str, segments: Segments) -> EpochCache:
                 if batch.partition_leader_epoch > epochs.latest:
                     epochs.assign(batch.partition_leader_epoch, batch.base_offset)
         except KafkaError as e:
-            _log.warning("%s: %s", segment.file.path, e)
+            _log.warning("%s", e)
             break
     epochs.version += 1
     return epochs
@@ -265,7 +291,7 @@ def _check_active(active: Segment) -> tuple[int | None, int | None]:
             return log_end_offset, None
         _log.warning("%s: no whole batch at byte offset %d, though closed cleanly", active.file.path, end)
     except KafkaError as e:
-        _log.warning("%s, though closed cleanly: %s", active.file.path, e)
+        _log.warning("%s, though closed cleanly", e)
     return None, active.base_offset
 
 
@@ -349,7 +375,7 @@ def replay_producers(producers: ProducerState, segments: Segments, end_offset: i
         try:
             _replay_segment(producers, segment, max(start, segment.base_offset), end_offset)
         except KafkaError as e:
-            _log.error("Producers of %s are not known in full: %s", segment.file.path, e)
+            _log.error("Not all producers are known: %s", e)
     producers.end_offset = end_offset
 
 

@@ -3,6 +3,7 @@
 Who may append what, and what readers may see, is decided above, in log.py.
 """
 
+import logging
 import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +18,9 @@ from odradek.runtime.api import Clock, Disk, Runtime
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
+
+
+_log = logging.getLogger(__name__)
 
 
 class Position(NamedTuple):
@@ -88,6 +92,7 @@ class LocalLog:
         "_disk",
         "_due_from",
         "_due_to",
+        "_gaps",
         "_rng",
         "_roll_after_ms",
         "_truncations",
@@ -152,6 +157,7 @@ class LocalLog:
         self._deleted: list[tuple[int, list[str]]] = []
         # Segments that were flushed while they were active, without their indexes, and are so no more.
         self._unsynced_indexes: list[Segment] = []
+        self._gaps: set[int] = set()
 
     # --- failure --------------------------------------------------------------------------------------
 
@@ -188,7 +194,6 @@ class LocalLog:
     def _new_segment(self, base_offset: int) -> Segment:
         for suffix in SEGMENT_SUFFIXES:
             unlink_if_exists(self._disk, f"{self.path}/{file_name(base_offset, suffix)}")
-        jitter_ms = min(self.config.segment_jitter_ms, self._roll_after_ms)
         self._changes += 1
         return Segment.create(
             self.pool,
@@ -196,8 +201,13 @@ class LocalLog:
             base_offset,
             self.config,
             self._clock.now_ms(),
-            roll_jitter_ms=self._rng.randrange(jitter_ms) if jitter_ms > 0 else 0,
+            roll_jitter_ms=self._draw_jitter_ms(),
         )
+
+    def _draw_jitter_ms(self) -> int:
+        """By how much a segment is rolled early, so that those of many partitions are not rolled at once."""
+        most_ms = min(self.config.segment_jitter_ms, self._roll_after_ms)
+        return self._rng.randrange(most_ms) if most_ms > 0 else 0
 
     def _roll(self, base_offset: int) -> Segment:
         """End the active segment and begin a new one."""
@@ -258,9 +268,17 @@ class LocalLog:
         while segment is not None:
             found = segment.translate(offset)
             if found is not None:
+                if segment.base_offset > offset and not self.config.is_compacted:
+                    self._tell_gap(segment)
                 return Position(segment, *found)
             segment = self.segments.after(segment)
         return None
+
+    def _tell_gap(self, segment: Segment) -> None:
+        """No cleaner has been here: somebody removed the segment before this one. Told once."""
+        if segment.base_offset not in self._gaps:
+            self._gaps.add(segment.base_offset)
+            _log.warning("The records before %s are missing: reads go over the gap", segment.file.path)
 
     def _out_of_range(self, offset: int, start: int, end: int) -> KafkaError:
         return KafkaError(

@@ -116,6 +116,7 @@ class Log(AppendableLog):
             snapshots=loaded.snapshots,
         )
         log.cleaned_offset = cleaned_offset
+        log.segments.active.roll_jitter_ms = log._draw_jitter_ms()
         if loaded.settled:
             log._changes_durable = log._changes
         elif log.flushes_by_count and (job := log.begin_flush()) is not None:

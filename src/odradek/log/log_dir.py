@@ -99,10 +99,15 @@ class LogDir:
                 found.append((name, *parsed))
         return found
 
-    def read_offsets(self, name: str) -> dict[TopicPartition, int]:
-        """An offset checkpoint; one that is missing or cannot be read knows nothing."""
+    def read_offsets(self, name: str, *, expected: bool = False) -> dict[TopicPartition, int]:
+        """An offset checkpoint; one that is missing or cannot be read knows nothing.
+
+        `expected`: the last stop was clean, and left one.
+        """
         content = self._read(name)
         if content is None:
+            if expected:
+                _log.warning("%s/%s is missing, taking 0 for every offset", self.path, name)
             return {}
         try:
             offsets = parse_offsets(content)

@@ -1,5 +1,6 @@
 """Finding offsets by time, as ListOffsets asks for them."""
 
+import logging
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -13,6 +14,8 @@ from odradek.records.header import LOG_APPEND_TIME, BatchMeta
 
 if TYPE_CHECKING:
     from odradek.log.reading import ReadableLog
+
+_log = logging.getLogger(__name__)
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -122,7 +125,17 @@ def _first_record(
     segment: Segment, timestamp: int, start_offset: int
 ) -> TimestampOffset | BatchSearch | None:
     """The first record at or after a time and an offset."""
-    _, offset = segment.time_index.lookup(timestamp)
+    found_time, offset = segment.time_index.lookup(timestamp)
+    if found_time != NO_TIMESTAMP and not segment.is_time_of_batch(found_time, offset):
+        # All that is later than such an entry would be looked for behind it.
+        _log.warning(
+            "Rebuilding the indexes of %s: no batch of time %d at offset %d",
+            segment.file.path,
+            found_time,
+            offset,
+        )
+        segment.rebuild_indexes()
+        _, offset = segment.time_index.lookup(timestamp)
     _, position = segment.offset_index.lookup(max(offset, start_offset))
     for batch in segment.scan(position):
         if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
@@ -137,4 +150,5 @@ def _record_at(
 ) -> TimestampOffset | BatchSearch | None:
     data = segment.read_batch(batch)
     search = BatchSearch(data, BatchMeta(0, *batch[1:]), timestamp, start_offset)
-    return search if is_heavy(data) else search.run()
+    heavy = batch.is_wrapper if batch.magic < 2 else is_heavy(data)
+    return search if heavy else search.run()

@@ -188,6 +188,7 @@ class LogManager:
                 raise failure from e
             self._adopt(log)
         elif log.topic_id is None:
+            _log.warning("%s does not tell its topic: taken for %s", log.path, topic_id)
             log.set_topic_id(topic_id)
         log.update_config(config)
         return log

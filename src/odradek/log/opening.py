@@ -77,9 +77,9 @@ def find_logs(
 ) -> list[FoundLog]:
     """The logs of a directory, none of them opened yet. From here on its last stop counts as unclean."""
     clean = directory.take_clean_shutdown()
-    recovery_points = directory.read_offsets(names.RECOVERY_POINT_CHECKPOINT)
-    log_starts = directory.read_offsets(names.LOG_START_CHECKPOINT)
-    high_watermarks = directory.read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
+    recovery_points = directory.read_offsets(names.RECOVERY_POINT_CHECKPOINT, expected=clean)
+    log_starts = directory.read_offsets(names.LOG_START_CHECKPOINT, expected=clean)
+    high_watermarks = directory.read_offsets(names.HIGH_WATERMARK_CHECKPOINT, expected=clean)
     cleaned = directory.read_offsets(names.CLEANER_CHECKPOINT)
     configs: dict[str, TopicConfig] = {}
     found = []

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
-from odradek.core.errors import KafkaError
 from odradek.core.types import Buffer
 from odradek.log.epoch_cache import EpochCache
 from odradek.log.files import Descriptor
@@ -18,8 +17,9 @@ from odradek.log.segment import Segment
 from odradek.log.splitting import OffsetOverflowError
 from odradek.log.steps import Steps
 from odradek.log.txn_index import AbortedTxn
-from odradek.records.header import MAX_INT32, BatchMeta, crc_matches, iter_batches
-from odradek.records.kernel import LEGACY, OK, PARTIAL, scan_segment
+from odradek.records.header import MAX_INT32, BatchMeta
+from odradek.records.kernel import OK, PARTIAL
+from odradek.records.scanning import scan
 from odradek.runtime.api import Disk
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,9 @@ def recover_segment(
         for batch in batches:
             _, size, base_offset, delta, epoch, _, _, max_timestamp, producer_id, *_, magic = batch
             last_offset = base_offset + delta
-            if base_offset < next_offset or (base_offset != next_offset and next_offset >= gaps_until):
+            if base_offset < next_offset or (
+                base_offset != next_offset and next_offset >= gaps_until and not batch.is_wrapper
+            ):
                 finding = OUT_OF_ORDER
                 break
             if last_offset > last_possible_offset:
@@ -125,26 +127,10 @@ def _read_chunk(
         if count == 0:
             break
         read += count
-    batches, end, finding = _scan(data[:read])
+    batches, end, finding = scan(data[:read])
     if finding == PARTIAL and position + read < file_size:
         finding = OK
     return data, batches, end, finding
-
-
-def _scan(data: Buffer) -> tuple[list[BatchMeta], int, int]:
-    """The good batches of a chunk, of any magic; where they end and why."""
-    batches, end, finding = scan_segment(data, BatchMeta)
-    while finding == LEGACY:
-        try:
-            entry = next(iter_batches(data, end))
-        except KafkaError:
-            return batches, end, LEGACY
-        if not crc_matches(data, entry):
-            return batches, end, LEGACY
-        batches.append(entry)
-        more, end, finding = scan_segment(data, BatchMeta, end + entry.size)
-        batches += more
-    return batches, end, finding
 
 
 def _replay(segment: Segment, producers: ProducerState, data: Buffer, batch: BatchMeta) -> None:

@@ -3,12 +3,13 @@
 What may be appended, and when the segment ends, is the log's to decide.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_TIMESTAMP, Buffer
-from odradek.log.batch_search import find_batch, scan_batches
+from odradek.log.batch_search import NoBatchError, find_batch, scan_batches
 from odradek.log.files import Descriptor, FilePool, FileSlice, PooledFile, read_fully
 from odradek.log.index_file import CorruptIndexError
 from odradek.log.names import (
@@ -28,6 +29,8 @@ from odradek.runtime.api import Clock
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
+
+_log = logging.getLogger(__name__)
 
 _MAX_BUFFERS: Final = 1024
 _RESERVE_FROM_BYTES: Final = 1 << 20
@@ -157,11 +160,46 @@ class Segment:
         base, most = self.base_offset, self._index_max_bytes
         try:
             if self._offset_index is None:
-                self._offset_index = OffsetIndex(self._pool, self._path(INDEX_SUFFIX), base, most)
+                index = OffsetIndex(self._pool, self._path(INDEX_SUFFIX), base, most)
+                if index.last_entry[1] >= self.size:
+                    at = (index.entries - 1) * index.ENTRY.size
+                    raise CorruptIndexError(f"{index.file.path}: points past the end at byte offset {at}")
+                self._offset_index = index
             if time:
-                self._time_index = TimeIndex(self._pool, self._path(TIME_INDEX_SUFFIX), base, most)
-        except (CorruptIndexError, FileNotFoundError):
+                self._take_times(TimeIndex(self._pool, self._path(TIME_INDEX_SUFFIX), base, most))
+        except (CorruptIndexError, FileNotFoundError) as e:
+            _log.warning("Rebuilding the indexes of %s: %s", self.file.path, e)
             self.rebuild_indexes()
+
+    def _take_times(self, index: TimeIndex) -> None:
+        """Take a time index whose last entry is right: retention goes by it. Looking may rebuild them all."""
+        if not index.entries:
+            if self._has_times():
+                raise CorruptIndexError(f"{index.file.path}: empty, though records have times")
+        elif not self.is_time_of_batch(*index.last_entry):
+            at = (index.entries - 1) * index.ENTRY.size
+            raise CorruptIndexError(f"{index.file.path}: no batch has the time at byte offset {at}")
+        if self._time_index is None:
+            self._time_index = index
+
+    def _has_times(self) -> bool:
+        try:
+            first = next(self.scan(0), None)
+        except KafkaError:
+            return False
+        return first is not None and first.max_timestamp >= 0
+
+    def is_time_of_batch(self, timestamp: int, offset: int) -> bool:
+        """Whether the batch that holds an offset has this as its latest time, as every time entry says.
+
+        Where the batches themselves are damaged nothing speaks against it.
+        """
+        try:
+            found = self.translate(offset)
+            batch = None if found is None else next(self.scan(found[1], found[1] + found[2]), None)
+        except KafkaError:
+            return True
+        return batch is not None and batch.max_timestamp == timestamp
 
     def reset_indexes(self) -> None:
         """Begin the offset and the time index anew, empty."""
@@ -278,10 +316,10 @@ class Segment:
                 written = 0
             if written != size:
                 self._write_rest(fd, buffers, position, written)
-        except OSError:
+        except OSError as e:
             self._disk.ftruncate(fd, position)
             self._disk.fdatasync(fd)
-            raise
+            raise OSError(e.errno, f"{e.strerror}, at byte offset {position}", self.file.path) from e
 
     def _write_rest(self, fd: int, buffers: Sequence[Buffer], position: int, written: int) -> None:
         """Go on after a short write, or write more buffers than one call takes."""
@@ -341,26 +379,30 @@ class Segment:
         indexed = self.offset_index.lookup(offset)
         try:
             return find_batch(self._disk, self.file.open().fd, self.size, self.base_offset, offset, indexed)
-        except CorruptIndexError:
+        except NoBatchError as e:
             if indexed[1] == 0:
-                raise self._corrupt(0) from None
+                raise self._corrupt(e.position) from None
+            _log.warning("Rebuilding the indexes of %s: %s, where one is indexed", self.file.path, e)
         self.rebuild_indexes()
         indexed = self.offset_index.lookup(offset)
         try:
             return find_batch(self._disk, self.file.open().fd, self.size, self.base_offset, offset, indexed)
-        except CorruptIndexError:
-            raise self._corrupt(indexed[1]) from None
+        except NoBatchError as e:
+            raise self._corrupt(e.position) from None
 
     def _corrupt(self, position: int) -> KafkaError:
         return KafkaError(
             ErrorCode.CORRUPT_MESSAGE,
-            f"{self.file.path}: no record batch where one must be, from position {position} on",
+            f"{self.file.path}: no record batch at byte offset {position}",
         )
 
     def scan(self, position: int, end: int | None = None) -> Iterator[BatchMeta]:
         """The batches from a position on, by their headers; positions are the file's."""
         descriptor = self.file.open()
-        yield from scan_batches(self._disk, descriptor.fd, position, self.size if end is None else end)
+        try:
+            yield from scan_batches(self._disk, descriptor.fd, position, self.size if end is None else end)
+        except KafkaError as e:
+            raise KafkaError(e.code, f"{self.file.path}: {e.message}") from e
 
     def read_batch(self, batch: BatchMeta) -> bytes:
         """All of a batch that `scan` gave."""

@@ -15,6 +15,7 @@ from odradek.log.index_file import CorruptIndexError
 # last offset         int64  18   the marker's
 # last stable offset  int64  26   once the marker was there
 _ENTRY = Struct(">hqqqq")
+ENTRY_BYTES = _ENTRY.size
 
 
 class AbortedTxn(NamedTuple):
@@ -22,6 +23,22 @@ class AbortedTxn(NamedTuple):
     first_offset: int
     last_offset: int
     last_stable_offset: int
+
+
+def parse_aborted(path: str, data: bytes, base_offset: int) -> list[AbortedTxn]:
+    """The entries of a transaction index; CorruptIndexError where they cannot be those of its segment."""
+    if len(data) % ENTRY_BYTES:
+        raise CorruptIndexError(f"{path}: {len(data)} bytes are not entries of {ENTRY_BYTES}")
+    entries: list[AbortedTxn] = []
+    for version, *fields in _ENTRY.iter_unpack(data):
+        entry = AbortedTxn(*fields)
+        if version != 0 or entry.last_offset < base_offset or entry.first_offset > entry.last_offset:
+            raise CorruptIndexError(
+                f"{path}: entry {len(entries)} at byte offset {len(entries) * ENTRY_BYTES} is {entry} "
+                f"of version {version}"
+            )
+        entries.append(entry)
+    return entries
 
 
 class TransactionIndex:
@@ -44,17 +61,7 @@ class TransactionIndex:
             data = read_file(self._pool.disk, self.file.path)
         except FileNotFoundError:
             return []
-        if len(data) % _ENTRY.size:
-            raise CorruptIndexError(f"{self.file.path}: {len(data)} bytes are not entries of {_ENTRY.size}")
-        entries: list[AbortedTxn] = []
-        for version, *fields in _ENTRY.iter_unpack(data):
-            entry = AbortedTxn(*fields)
-            if version != 0 or entry.last_offset < self.base_offset or entry.first_offset > entry.last_offset:
-                raise CorruptIndexError(
-                    f"{self.file.path}: entry {len(entries)} is {entry} of version {version}"
-                )
-            entries.append(entry)
-        return entries
+        return parse_aborted(self.file.path, data, self.base_offset)
 
     def append(self, entry: AbortedTxn) -> None:
         entries = self.entries

@@ -98,6 +98,11 @@ class BatchMeta(NamedTuple):
         return LOG_APPEND_TIME if self.attributes & LOG_APPEND_TIME_FLAG else CREATE_TIME
 
     @property
+    def is_wrapper(self) -> bool:
+        """A compressed entry of magic 0 or 1: its records go up to its offset, from where on is not told."""
+        return self.magic < 2 and self.compression != 0
+
+    @property
     def is_transactional(self) -> bool:
         return bool(self.attributes & TRANSACTIONAL_FLAG)
 
@@ -157,7 +162,7 @@ def _read_legacy_header(buf: Buffer, position: int) -> BatchMeta:
         offset,
         0,
         NO_LEADER_EPOCH,
-        attributes & (CODEC_MASK | LOG_APPEND_TIME_FLAG),
+        attributes & (CODEC_MASK | LOG_APPEND_TIME_FLAG if magic == 1 else CODEC_MASK),
         timestamp,
         timestamp,
         NO_PRODUCER_ID,

@@ -32,14 +32,31 @@ def iter_entries(
         return
     if value is None:
         raise _corrupt(f"The compressed entry at offset {offset} has no value.")
+    if codec == compression.ZSTD:
+        raise _corrupt(f"The entry at offset {offset} is of magic {magic} and compressed with zstd.")
     if magic == 0 and codec == compression.LZ4:
         value = lz4.mend_header(value)
     inner = list(_read_set(compression.decompress(codec, value, limit_bytes)))
-    # Magic 1 counts inner offsets from 0; the wrapper carries the offset of the last one.
-    base = offset - inner[-1][0] if magic == 1 and inner else 0
-    for inner_offset, _, _, inner_timestamp, inner_key, inner_value in inner:
+    if not inner:
+        raise _corrupt(f"The compressed entry at offset {offset} holds no records.")
+    base = _base_offset(offset, inner[-1][0]) if magic == 1 else 0
+    for inner_offset, _, inner_attributes, inner_timestamp, inner_key, inner_value in inner:
+        if inner_attributes & CODEC_MASK:
+            raise _corrupt(f"A record inside the compressed entry at offset {offset} is compressed itself.")
         stamped = timestamp if attributes & LOG_APPEND_TIME_FLAG else inner_timestamp
         yield base + inner_offset, stamped, inner_key, inner_value
+
+
+def _base_offset(offset: int, last_inner: int) -> int:
+    """Where the inner offsets of magic 1, which count from 0, begin: the wrapper has the offset of the last.
+
+    A wrapper at offset 0 was never given one: some clients sent them like this.
+    """
+    if offset == 0:
+        return 0
+    if offset < last_inner:
+        raise _corrupt(f"The compressed entry at offset {offset} holds a record of offset {last_inner}.")
+    return offset - last_inner
 
 
 def _read_set(buf: Buffer) -> Iterator[Entry]:

@@ -18,7 +18,7 @@ VERBS = {
     "group": "list describe lag members seek delete",
     "txn": "list describe producers timeline hanging abort",
     "cluster": "info features config logdirs",
-    "log": "dump",
+    "log": "dump verify diff",
     "why": "stuck",
     "sim": "run replay",
 }

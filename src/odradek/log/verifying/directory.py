@@ -1,0 +1,121 @@
+"""Checking a whole log directory: its checkpoints, whose it is, and every partition in it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from odradek.core.types import METADATA_TOPIC, TopicPartition
+from odradek.log import names
+from odradek.log.checkpoints import CheckpointError, parse_meta_properties, parse_offsets
+from odradek.log.files import read_file
+from odradek.log.verifying.findings import Findings
+from odradek.log.verifying.partition import Circumstances, Extent, PartitionCheck
+from odradek.runtime.api import Disk
+
+Compacted = Callable[[str], bool | None]
+"""Whether a topic is compacted, None where nobody knows."""
+
+_FATES = {
+    names.RECOVERY_POINT_CHECKPOINT: "after an unclean stop every log is recovered from its beginning",
+    names.LOG_START_CHECKPOINT: "every log begins with its first segment: deleted records come back",
+    names.HIGH_WATERMARK_CHECKPOINT: "no record counts as replicated, until replicas say so again",
+    names.CLEANER_CHECKPOINT: "every compacted log is cleaned from its beginning",
+}
+
+
+class LogDirectory(NamedTuple):
+    """What the files of a log directory itself say."""
+
+    path: str
+    clean: bool
+    recovery_points: Mapping[TopicPartition, int]
+    log_starts: Mapping[TopicPartition, int]
+    high_watermarks: Mapping[TopicPartition, int]
+    cleaned: Mapping[TopicPartition, int]
+
+
+def read_log_directory(disk: Disk, path: str, into: Findings | None = None) -> LogDirectory:
+    """The checkpoints of a log directory; what cannot be read is a finding, and knows nothing."""
+    into = into or Findings()
+    found = [_offsets(disk, f"{path}/{name}", _FATES[name], into) for name in names.OFFSET_CHECKPOINTS]
+    return LogDirectory(path, disk.exists(f"{path}/{names.CLEAN_SHUTDOWN}"), *found)
+
+
+def _offsets(disk: Disk, path: str, fate: str, into: Findings) -> dict[TopicPartition, int]:
+    try:
+        return parse_offsets(read_file(disk, path))
+    except FileNotFoundError:
+        return {}
+    except CheckpointError as e:
+        into.add(path, 0, "unreadable", "topics, partitions and offsets", e, fate)
+        return {}
+
+
+def partition_directories(disk: Disk, path: str) -> list[tuple[str, TopicPartition]]:
+    """The partitions of a log directory by the names of their directories; none that was set aside."""
+    found = []
+    for name in disk.listdir(path):
+        parsed = names.parse_partition_dir(name)
+        if parsed is not None and not parsed[1] and disk.stat(f"{path}/{name}").is_dir:
+            found.append((name, parsed[0]))
+    return found
+
+
+def check_identity(disk: Disk, directory: LogDirectory, into: Findings) -> None:
+    """Whose directory it is, and how it was left."""
+    path = f"{directory.path}/{names.META_PROPERTIES}"
+    try:
+        parse_meta_properties(read_file(disk, path))
+    except FileNotFoundError:
+        into.add(path, None, "missing", "whose directory it is", "no file", "the node refuses to start")
+    except CheckpointError as e:
+        into.add(path, 0, "unreadable", "cluster, node and directory", e, "the node refuses to start")
+    if not directory.clean:
+        into.add(
+            f"{directory.path}/{names.CLEAN_SHUTDOWN}",
+            None,
+            "not closed cleanly",
+            "the mark of a clean stop, unless a node is running",
+            "no file",
+            "every log is recovered from its recovery point on",
+        )
+
+
+def check_partition(
+    disk: Disk,
+    directory: LogDirectory,
+    name: str,
+    tp: TopicPartition,
+    compacted: Compacted,
+    into: Findings,
+    on_bytes: Callable[[int], None],
+) -> Extent:
+    """One partition, and what the checkpoints of its log directory say of it."""
+    circumstances = Circumstances(
+        directory.clean,
+        directory.recovery_points.get(tp, 0),
+        directory.log_starts.get(tp, 0),
+        # A topic that is not compacted any more may have been.
+        True if tp.topic == METADATA_TOPIC or tp in directory.cleaned else compacted(tp.topic),
+    )
+    extent = PartitionCheck(disk, f"{directory.path}/{name}", circumstances, into, on_bytes).run()
+    for checkpoint, offsets, fate in _bounds(directory):
+        offset = offsets.get(tp)
+        if offset is not None and offset > extent.end_offset:
+            into.add(
+                f"{directory.path}/{checkpoint}",
+                None,
+                "beyond the end",
+                f"for {tp} at most {extent.end_offset}, where the log ends",
+                offset,
+                fate,
+            )
+    return extent
+
+
+def _bounds(directory: LogDirectory) -> Iterable[tuple[str, Mapping[TopicPartition, int], str]]:
+    lost = "the log goes on at its end: records that were durable are missing"
+    return (
+        (names.RECOVERY_POINT_CHECKPOINT, directory.recovery_points, lost),
+        (names.LOG_START_CHECKPOINT, directory.log_starts, "the log begins anew at this offset, empty"),
+        (names.HIGH_WATERMARK_CHECKPOINT, directory.high_watermarks, lost.replace("durable", "replicated")),
+    )

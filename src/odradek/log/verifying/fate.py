@@ -1,0 +1,39 @@
+"""What a node's next start does about damage, told in advance. Pure; loader.py and recovery.py do it."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+IGNORED = "not noticed"
+REBUILT_WHEN_READ = "rebuilt from the log once a read comes upon it"
+
+
+class Fate:
+    """Of one log: after an unclean stop the segments from the recovery point on are recovered."""
+
+    def __init__(self, base_offsets: Sequence[int], *, clean: bool, recovery_point: int) -> None:
+        self.clean = clean
+        self.recovery_point = recovery_point
+        self._segments = len(base_offsets)
+        self._first = self._segments if clean else max(0, bisect_right(base_offsets, recovery_point) - 1)
+
+    def is_recovered(self, segment: int) -> bool:
+        return segment >= self._first
+
+    def of_batches(self, segment: int, cut_bytes: int, *, has_structure: bool) -> str:
+        """Of bytes that are no good batch. `has_structure`: the batches behind them can still be found."""
+        later = self._segments - segment - 1
+        if self.is_recovered(segment) or (later == 0 and not has_structure):
+            dropped = f", and the {later} segments after it are removed" if later else ""
+            return f"{cut_bytes} bytes are cut off here{dropped}"
+        if has_structure:
+            return f"{IGNORED}: consumers that check CRCs fail here"
+        return f"{IGNORED}: reads from here on fail with CORRUPT_MESSAGE"
+
+    def of_gap(self, segment: int) -> str:
+        """Of offsets that are missing before a segment."""
+        if self.is_recovered(segment) and self.is_recovered(segment - 1):
+            return "this segment and those after it are removed"
+        return "reads go over the gap"
+
+    def of_indexes(self, segment: int) -> str:
+        return "rebuilt from the log" if self.is_recovered(segment) else REBUILT_WHEN_READ

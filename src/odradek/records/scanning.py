@@ -1,0 +1,32 @@
+"""The good batches of a buffer, of any magic, each held against its CRC. Pure.
+
+Batches of magic 2 are gone over by the kernel; entries of magic 0 and 1, which old segments hold, one by one.
+"""
+
+from odradek.core.errors import KafkaError
+from odradek.core.types import Buffer
+from odradek.records.header import BatchMeta, crc_matches, iter_batches
+from odradek.records.kernel import BAD_CRC, BAD_LENGTH, LEGACY, PARTIAL, scan_segment
+
+__all__ = ["scan"]
+
+
+def scan(data: Buffer, position: int = 0) -> tuple[list[BatchMeta], int, int]:
+    """(batches from a position on, the position after the last one, why they end there).
+
+    The reasons are those of the kernel's `scan_segment`, without LEGACY.
+    """
+    batches, end, finding = scan_segment(data, BatchMeta, position)
+    while finding == LEGACY:
+        try:
+            entry = next(iter_batches(data, end), None)
+        except KafkaError:
+            return batches, end, BAD_LENGTH
+        if entry is None:
+            return batches, end, PARTIAL
+        if not crc_matches(data, entry):
+            return batches, end, BAD_CRC
+        batches.append(entry)
+        more, end, finding = scan_segment(data, BatchMeta, end + entry.size)
+        batches += more
+    return batches, end, finding
