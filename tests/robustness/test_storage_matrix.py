@@ -17,11 +17,11 @@ import pytest
 
 from odradek.core.errors import KafkaError
 from odradek.core.types import TopicPartition
-from odradek.log.log import Isolation, Log
+from odradek.log.log import AppendInfo, Isolation, Log
 from odradek.log.lookup import BatchSearch
 from odradek.log.manager import LogManager
 from odradek.records.batch import iter_batches
-from odradek.records.check import Origin
+from odradek.records.check import CheckedRecords, Origin
 from tests.unit.log.support import (
     NOW_MS,
     FaultyDisk,
@@ -109,6 +109,11 @@ class Node:
 
 
 def fill(node: Node) -> None:
+    """On a loop: what a roll has flushed is flushed when its turn is over."""
+    asyncio.run(_fill(node))
+
+
+async def _fill(node: Node) -> None:
     for i in range(12):
         for tp in (ORDERS, OTHER):
             append(node.log(tp), batch(timestamp=NOW_MS + i), epoch=i // 6)
@@ -117,6 +122,10 @@ def fill(node: Node) -> None:
         append(log, idempotent(2 * i, 2, producer_id=1))
         append(log, transactional(i, producer_id=2))
         append(log, marker(committed=i % 2 == 0, producer_id=2), origin=Origin.COORDINATOR)
+
+
+async def _appended(log: Log, *sets: CheckedRecords, **options: Any) -> list[AppendInfo]:
+    return append(log, *sets, **options)
 
 
 @pytest.fixture
@@ -378,7 +387,7 @@ def test_damage_is_told_and_costs_nothing_else(
         assert re.search(damage.said, caplog.text), caplog.text
     assert "/other-0" not in caplog.text
     assert read(node.log(OTHER)) == ALL
-    (info,) = append(log, batch(), epoch=1)
+    (info,) = asyncio.run(_appended(log, batch(), epoch=1))
     assert info.first_offset == log.log_end_offset - 1 >= (left[-1] + 1 if left else 0)
     node.stop(clean=True)
     caplog.clear()

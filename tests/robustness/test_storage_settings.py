@@ -70,11 +70,11 @@ def indexes(log: Log) -> int:
 
 
 def flushes_by_count(log: Log) -> int:
-    """What is durable of seven records."""
-    before = log.log_end_offset
+    """How many of seven records wait for a flush before they may be acknowledged."""
+    log.flush()
     for _ in range(7):
         append(log, batch(timestamp=now_ms(log)))
-    return max(0, log.recovery_point - before)
+    return log.log_end_offset - log.settled_offset
 
 
 def leaves_unflushed(log: Log) -> int:
@@ -111,7 +111,7 @@ SETTINGS = {
         "48", "log.index.size.max.bytes", rolls_with_full_indexes, 4, 0, {"index.interval.bytes": "0"}
     ),
     "index.interval.bytes": Setting("0", "log.index.interval.bytes", indexes, 9, 0),
-    "flush.messages": Setting("3", "log.flush.interval.messages", flushes_by_count, 6, 0),
+    "flush.messages": Setting("3", "log.flush.interval.messages", flushes_by_count, 5, 0),
     "flush.ms": Setting("1000", "log.flush.interval.ms", leaves_unflushed, 0, 1, after_s=10),
     "preallocate": Setting(
         "true", "log.preallocate", preallocates, MEGABYTE, 0, {"segment.bytes": str(MEGABYTE)}
