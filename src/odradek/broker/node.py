@@ -313,7 +313,7 @@ class Node:
         self, broker_id: int, markers: WriteMarkers, partitions: list[TopicPartition]
     ) -> "Outcomes | asyncio.Task[Outcomes]":
         assert broker_id == self.config.node_id, "another broker's partitions are reached by its connection"
-        return write_markers(self, markers, partitions)
+        return write_markers(self, markers, partitions, own=True)
 
     async def adding_partitions(
         self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]

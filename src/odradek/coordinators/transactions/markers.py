@@ -1,8 +1,7 @@
 """Bringing the outcome of a transaction to every partition it wrote to, however long that takes.
 
-A partition without a leader is asked again later, one that is gone or has moved on is left out. Who leads a
-partition and how a broker is reached is known to the node; what follows when all have heard is the
-coordinator's to decide.
+A partition without a leader is asked again later, one that is gone is left out. Who leads a partition and how
+a broker is reached is known to the node; what follows when all have heard is the coordinator's to decide.
 """
 
 import asyncio
@@ -24,6 +23,7 @@ Outcomes: TypeAlias = dict[TopicPartition, ErrorCode]
 Deliver: TypeAlias = Callable[[int, WriteMarkers, list[TopicPartition]], Outcomes | Awaitable[Outcomes]]
 
 _HEARD = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
+_FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
 class _Order:
@@ -116,13 +116,8 @@ class MarkerSender:
             order.under_way.pop(tp, None)
             if code in _HEARD:
                 order.left.pop(tp, None)
-            elif code is ErrorCode.INVALID_PRODUCER_EPOCH:
-                # A newer epoch wrote there, which it cannot while this transaction is open there. Apache
-                # gives up: a write that was forged with a guessed producer id holds the id up for good.
-                log.warning("%s has moved on: no marker of %s", tp, order.markers.transactional_id)
-                order.left.pop(tp, None)
-            elif code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
-                log.warning("%s has a newer coordinator than that of %s", tp, order.markers.transactional_id)
+            elif code in _FENCED:
+                log.warning("%s refuses the end of %s: %s", tp, order.markers.transactional_id, code.name)
                 self._orders.pop(order.markers.transactional_id, None)
 
     def _finish(self, order: _Order) -> None:

@@ -74,19 +74,10 @@ def test_a_refusal_that_may_pass_is_tried_again(h: Harness, refusal: ErrorCode) 
     assert [w.partitions for w in h.written] == [[A], [B]]
 
 
-def test_a_partition_where_a_newer_epoch_wrote_does_not_hold_up_the_end(h: Harness) -> None:
-    """Somebody else wrote there in the producer's name: nothing of this transaction can be open there."""
+@pytest.mark.parametrize("refusal", [E.INVALID_PRODUCER_EPOCH, E.TRANSACTION_COORDINATOR_FENCED])
+def test_a_fenced_coordinator_gives_up(h: Harness, refusal: ErrorCode) -> None:
     open_transaction(h)
-    h.refusals[B] = E.INVALID_PRODUCER_EPOCH
-    h.end(h.txn().client, COMMIT)
-    h.advance(1)
-    assert h.txn().state is S.COMPLETE_COMMIT
-    assert [w.partitions for w in h.written] == [[A]]
-
-
-def test_a_fenced_coordinator_gives_up(h: Harness) -> None:
-    open_transaction(h)
-    h.refusals[B] = E.TRANSACTION_COORDINATOR_FENCED
+    h.refusals[B] = refusal
     h.end(h.txn().client, COMMIT)
     h.refusals.clear()
     h.advance(60_000)
