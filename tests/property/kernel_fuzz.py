@@ -109,7 +109,8 @@ def one_round(native: ModuleType, rng: random.Random) -> None:
         assert outcome(native.build, *args) == outcome(kernel_py.build, *args)
     records = some_records(rng)
     assert native.encode(records, records[0][0], 61) == kernel_py.encode(records, records[0][0], 61)
-    compact(native, rng, sets[0], section, count)
+    if rng.random() < 0.1:  # the twin hashes every key in Python, which takes long
+        compact(native, rng, sets[0], section, count)
 
 
 def compact(

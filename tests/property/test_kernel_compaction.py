@@ -86,7 +86,7 @@ def test_the_hash_is_siphash(kernel: Any, size: int) -> None:
     assert kernel.newest_offset(slots, SECRET, bytes(range(size))) == 41
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_maps_are_the_same(data: st.DataObject) -> None:
     chunk = data.draw(some_batches())
@@ -107,7 +107,7 @@ def test_maps_are_the_same(data: st.DataObject) -> None:
         assert native.newest_offset(maps[0], SECRET, key) == twin.newest_offset(maps[1], SECRET, key)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_what_stays_of_batches_is_the_same(data: st.DataObject) -> None:
     chunk = data.draw(some_batches())
@@ -127,7 +127,7 @@ def test_what_stays_of_batches_is_the_same(data: st.DataObject) -> None:
     assert native.index_batches(written, *state) == twin.index_batches(written, *state)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_what_stays_of_records_is_the_same(data: st.DataObject) -> None:
     batch = data.draw(st.one_of(ROWS.map(lambda rows: bytes(build_batch(rows))), damaged_batches((0,))))

@@ -39,20 +39,51 @@ put_be64(uint8_t *p, uint64_t value)
 
 /* ---- keys ---- */
 
+/* Some records read ahead, whose slots are on their way. */
+#define AHEAD 16
+
+struct ahead {
+    struct record records[AHEAD];
+    struct sought sought[AHEAD];
+    int count, malformed;
+};
+
+static void
+read_ahead(const uint8_t **cursor, const uint8_t *end, int64_t left, const struct offset_map *map,
+           struct ahead *ahead)
+{
+    ahead->count = 0;
+    ahead->malformed = 0;
+    while (ahead->count < AHEAD && ahead->count < left) {
+        struct record *r = &ahead->records[ahead->count];
+        if (!read_record(cursor, end, r)) {
+            ahead->malformed = 1;
+            return;
+        }
+        if (r->key_length >= 0) {
+            seek(map, r->key, (size_t)r->key_length, &ahead->sought[ahead->count]);
+        }
+        ahead->count++;
+    }
+}
+
 /* Puts the keys of records from an offset on; OK, FULL, or MALFORMED. */
 static int
 map_records(const uint8_t *p, const uint8_t *end, int64_t count, int64_t base_offset, int64_t start_offset,
             struct offset_map *map)
 {
-    struct record r;
-    for (int64_t i = 0; i < count; i++) {
-        if (!read_record(&p, end, &r)) {
-            return MALFORMED;
+    struct ahead ahead;
+    for (int64_t i = 0; i < count; i += ahead.count) {
+        read_ahead(&p, end, count - i, map, &ahead);
+        for (int j = 0; j < ahead.count; j++) {
+            const struct record *r = &ahead.records[j];
+            int64_t offset = wrapping_add(base_offset, r->offset_delta);
+            if (r->key_length >= 0 && offset >= start_offset && !put_offset(map, &ahead.sought[j], offset)) {
+                return FULL;
+            }
         }
-        int64_t offset = wrapping_add(base_offset, r.offset_delta);
-        if (r.key_length >= 0 && offset >= start_offset &&
-            !put_offset(map, r.key, (size_t)r.key_length, offset)) {
-            return FULL;
+        if (ahead.malformed) {
+            return MALFORMED;
         }
     }
     return p == end ? OK : MALFORMED;
@@ -125,13 +156,14 @@ struct survivors {
 };
 
 static inline int
-stays(const struct retention *rules, const struct record *r, int64_t offset, int keep_tombstones)
+stays(const struct retention *rules, const struct record *r, const struct sought *sought, int64_t offset,
+      int keep_tombstones)
 {
     if (offset > rules->latest_offset) {
         return 1;
     }
     return r->key_length >= 0 && (r->value_length >= 0 || keep_tombstones) &&
-           offset >= newest_offset(&rules->map, r->key, (size_t)r->key_length);
+           offset >= newest_offset(&rules->map, sought);
 }
 
 static inline int64_t
@@ -148,25 +180,30 @@ judge(const uint8_t *p, const uint8_t *end, int64_t base_offset, int64_t base_ti
     int has_horizon = (batch->attributes & DELETE_HORIZON_FLAG) != 0;
     int keep_tombstones = !has_horizon || rules->now_ms < base_timestamp;
     int tombstones = 0;
-    struct record r;
+    struct ahead ahead;
     batch->kept = 0;
     batch->max_timestamp = batch->attributes & LOG_APPEND_TIME_FLAG ? stamp : NO_TIMESTAMP;
-    for (int64_t i = 0; i < batch->count; i++) {
-        if (!read_record(&p, end, &r)) {
+    for (int64_t i = 0; i < batch->count; i += ahead.count) {
+        read_ahead(&p, end, batch->count - i, &rules->map, &ahead);
+        if (ahead.malformed) {
             return MALFORMED;
         }
-        flags[i] = (uint8_t)stays(rules, &r, wrapping_add(base_offset, r.offset_delta), keep_tombstones);
-        if (!flags[i]) {
-            continue;
+        for (int j = 0; j < ahead.count; j++) {
+            const struct record *r = &ahead.records[j];
+            int64_t offset = wrapping_add(base_offset, r->offset_delta);
+            flags[i + j] = (uint8_t)stays(rules, r, &ahead.sought[j], offset, keep_tombstones);
+            if (!flags[i + j]) {
+                continue;
+            }
+            int64_t timestamp = time_of(batch, base_timestamp, stamp, r->timestamp_delta);
+            if (batch->kept++ == 0) {
+                batch->base_timestamp = timestamp;
+            }
+            if (timestamp > batch->max_timestamp) {
+                batch->max_timestamp = timestamp;
+            }
+            tombstones |= r->value_length < 0;
         }
-        int64_t timestamp = time_of(batch, base_timestamp, stamp, r.timestamp_delta);
-        if (batch->kept++ == 0) {
-            batch->base_timestamp = timestamp;
-        }
-        if (timestamp > batch->max_timestamp) {
-            batch->max_timestamp = timestamp;
-        }
-        tombstones |= r.value_length < 0;
     }
     batch->rewritten = batch->kept < batch->count;
     if (has_horizon) {

@@ -71,7 +71,9 @@ kernel_newest_offset(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     }
     if (take_map(args[0], args[1], PyBUF_SIMPLE, views, &taken, &map) &&
         PyObject_GetBuffer(args[2], &key, PyBUF_SIMPLE) == 0) {
-        result = PyLong_FromLongLong(newest_offset(&map, key.buf, (size_t)key.len));
+        struct sought sought;
+        seek(&map, key.buf, (size_t)key.len, &sought);
+        result = PyLong_FromLongLong(newest_offset(&map, &sought));
         PyBuffer_Release(&key);
     }
     release_all(views, taken);

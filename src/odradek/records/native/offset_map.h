@@ -82,16 +82,35 @@ siphash(const struct offset_map *map, const uint8_t *data, size_t size, uint64_t
     hash[1] = v0 ^ v1 ^ v2 ^ v3;
 }
 
+/* A key's hash and the first of its slots. Slots lie anywhere in a map much larger than the caches: who has
+ * several keys asks for all before it looks at the first, and the memory comes meanwhile. */
+struct sought {
+    uint64_t hash[2];
+    size_t first;
+};
+
+static inline void
+seek(const struct offset_map *map, const uint8_t *key, size_t size, struct sought *sought)
+{
+    siphash(map, key, size, sought->hash);
+    sought->first = map->count == 0 ? 0 : (size_t)(sought->hash[0] % map->count);
+#if defined(__GNUC__)
+    if (map->count != 0) {
+        __builtin_prefetch(map->slots + sought->first * SLOT_BYTES);
+        __builtin_prefetch(map->slots + sought->first * SLOT_BYTES + SLOT_BYTES - 1);
+    }
+#endif
+}
+
 /* The slot of a key, or the empty one where it belongs; NULL where the map is full of other keys. */
 static uint8_t *
-find_slot(const struct offset_map *map, const uint8_t *key, size_t size, uint64_t hash[2], uint64_t *stored)
+find_slot(const struct offset_map *map, const struct sought *sought, uint64_t *stored)
 {
-    siphash(map, key, size, hash);
-    size_t at = map->count == 0 ? 0 : (size_t)(hash[0] % map->count);
+    size_t at = sought->first;
     for (size_t i = 0; i < map->count; i++) {
         uint8_t *slot = map->slots + at * SLOT_BYTES;
         memcpy(stored, slot + 16, sizeof(*stored));
-        if (*stored == 0 || memcmp(slot, hash, 16) == 0) {
+        if (*stored == 0 || memcmp(slot, sought->hash, 16) == 0) {
             return slot;
         }
         at = at + 1 == map->count ? 0 : at + 1;
@@ -101,18 +120,18 @@ find_slot(const struct offset_map *map, const uint8_t *key, size_t size, uint64_
 
 /* Puts the newest offset of a key; 0 where the map holds as many keys as it may. */
 static int
-put_offset(struct offset_map *map, const uint8_t *key, size_t size, int64_t offset)
+put_offset(struct offset_map *map, const struct sought *sought, int64_t offset)
 {
-    uint64_t hash[2], stored;
+    uint64_t stored;
     if (map->used >= map->most) {
         return 0;
     }
-    uint8_t *slot = find_slot(map, key, size, hash, &stored);
+    uint8_t *slot = find_slot(map, sought, &stored);
     if (slot == NULL) {
         return 0;
     }
     if (stored == 0) {
-        memcpy(slot, hash, 16);
+        memcpy(slot, sought->hash, 16);
         map->used++;
     }
     stored = (uint64_t)offset + 1;
@@ -122,10 +141,10 @@ put_offset(struct offset_map *map, const uint8_t *key, size_t size, int64_t offs
 
 /* The newest offset of a key, -1 where the map does not know it. */
 static int64_t
-newest_offset(const struct offset_map *map, const uint8_t *key, size_t size)
+newest_offset(const struct offset_map *map, const struct sought *sought)
 {
-    uint64_t hash[2], stored;
-    const uint8_t *slot = find_slot(map, key, size, hash, &stored);
+    uint64_t stored;
+    const uint8_t *slot = find_slot(map, sought, &stored);
     return slot == NULL || stored == 0 ? -1 : (int64_t)(stored - 1);
 }
 
