@@ -19,6 +19,8 @@ from odradek.core.errors import KafkaError, StorageError
 from odradek.core.types import TopicPartition
 from odradek.log.log import AppendInfo, Isolation, Log
 from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
+from odradek.log.verifying.findings import Findings
+from odradek.log.verifying.partition import Circumstances, PartitionCheck
 from odradek.records.batch import build_batch, iter_batches, iter_records
 from odradek.records.check import CheckedRecords, Origin
 from odradek.sim.disk import DiskFault, DiskFaults, SimDisk
@@ -285,6 +287,7 @@ class LogMachine(RuleBasedStateMachine):
     def stop_and_start(self, powered_off: bool) -> None:
         before = self.log.log_end_offset, self.log.log_start_offset, self.log.last_stable_offset
         self.log.close()
+        self.verify()
         if powered_off and self.model.end_offset > 0:
             self.process.alive = False
             self.volume.crash(self.rng, CrashModel())
@@ -293,6 +296,16 @@ class LogMachine(RuleBasedStateMachine):
         self.boot()
         self.open(clean=True)
         assert before == (self.log.log_end_offset, self.log.log_start_offset, self.log.last_stable_offset)
+
+    def verify(self) -> None:
+        """`log verify` finds nothing wrong with a log that was closed cleanly."""
+        circumstances = Circumstances(
+            True, self.log.log_end_offset, self.log.log_start_offset, compacted=False
+        )
+        into = Findings()
+        extent = PartitionCheck(self.disk, "/data/orders-0", circumstances, into).run()
+        assert into.all() == [], into.all()
+        assert extent.end_offset == self.log.log_end_offset
 
     @rule()
     def kill(self) -> None:

@@ -62,6 +62,17 @@ def find_batch(
     return None
 
 
+def last_offset_at(disk: Disk, fd: int, position: int) -> int | None:
+    """The last offset of the batch at a position; None where none can begin."""
+    head = disk.pread(fd, _HEAD.size, position)
+    if len(head) < _HEAD.size:
+        return None
+    first_offset, length, _, magic, _, last_offset_delta = _HEAD.unpack(head)
+    if length < LEGACY_MIN_SIZE or not 0 <= magic <= 2:
+        return None
+    return int(first_offset + last_offset_delta if magic == 2 else first_offset)
+
+
 def scan_batches(disk: Disk, fd: int, position: int, end: int) -> Iterator[BatchMeta]:
     """The batches between two positions, as far as they are whole; their positions are the file's.
 

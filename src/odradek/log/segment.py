@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_TIMESTAMP, Buffer
-from odradek.log.batch_search import NoBatchError, find_batch, scan_batches
+from odradek.log.batch_search import NoBatchError, find_batch, last_offset_at, scan_batches
 from odradek.log.files import Descriptor, FilePool, FileSlice, PooledFile, read_fully
 from odradek.log.index_file import CorruptIndexError
 from odradek.log.names import (
@@ -48,6 +48,7 @@ class Segment:
         "_first_timestamp",
         "_index_interval_bytes",
         "_index_max_bytes",
+        "_is_rebuilt",
         "_mark",
         "_max_timestamp",
         "_offset_index",
@@ -90,6 +91,7 @@ class Segment:
         self._index_interval_bytes = config.index_interval_bytes
         self._index_max_bytes = config.segment_index_bytes
         self._bytes_since_index = 0
+        self._is_rebuilt = False
         self._reserved_bytes = 0
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
@@ -160,16 +162,22 @@ class Segment:
         base, most = self.base_offset, self._index_max_bytes
         try:
             if self._offset_index is None:
-                index = OffsetIndex(self._pool, self._path(INDEX_SUFFIX), base, most)
-                if index.last_entry[1] >= self.size:
-                    at = (index.entries - 1) * index.ENTRY.size
-                    raise CorruptIndexError(f"{index.file.path}: points past the end at byte offset {at}")
-                self._offset_index = index
+                self._take_offsets(OffsetIndex(self._pool, self._path(INDEX_SUFFIX), base, most))
             if time:
                 self._take_times(TimeIndex(self._pool, self._path(TIME_INDEX_SUFFIX), base, most))
         except (CorruptIndexError, FileNotFoundError) as e:
             _log.warning("Rebuilding the indexes of %s: %s", self.file.path, e)
             self.rebuild_indexes()
+
+    def _take_offsets(self, index: OffsetIndex) -> None:
+        """Take an offset index whose last entry is right: appends and the log's end go by it."""
+        offset, position = index.last_entry
+        if index.entries and (
+            position >= self.size or last_offset_at(self._disk, self.file.open().fd, position) != offset
+        ):
+            at = (index.entries - 1) * index.ENTRY.size
+            raise CorruptIndexError(f"{index.file.path}: no such batch as at byte offset {at}")
+        self._offset_index = index
 
     def _take_times(self, index: TimeIndex) -> None:
         """Take a time index whose last entry is right: retention goes by it. Looking may rebuild them all."""
@@ -211,12 +219,20 @@ class Segment:
         self._offset_of_max_timestamp = base
 
     def rebuild_indexes(self) -> None:
-        """Derive both indexes from the batches of the file. The batches are taken at their headers' word."""
+        """Derive both indexes from the batches of the file. The batches are taken at their headers' word.
+
+        Where one is damaged the indexes end.
+        """
         self.reset_indexes()
+        self._is_rebuilt = True
         size, self.size = self.size, 0
-        for batch in self.scan(0, size):
-            self.index_batch(batch.last_offset, batch.max_timestamp, batch.size)
-        self.size = size
+        try:
+            for batch in self.scan(0, size):
+                self.index_batch(batch.last_offset, batch.max_timestamp, batch.size)
+        except KafkaError as e:
+            _log.warning("Nothing behind it is indexed: %s", e)
+        finally:
+            self.size = size
         self.trim_indexes()
 
     def index_batch(self, last_offset: int, max_timestamp: int, size: int) -> None:
@@ -353,6 +369,8 @@ class Segment:
 
     def seal_if_open(self) -> bool:
         """Seal, unless nothing can have been appended since the last time; whether that was done."""
+        if self.size == 0 and self._reserved_bytes:
+            self.cut(0)
         if self.size == 0 or self._offset_index is None or self._time_index is None:
             return False
         self.seal()
@@ -380,7 +398,7 @@ class Segment:
         try:
             return find_batch(self._disk, self.file.open().fd, self.size, self.base_offset, offset, indexed)
         except NoBatchError as e:
-            if indexed[1] == 0:
+            if indexed[1] == 0 or self._is_rebuilt:
                 raise self._corrupt(e.position) from None
             _log.warning("Rebuilding the indexes of %s: %s, where one is indexed", self.file.path, e)
         self.rebuild_indexes()
