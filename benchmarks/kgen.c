@@ -10,6 +10,8 @@
 //   fetch    ports= topic= max=1048576 mb=2000      one fetch in flight, from offset 0
 //   e2e      ports= topic= rate=1000 secs=20        producer and long-polling consumer in one process
 //   txn      ports= topic= records=1 secs=5         transactions of one batch, one after the other
+//   acks     ports= topic= conns=1 secs=5           conns producers, one record and one request in flight each
+//   random   ports= topic= end= max=1 count=5000    one fetch in flight, at random offsets below end
 //   first    ports= topic= [create=1] secs=120      retry until one record is acked; CLOCK_BOOTTIME of it
 // ports is a comma separated list of bootstrap ports. Produce v9 (acks=-1), Fetch v12, Metadata v1,
 // CreateTopics v2, DeleteTopics v1, ApiVersions v0; transactions: FindCoordinator v2, InitProducerId v4,
@@ -395,6 +397,7 @@ static void cmd_e2e(const char *topic) {
 }
 
 #include "kgen_txn.h"
+#include "kgen_disk.h"
 
 // --- start-up, topics ------------------------------------------------------------------------
 static int first_ack(const char *topic, Frame *p, u8 *r, int make, int timeout_ms) {  // a live socket, or -1
@@ -466,9 +469,10 @@ static void cmd_delete(const char *topic) {
 int main(int argc, char **argv) {
   argc_ = argc; argv_ = argv;
   struct { const char *name; void (*run)(const char *); } cmds[] = {{"create", cmd_create}, {"delete", cmd_delete}, {"fill", cmd_fill}, {"produce", cmd_produce},
-    {"lat", cmd_lat}, {"fetch", cmd_fetch}, {"e2e", cmd_e2e}, {"txn", cmd_txn}, {"first", cmd_first}};
+    {"lat", cmd_lat}, {"fetch", cmd_fetch}, {"e2e", cmd_e2e}, {"txn", cmd_txn},
+    {"acks", cmd_acks}, {"random", cmd_random}, {"first", cmd_first}};
   for (size_t i = 0; argc > 1 && i < sizeof cmds / sizeof *cmds; i++)
     if (!strcmp(argv[1], cmds[i].name)) { parse_ports(); cmds[i].run(opt("topic", NULL)); return 0; }
-  fprintf(stderr, "usage: kgen create|delete|fill|produce|lat|fetch|e2e|txn|first ports=P[,P] topic=T key=value... (see the head of kgen.c)\n");
+  fprintf(stderr, "usage: kgen create|delete|fill|produce|lat|fetch|e2e|txn|acks|random|first ports=P[,P] topic=T key=value... (see the head of kgen.c)\n");
   return 64;
 }

@@ -30,6 +30,11 @@ class Plan:
     java_records: int = 5_000_000
     txn_s: float = 5
     compact_mb: int = 500
+    flush_s: float = 8
+    recover_mb: int = 5000
+    partitions: int = 1000
+    many_partitions: int = 10_000
+    random_reads: int = 10_000
 
 
 QUICK = Plan(
@@ -44,6 +49,11 @@ QUICK = Plan(
     java_records=500_000,
     txn_s=2,
     compact_mb=100,
+    flush_s=2,
+    recover_mb=1000,
+    partitions=200,
+    many_partitions=500,
+    random_reads=2000,
 )
 
 
@@ -199,6 +209,70 @@ def txn(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
                     yield "txn.librdkafka.p99", done["p99"]
 
 
+def flush(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    """Acknowledgements of one record each that are all durable; the first run is not counted."""
+    cluster = new()
+    cluster.start_args += ["--set", "log.flush.interval.messages=1"]
+    with cluster:
+        cluster.kgen("create", "flushed")
+        for i in range(runs + 1):
+            for producers in (1, 5, 50):
+                done = cluster.kgen("acks", "flushed", conns=producers, secs=int(plan.flush_s))
+                if i:
+                    yield f"flush.{producers}", done["acks"]
+
+
+def restart(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    for _ in range(runs):
+        with new() as cluster:
+            _create_first(cluster)
+            cluster.kgen("create", "big")
+            cluster.kgen("produce", "big", batch=16384, mb=plan.recover_mb, rate=150)
+            cluster.act("kill", "1", "--dir", cluster.directory)
+            yield "restart.killed", cluster.until_ack_ms("restart", "1", "--dir", cluster.directory)
+    for _ in range(runs):
+        with new() as cluster:
+            _create_first(cluster)
+            cluster.kgen("create", "many", parts=plan.partitions)
+            cluster.kgen("fill", "many", parts=plan.partitions)
+            for label, end in (("clean", "stop"), ("killed", "kill")):
+                node = ("1",) if end == "kill" else ()
+                cluster.act(end, *node, "--dir", cluster.directory)
+                took_ms = cluster.until_ack_ms("restart", "1", "--dir", cluster.directory)
+                yield f"restart.1000.{label}", took_ms
+
+
+def _create_first(cluster: Cluster) -> None:
+    """The topic whose first acknowledgement ends a restart."""
+    cluster.kgen("create", "first")
+    cluster.kgen("fill", "first")
+
+
+def many(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    with new() as cluster:
+        per_topic = 1000
+        for start in range(0, plan.many_partitions, per_topic):
+            parts = min(per_topic, plan.many_partitions - start)
+            cluster.kgen("create", f"many-{start}", parts=parts)
+            cluster.kgen("fill", f"many-{start}", parts=parts)
+        yield "many.rss", cluster.rss_mb()
+
+
+def random(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
+    """Fetches of one batch at offsets all over a hundred segments, whose indexes must be found first."""
+    cluster = new()
+    cluster.start_args += ["--set", f"log.segment.bytes={4 << 20}"]
+    with cluster:
+        cluster.kgen("create", "r")
+        done = cluster.kgen("produce", "r", batch=16384, mb=400)
+        end = int(done["n"] * done["recs"] / done["reqs"])
+        for i in range(runs + 1):
+            found = cluster.kgen("random", "r", end=end, count=plan.random_reads)
+            if i:
+                yield "random.p50", found["p50"]
+                yield "random.p99", found["p99"]
+
+
 def groups(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
     """The first run of each warms the broker up and is not counted."""
     with new() as cluster:
@@ -270,6 +344,10 @@ LOADS: dict[str, Load] = {
     "e2e": e2e,
     "clients": clients,
     "txn": txn,
+    "flush": flush,
+    "restart": restart,
+    "many": many,
+    "random": random,
     "groups": groups,
     "compaction": compaction,
 }
