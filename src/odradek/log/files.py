@@ -5,6 +5,7 @@ What the bytes mean is decided elsewhere.
 
 import errno
 from collections import deque
+from collections.abc import Sequence
 from os import O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY
 from typing import Final
 
@@ -64,6 +65,20 @@ def write_fully(disk: Disk, fd: int, data: Buffer, position: int) -> None:
     rest = memoryview(data)
     while written < len(rest):
         written += disk.pwrite(fd, rest[written:], position + written)
+
+
+def write_rest(disk: Disk, fd: int, buffers: Sequence[Buffer], position: int, written: int) -> None:
+    """Go on after a short write of buffers from a position on, or write more of them than one call takes."""
+    for buffer in buffers:
+        if written >= len(buffer):
+            written -= len(buffer)
+            position += len(buffer)
+            continue
+        rest = memoryview(buffer)[written:]
+        position += written
+        written = 0
+        write_fully(disk, fd, rest, position)
+        position += len(rest)
 
 
 def unlink_if_exists(disk: Disk, path: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_TIMESTAMP, Buffer
 from odradek.log.batch_search import NoBatchError, find_batch, last_offset_at, scan_batches
-from odradek.log.files import Descriptor, FilePool, FileSlice, PooledFile, read_fully
+from odradek.log.files import Descriptor, FilePool, FileSlice, PooledFile, read_fully, write_rest
 from odradek.log.index_file import CorruptIndexError
 from odradek.log.names import (
     DELETED_SUFFIX,
@@ -331,26 +331,11 @@ class Segment:
             else:
                 written = 0
             if written != size:
-                self._write_rest(fd, buffers, position, written)
+                write_rest(self._disk, fd, buffers, position, written)
         except OSError as e:
             self._disk.ftruncate(fd, position)
             self._disk.fdatasync(fd)
             raise OSError(e.errno, f"{e.strerror}, at byte offset {position}", self.file.path) from e
-
-    def _write_rest(self, fd: int, buffers: Sequence[Buffer], position: int, written: int) -> None:
-        """Go on after a short write, or write more buffers than one call takes."""
-        for buffer in buffers:
-            if written >= len(buffer):
-                written -= len(buffer)
-                position += len(buffer)
-                continue
-            rest = memoryview(buffer)[written:]
-            position += written
-            written = 0
-            while rest:
-                count = self._disk.pwrite(fd, rest, position)
-                position += count
-                rest = rest[count:]
 
     def _reserve(self, fd: int, end: int) -> None:
         """Ask for blocks ahead of a growing file. Where there are none left, the write itself will tell."""

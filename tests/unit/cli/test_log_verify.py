@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from odradek.testing.broker import Broker
 from tests.golden import loader
 from tests.support.command import Outcome, odradek
 from tests.unit.log.test_verifying import NAME, flip, made, segments
@@ -35,6 +36,18 @@ def test_a_directory_that_apache_was_killed_on_is_told_as_such(tmp_path: Path) -
     outcome = odradek("log", "verify", str(crashed), "-f", "json")
     assert outcome.code == 3
     assert [row["problem"] for row in rows(outcome)] == ["not closed cleanly"]
+
+
+def test_nothing_is_found_in_what_a_node_of_ours_closed_cleanly(tmp_path: Path) -> None:
+    with Broker(data_dir=str(tmp_path / "data")) as broker:
+        at = ("-b", broker.bootstrap_servers)
+        assert odradek("topic", "create", "t", "-p", "2", "-c", "segment.ms=1", *at).code == 0
+        for _ in range(3):
+            assert odradek("produce", "t", *at, stdin=b"x\n" * 500).code == 0
+            broker.advance(1)
+        assert odradek("consume", "t", "-g", "g", *at).code == 0
+    outcome = odradek("log", "verify", str(tmp_path / "data"), "-f", "json")
+    assert (outcome.code, rows(outcome)) == (0, []), outcome
 
 
 def test_a_finding_says_where_what_and_what_follows(tmp_path: Path) -> None:
