@@ -125,6 +125,7 @@ class LogMachine(RuleBasedStateMachine):
         self.model = Model()
         self.values = 0
         self.durable_end = 0
+        self.flipped = False
         self.recovery_point = 0
         self.log_start = 0
         self.config = CONFIG
@@ -304,7 +305,10 @@ class LogMachine(RuleBasedStateMachine):
         )
         into = Findings()
         extent = PartitionCheck(self.disk, "/data/orders-0", circumstances, into).run()
-        assert into.all() == [], into.all()
+        # A flipped bit in an index is found when a read comes upon it, which may never be.
+        indexes = (".index", ".timeindex") if self.flipped else ()
+        found = [finding for finding in into.all() if not finding.file.endswith(indexes)]
+        assert found == [], found
         assert extent.end_offset == self.log.log_end_offset
 
     @rule()
@@ -381,6 +385,7 @@ class LogMachine(RuleBasedStateMachine):
         elif how == "zeros":
             file.write(file.data.size, bytes(48))
         elif file.data.size:
+            self.flipped = True
             at = self.rng.randrange(file.data.size)
             file.write(at, bytes([file.data.read(at, 1)[0] ^ 1 << self.rng.randrange(8)]))
 

@@ -122,7 +122,8 @@ class DurableLog(ReadableLog):
             descriptors = []
             debts = self._index_debts()
             for segment in debts:
-                descriptors += segment.flush_indexes()
+                # The file too: its end was cut back to its last batch when it was sealed.
+                descriptors += [*segment.flush_indexes(), segment.file.open()]
             for segment in self.segments.between(self.recovery_point, up_to):
                 if closing or segment is not self.segments.active:
                     descriptors += segment.flush_indexes()

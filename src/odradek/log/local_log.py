@@ -155,7 +155,8 @@ class LocalLog:
         self._changes = 1
         self._changes_durable = 0
         self._deleted: list[tuple[int, list[str]]] = []
-        # Segments that were flushed while they were active, without their indexes, and are so no more.
+        # Segments that were flushed while they were active, without their indexes and with blocks asked for
+        # ahead, and are so no more.
         self._unsynced_indexes: list[Segment] = []
         self._gaps: set[int] = set()
 
