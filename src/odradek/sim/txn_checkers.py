@@ -138,11 +138,16 @@ def stuck(ends: Mapping[TopicPartition, tuple[int, int]], states: Iterable[Trans
 
 
 def wrong_markers(
-    controls: Iterable[Control], log: Sequence[TransactionMetadata], partitions: Iterable[TopicPartition]
+    controls: Iterable[Control],
+    log: Sequence[TransactionMetadata],
+    partitions: Iterable[TopicPartition],
+    *,
+    compacted: bool = False,
 ) -> list[str]:
     """Every marker has its decision, every decision its markers, and no transaction two outcomes.
 
-    `log` is everything that `__transaction_state` says, in order; `partitions` those that still exist.
+    `log` is everything that `__transaction_state` says, in order; `partitions` those that still exist. What
+    was `compacted` tells only the newest of a transactional id: earlier markers are taken at their word.
     """
     decided: dict[tuple[int, int], list[TransactionMetadata]] = {}
     for txn in log:
@@ -157,7 +162,9 @@ def wrong_markers(
     for tp, offset, producer_id, epoch, commit in controls:
         seen.add((tp, producer_id, epoch, commit))
         wanted = TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT
-        if not any(t.state is wanted and tp in t.partitions for t in decided.get((producer_id, epoch), ())):
+        if not compacted and not any(
+            t.state is wanted and tp in t.partitions for t in decided.get((producer_id, epoch), ())
+        ):
             found.append(
                 f"a marker without its transaction: {tp} {offset} {'COMMIT' if commit else 'ABORT'} "
                 f"of producer {producer_id} epoch {epoch}"

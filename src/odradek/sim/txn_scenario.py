@@ -34,6 +34,7 @@ from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
 SECONDS = 3.0
+SHORT_MS = 10_000
 INPUTS = 30
 TOPICS = {"out": 3, "source": 2, "target": 2}
 PRODUCERS = (("one", 2), ("two", 1), ("fighter-a", 2), ("fighter-b", 2), ("rival-a", 1), ("rival-b", 1))
@@ -56,7 +57,15 @@ class TxnSettings(Settings):
             "transaction.state.log.num.partitions": "2",
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
             "offsets.topic.num.partitions": "1",
+            "log.cleaner.enable": str(self.compacts).lower(),
+            "log.cleaner.backoff.ms": "300",
+            "log.cleaner.min.cleanable.ratio": "0.01",
         }
+
+    @property
+    def compacts(self) -> bool:
+        """Whether the coordinators' logs are compacted. Then they do not tell all that was ever decided."""
+        return self.segment_ms < SHORT_MS and self.checkpoint_interval_ms < SHORT_MS
 
 
 def draw_txn_settings(rng: random.Random) -> TxnSettings:
@@ -268,7 +277,10 @@ class TxnScenario:
         found += checkers.stuck(ends, live.values())
         said = list(_transaction_log(logs))
         found += checkers.wrong_markers(
-            _controls(logs), [txn for _, txn in said if txn is not None], list(logs)
+            _controls(logs),
+            [txn for _, txn in said if txn is not None],
+            list(logs),
+            compacted=self._settings.compacts,
         )
         found += checkers.replay_differs(live, said)
 

@@ -104,6 +104,7 @@ def test_markers_and_decisions_belong_together() -> None:
     assert found.startswith("a marker without its transaction")
     (found,) = checkers.wrong_markers([*both, control(A, epoch=2)], log, [A, B])
     assert found.startswith("a marker without its transaction")
+    assert checkers.wrong_markers([*both, control(A, epoch=2)], log, [A, B], compacted=True) == []
     (found,) = checkers.wrong_markers([*both, control(TopicPartition("u", 0))], log, [A, B])
     assert found.startswith("a marker without its transaction")
 
