@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -351,3 +352,27 @@ def test_a_torn_topic_id_is_written_again(runtime: LogRuntime, tmp_path: Path) -
     assert log.topic_id is None
     log.set_topic_id(topic_id)
     assert reopened(runtime, tmp_path).topic_id == topic_id
+
+
+@pytest.mark.parametrize(("recovery_point", "kept"), [(3, [0, 1, 3, 4, 5]), (2, [0, 1])])
+def test_a_gap_below_the_recovery_point_is_an_old_cleaners_work(
+    runtime: LogRuntime, tmp_path: Path, recovery_point: int, kept: list[int]
+) -> None:
+    """The topic may have been compacted once; above the recovery point a gap is what a crash took."""
+    _segments_of_two(runtime, tmp_path)
+    file = segment(tmp_path, 2)
+    file.write_bytes(file.read_bytes()[SIZE:])
+    assert offsets(reopened(runtime, tmp_path, recovery_point=recovery_point)) == kept
+
+
+def test_batches_from_before_epochs_end_what_is_known_of_epochs(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(), epoch=3)
+    log.close()
+    body = b"\x01\x00" + (1_700_000_000_000).to_bytes(8, "big") + b"\xff\xff\xff\xff" + b"\x00\x00\x00\x01v"
+    entry = zlib.crc32(body).to_bytes(4, "big") + body
+    with segment(tmp_path).open("ab") as file:
+        file.write((1).to_bytes(8, "big") + len(entry).to_bytes(4, "big") + entry)
+    log = reopened(runtime, tmp_path)
+    assert log.log_end_offset == 2
+    assert log.epochs.entries == []
