@@ -5,19 +5,20 @@ from collections.abc import Mapping
 
 from odradek.coordinators.records import OffsetCommitKey, OffsetCommitValue, decode_group_record
 from odradek.core.errors import KafkaError
-from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.core.types import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, TopicPartition
 from odradek.records.batch import Record, iter_batches, iter_records
 from odradek.records.header import crc_matches
 from odradek.sim.volume import Volume
 
-_SEGMENT = re.compile(r"^(?P<topic>.+)-(?P<partition>\d+)/(?P<base>\d{20})\.log$")
+_SEGMENT = re.compile(r"^(?P<topic>.+)-(?P<partition>\d+)/(?P<base>\d{20})\.log(\.swap)?$")
 
 
 def flushed_records(volume: Volume, data_dir: str) -> dict[TopicPartition, list[Record]]:
     """The records of every partition that a power loss at this moment cannot take.
 
     They are the unbroken chain of valid batches from the start of the first durable segment: what comes after
-    a gap cannot be kept by any recovery.
+    a gap cannot be kept by any recovery. Of the internal topics, which are compacted, gaps are a matter of
+    course, and a segment may be there twice, before and after a cleaning.
     """
     segments: dict[TopicPartition, list[bytes]] = {}
     for path, file in volume.durable_files().items():
@@ -25,7 +26,7 @@ def flushed_records(volume: Volume, data_dir: str) -> dict[TopicPartition, list[
         if match is not None:
             tp = TopicPartition(match["topic"], int(match["partition"]))
             segments.setdefault(tp, []).append(file.durable.to_bytes())
-    return {tp: _chain(parts) for tp, parts in segments.items()}
+    return {tp: _chain(parts, gaps=tp.topic in INTERNAL_TOPICS) for tp, parts in segments.items()}
 
 
 def flushed_commits(
@@ -50,19 +51,23 @@ def flushed_commits(
     return commits
 
 
-def _chain(segments: list[bytes]) -> list[Record]:
-    records: list[Record] = []
+def _chain(segments: list[bytes], *, gaps: bool) -> list[Record]:
+    records: dict[int, Record] = {}
     next_offset: int | None = None
     for data in segments:
+        end = 0
         try:
             for batch in iter_batches(data):
-                if next_offset is not None and batch.base_offset != next_offset:
-                    return records
+                if not gaps and next_offset is not None and batch.base_offset != next_offset:
+                    break
                 if not crc_matches(data, batch):
-                    return records
+                    break
                 if not batch.is_control:
-                    records += iter_records(data, batch)
+                    records.update((record.offset, record) for record in iter_records(data, batch))
                 next_offset = batch.last_offset + 1
+                end = batch.position + batch.size
         except KafkaError:
-            return records
-    return records
+            break
+        if end != len(data):
+            break
+    return [record for _, record in sorted(records.items())]
