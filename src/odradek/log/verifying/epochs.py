@@ -74,7 +74,7 @@ class EpochCheck:
         if at < 0:
             if not self._starts and not self._is_recovered(batch):
                 self._report(batch, None)
-            return  # records below the log start have no epoch any more
+            return
         epoch = batch.partition_leader_epoch
         if self._epochs[at] != epoch and not (epoch > self._epochs[-1] and self._is_recovered(batch)):
             self._report(batch, self._epochs[at])

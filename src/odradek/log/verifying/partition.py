@@ -211,7 +211,8 @@ class PartitionCheck:
                     offsets.take(batch, position)
                 if times is not None:
                     times.take(batch)
-                if epochs is not None:
+                # Records below the log start have no epoch any more.
+                if epochs is not None and batch.last_offset >= self._given.log_start_offset:
                     epochs.take(batch, path, position, fate)
                 self._replay_batch(path, index, piece, batch)
             bad = piece.bad
