@@ -211,7 +211,7 @@ class PartitionCheck:
                     offsets.take(batch, position)
                 if times is not None:
                     times.take(batch)
-                if epochs is not None:
+                if epochs is not None and batch.last_offset >= self._given.log_start_offset:
                     epochs.take(batch, path, position, fate)
                 self._replay_batch(path, index, piece, batch)
             bad = piece.bad
