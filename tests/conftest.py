@@ -5,6 +5,7 @@ must pass too, which is how we know that they are right.
 """
 
 import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -20,6 +21,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "apache: needs java and Apache Kafka's jars; skipped without them")
     if os.environ.get("ODRADEK_REQUIRE_KERNEL") == "1":
         _require_kernel()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Started in the background of a shell: what we start must be able to be interrupted all the same.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _require_kernel() -> None:

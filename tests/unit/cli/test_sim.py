@@ -1,5 +1,6 @@
 """`odradek sim run`: what it tells, where it tells it, and how it is ended early."""
 
+import contextlib
 import os
 import re
 import select
@@ -37,7 +38,8 @@ def test_an_interrupt_tells_how_many_seeds_passed(whole_group: bool) -> None:
         assert TOTAL.fullmatch(out), out
         assert "Traceback" not in err
     finally:
-        simulation.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(simulation.pid, signal.SIGKILL)  # what it has started, too
         simulation.wait()
 
 
