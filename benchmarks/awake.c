@@ -1,5 +1,5 @@
 // awake: keep one core from going to sleep, at a priority below everything else, until the parent ends.
-// A virtual core that sleeps takes tens of microseconds to be woken, and its waker pays for part of them.
+// Waking a virtual core that sleeps takes its waker through the host.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>

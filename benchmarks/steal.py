@@ -43,7 +43,8 @@ class Meter:
 
 
 def quieter(samples: list[Sample]) -> list[Sample]:
-    """The half in which the least was stolen, in their order; the larger half of an odd number."""
+    """The half in which the least was stolen, in their order; the larger half of an odd number, and all that
+    lost no more than those."""
     most = sorted(sample.stolen for sample in samples)[: (len(samples) + 1) // 2]
     return [sample for sample in samples if most and sample.stolen <= most[-1]]
 

@@ -45,7 +45,7 @@ def _is_ended(node: "Node", markers: WriteMarkers, tp: TopicPartition) -> bool:
 
     Apache Kafka gives up then, and a write forged with a guessed producer id holds up the transactional id.
     """
-    known = node.replicas.partition(tp).log.producers.entries.get(markers.producer.producer_id)
+    known = node.replicas.partition(tp).log.producers.get(markers.producer.producer_id)
     if known is None or known.current_txn_first_offset != NO_OFFSET:
         return False
     _log.warning("%s has moved on: no marker of %s", tp, markers.transactional_id)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -25,6 +25,7 @@ _FORMAT = Format("text, wide, json, jsonl, csv, or a template such as '%k\\t%v\\
 _POLL_MS = 500
 _POLL_RECORDS = 1000
 _ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
+_EVERYTHING = _ISOLATION_LEVELS["read_uncommitted"]
 
 
 def register(app: typer.Typer, _started_s: float) -> None:
@@ -102,16 +103,16 @@ def consume(
     printer = _Printer(session, grep, count, with_outcome=tells)
     try:
         with session.cluster.failing(f"topic {', '.join(names)}", names[0]):
-            if tells:
-                _read_outcomes(session, names, wanted, partitions, shown, printer)
-            elif group is None:
-                _read_partitions(
-                    session, names, wanted, partitions, follow, _ISOLATION_LEVELS[level], printer
-                )
-            else:
+            if group is not None:
                 if partitions is not None:
                     raise Usage("-p does not go with -g: the group says who reads what")
                 _read_as_member(session, names, group, wanted, follow, _ISOLATION_LEVELS[level], printer)
+            elif tells:
+                ranges = _find_ranges(session, names, wanted, partitions, follow, _EVERYTHING)
+                _read_outcomes(session, ranges, shown, printer)
+            else:
+                ranges = _find_ranges(session, names, wanted, partitions, follow, _ISOLATION_LEVELS[level])
+                _read_partitions(session, ranges, follow, _ISOLATION_LEVELS[level], printer)
     except KeyboardInterrupt:
         if not follow:
             raise
@@ -179,23 +180,29 @@ class _Printer:
         self._terminal.data_bytes(self._writer.after)
 
 
+class _Ranges(NamedTuple):
+    """Of each partition that was chosen: where to begin, before what to stop, and where it ends now."""
+
+    topics: "list[TopicInfo]"
+    first: dict[TopicPartition, int]
+    stop: dict[TopicPartition, int | None]
+    ends: dict[TopicPartition, int]
+
+    def __str__(self) -> str:
+        return ", ".join(topic.name for topic in self.topics)
+
+
 def _read_partitions(
-    session: Session,
-    names: list[str],
-    wanted: OffsetRange,
-    partitions: str | None,
-    follow: bool,
-    isolation_level: int,
-    printer: _Printer,
+    session: Session, ranges: _Ranges, follow: bool, isolation_level: int, printer: _Printer
 ) -> None:
     """Read ranges of partitions, each until its stop; without a stop and with `follow`, for ever."""
     cluster = session.cluster
-    _, first, stop = _ranges(session, names, wanted, partitions, follow, isolation_level)
+    first, stop = ranges.first, ranges.stop
     left = {tp: offset for tp, offset in first.items() if _is_before(offset, stop[tp])}
     total = None if follow else sum((stop[tp] or 0) - offset for tp, offset in left.items())
     with (
         cluster.client.consumer(isolation_level=isolation_level, auto_offset_reset="earliest") as consumer,
-        session.progress(f"reading {', '.join(names)}", "offsets", total) as progress,
+        session.progress(f"reading {ranges}", "offsets", total) as progress,
     ):
         link = _Link(session)
         consumer.assign(left)
@@ -218,15 +225,14 @@ def _read_partitions(
             left = still
 
 
-def _ranges(
+def _find_ranges(
     session: Session,
     names: list[str],
     wanted: OffsetRange,
     partitions: str | None,
     follow: bool,
     isolation_level: int,
-) -> tuple[list["TopicInfo"], dict[TopicPartition, int], dict[TopicPartition, int | None]]:
-    """The topics, and of each partition that was chosen where to begin and before what to stop."""
+) -> _Ranges:
     cluster = session.cluster
     topics, failures = cluster.find_topics(names)
     if failures:
@@ -242,32 +248,24 @@ def _ranges(
         stop = {tp: place.offset for tp, place in cluster.resolve(topics, chosen, wanted.stop).items()}
     if not follow:
         stop = {tp: min(bounds[tp][1] if end is None else end, bounds[tp][1]) for tp, end in stop.items()}
-    return topics, first, stop
+    return _Ranges(topics, first, stop, {tp: bounds[tp][1] for tp in chosen})
 
 
-def _read_outcomes(
-    session: Session,
-    names: list[str],
-    wanted: OffsetRange,
-    partitions: str | None,
-    shown: tuple[str, ...],
-    printer: _Printer,
-) -> None:
+def _read_outcomes(session: Session, ranges: _Ranges, shown: tuple[str, ...], printer: _Printer) -> None:
     """Read ranges of partitions, one partition after the other, with what became of every record."""
-    from odradek.cli.cluster_access import READ_COMMITTED, READ_UNCOMMITTED
+    from odradek.cli.cluster_access import LATEST, READ_COMMITTED
     from odradek.cli.outcomes import Range, records_with_outcomes
     from odradek.cli.txn_admin import list_transactions
 
     cluster = session.cluster
-    topics, first, stop = _ranges(session, names, wanted, partitions, False, READ_UNCOMMITTED)
+    topics, first, stop, ends = ranges
     by_name = {topic.name: topic for topic in topics}
-    stable = cluster.bounds(topics, READ_COMMITTED)
-    ends = cluster.bounds(topics, READ_UNCOMMITTED)
+    stable = cluster.list_offsets(topics, list(first), LATEST, READ_COMMITTED)
     total = sum(max(0, (stop[tp] or 0) - start) for tp, start in first.items())
     ids = {listed.producer_id: listed.transactional_id for listed in list_transactions(cluster)}
-    with session.progress(f"reading {', '.join(names)}", "offsets", total) as progress:
+    with session.progress(f"reading {ranges}", "offsets", total) as progress:
         for tp, start in first.items():
-            place = Range(start, stop[tp] or 0, stable[tp][1], ends[tp][1])
+            place = Range(start, stop[tp] or 0, stable[tp] or 0, ends[tp])
             for batch, outcome, records in records_with_outcomes(cluster, by_name[tp.topic], tp, place):
                 if printer.has_enough:
                     return

@@ -6,7 +6,8 @@ from typing import Any
 
 from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
-from odradek.sim.consuming import SESSION_TIMEOUT_MS, Member
+from odradek.sim.consuming import Member
+from odradek.sim.owners import SESSION_TIMEOUT_MS
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 

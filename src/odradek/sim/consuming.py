@@ -5,6 +5,7 @@ How they join and stay is a matter of their protocol: classic_member.py, modern_
 
 import asyncio
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -14,11 +15,10 @@ from odradek.core.types import TopicPartition
 from odradek.records.batch import iter_batches, iter_records
 from odradek.sim.caller import Caller, NoAnswer
 from odradek.sim.history import History
-from odradek.sim.owners import SESSION_SECONDS
+from odradek.sim.owners import SESSION_TIMEOUT_MS
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
-SESSION_TIMEOUT_MS = int(SESSION_SECONDS * 1000)
 EARLIEST = -2
 
 _REJOIN = frozenset(
@@ -38,7 +38,7 @@ class Rejoin(Exception):
     """The membership is over: join again."""
 
 
-class Member:
+class Member(ABC):
     """One consumer of a group, reading every partition it is given and committing what it read."""
 
     moves = False
@@ -84,16 +84,17 @@ class Member:
 
     # -- the protocol's part
 
+    @abstractmethod
     async def _join(self) -> None:
         """Become a member and learn what to read."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _heartbeat(self) -> None:
         """Stay a member, or learn that it is over or that there is something else to read."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _leave(self) -> None:
-        raise NotImplementedError
+        """Be a member no more."""
 
     # -- the same in both
 
@@ -171,7 +172,7 @@ class Member:
             await self._leave()
             raise Rejoin
         if chance < 0.04:
-            await asyncio.sleep(SESSION_SECONDS * self._rng.uniform(0.5, 2))
+            await asyncio.sleep(SESSION_TIMEOUT_MS / 1000 * self._rng.uniform(0.5, 2))
             await self._commit()
         else:
             await asyncio.sleep(self._rng.uniform(0, 0.2))

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from odradek.core.errors import ErrorCode
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
-from odradek.sim.consuming import SESSION_TIMEOUT_MS, Member, Rejoin
+from odradek.sim.consuming import Member, Rejoin
+from odradek.sim.owners import SESSION_TIMEOUT_MS
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 

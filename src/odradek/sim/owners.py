@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from odradek.core.types import TopicPartition
 
-SESSION_SECONDS = 6.0
+SESSION_TIMEOUT_MS = 6_000
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Owners:
         """
         members = self._owners.setdefault(group, {})
         mine = members.setdefault(member, _Owner())
-        mine.until = asked + SESSION_SECONDS
+        mine.until = asked + SESSION_TIMEOUT_MS / 1000
         mine.partitions |= partitions
         return [
             f"{group}: {tp} was given to {member}, and {other} has it until {owner.until:.3f} s at least"

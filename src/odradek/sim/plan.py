@@ -11,7 +11,7 @@ from enum import Enum
 from odradek.sim.cluster import CrashKind
 from odradek.sim.disk import DiskFaults
 from odradek.sim.network import NetFaults
-from odradek.sim.owners import SESSION_SECONDS
+from odradek.sim.owners import SESSION_TIMEOUT_MS
 
 
 class Protocol(Enum):
@@ -141,7 +141,7 @@ class Settings:
             "log.index.interval.bytes": str(self.index_interval_bytes),
             "offsets.topic.num.partitions": "3",
             "group.consumer.min.session.timeout.ms": "1000",
-            "group.consumer.session.timeout.ms": str(int(SESSION_SECONDS * 1000)),
+            "group.consumer.session.timeout.ms": str(SESSION_TIMEOUT_MS),
         }
         if self.flush_everything:
             config["log.flush.interval.messages"] = "1"

@@ -55,6 +55,9 @@ class Coordinator:
     def versions(self, api_key: ApiKey) -> set[int]:
         return {version for key, version, _ in self.broker.seen if key == api_key}
 
+    def bump(self, request: Any) -> None:
+        self.identity = Identity(request.producer_id, request.producer_epoch + 1)
+
     def find_coordinator(self, request: Any, code: int) -> Any:
         types = response_types(ApiKey.FIND_COORDINATOR)
         found = [
@@ -66,7 +69,7 @@ class Coordinator:
     def init_producer_id(self, request: Any, code: int) -> Any:
         types = response_types(ApiKey.INIT_PRODUCER_ID)
         if not code and request.producer_id >= 0:
-            self.identity = Identity(request.producer_id, request.producer_epoch + 1)
+            self.bump(request)
         return types.InitProducerIdResponse(
             error_code=code,
             producer_id=self.identity.producer_id,
@@ -128,7 +131,7 @@ class Coordinator:
     def end_txn(self, request: Any, code: int) -> Any:
         types = response_types(ApiKey.END_TXN)
         if not code and self.version >= 2:
-            self.identity = Identity(request.producer_id, request.producer_epoch + 1)
+            self.bump(request)
             return types.EndTxnResponse(
                 producer_id=self.identity.producer_id, producer_epoch=self.identity.producer_epoch
             )

@@ -1,8 +1,9 @@
 """The bookkeeping of owners: finds a partition given twice, and nothing where it was given up."""
 
 from odradek.core.types import TopicPartition
-from odradek.sim.owners import SESSION_SECONDS, Owners
+from odradek.sim.owners import SESSION_TIMEOUT_MS, Owners
 
+SESSION_S = SESSION_TIMEOUT_MS / 1000
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
@@ -27,9 +28,9 @@ def test_a_member_that_was_told_to_give_up_a_partition_has_it_until_it_says_so()
 def test_a_silent_member_has_its_partitions_for_a_session() -> None:
     owners = Owners()
     owners.given("g", "one", {A}, asked=1.0, now=1.5)
-    assert owners.given("g", "two", {A}, asked=1.0, now=1.0 + SESSION_SECONDS - 0.01)
+    assert owners.given("g", "two", {A}, asked=1.0, now=1.0 + SESSION_S - 0.01)
     owners.gone("g", "two")
-    assert owners.given("g", "two", {A}, asked=1.0, now=1.0 + SESSION_SECONDS) == []
+    assert owners.given("g", "two", {A}, asked=1.0, now=1.0 + SESSION_S) == []
 
 
 def test_nobody_owns_anything_after_leaving_or_a_loss() -> None:
