@@ -12,16 +12,9 @@ from odradek.core.types import NO_TIMESTAMP, Buffer
 from odradek.log.batch_search import NoBatchError, find_batch, last_offset_at, scan_batches
 from odradek.log.files import Descriptor, FilePool, FileSlice, PooledFile, read_fully, write_rest
 from odradek.log.index_file import CorruptIndexError
-from odradek.log.names import (
-    DELETED_SUFFIX,
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
-    SEGMENT_SUFFIXES,
-    TIME_INDEX_SUFFIX,
-    TXN_INDEX_SUFFIX,
-    file_name,
-)
+from odradek.log.names import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 from odradek.log.offset_index import OffsetIndex
+from odradek.log.segment_files import SegmentFiles
 from odradek.log.time_index import TimeIndex
 from odradek.log.txn_index import AbortedTxn, TransactionIndex
 from odradek.records.header import MAX_INT32, BatchMeta
@@ -38,28 +31,19 @@ _RESERVE_BYTES: Final = 16 << 20
 _ASK: Final = (-1, -1, -1)
 
 
-class Segment:
+class Segment(SegmentFiles):
     """A range of offsets from `base_offset` on. Only the last segment of a log is appended to."""
 
     __slots__ = (
         "_bytes_since_index",
-        "_directory",
-        "_disk",
         "_first_timestamp",
         "_index_interval_bytes",
         "_index_max_bytes",
         "_is_rebuilt",
-        "_mark",
         "_max_timestamp",
-        "_offset_index",
         "_offset_of_max_timestamp",
-        "_pool",
         "_reserved_bytes",
-        "_time_index",
-        "_txn_index",
-        "base_offset",
         "created_ms",
-        "file",
         "has_txn_index",
         "roll_jitter_ms",
         "size",
@@ -78,16 +62,11 @@ class Segment:
         has_txn_index: bool = False,
         mark: str = "",
     ) -> None:
-        self._pool = pool
-        self._disk = pool.disk
-        self._directory = directory
-        self._mark = mark
-        self.base_offset = base_offset
+        super().__init__(pool, directory, base_offset, mark)
         self.size = size
         self.created_ms = now_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.has_txn_index = has_txn_index
-        self.file = PooledFile(pool, self._path(LOG_SUFFIX))
         self._index_interval_bytes = config.index_interval_bytes
         self._index_max_bytes = config.segment_index_bytes
         self._bytes_since_index = 0
@@ -96,9 +75,6 @@ class Segment:
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
         self._first_timestamp: int | None = None
-        self._offset_index: OffsetIndex | None = None
-        self._time_index: TimeIndex | None = None
-        self._txn_index: TransactionIndex | None = None
 
     @classmethod
     def create(
@@ -119,9 +95,6 @@ class Segment:
             segment._reserved_bytes = config.segment_bytes
         segment.reset_indexes()
         return segment
-
-    def _path(self, suffix: str) -> str:
-        return f"{self._directory}/{file_name(self.base_offset, suffix)}{self._mark}"
 
     # --- indexes --------------------------------------------------------------------------------------
 
@@ -424,7 +397,7 @@ class Segment:
         timestamp, _ = self.max_timestamp
         return timestamp if timestamp >= 0 else self._disk.stat(self.file.path).mtime_ms
 
-    # --- shortening and removing ----------------------------------------------------------------------
+    # --- shortening ----------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Drop the batch that holds an offset and all after it, durably."""
@@ -456,62 +429,6 @@ class Segment:
         self._disk.ftruncate(self.file.open().fd, size)
         self.size = size
         self._reserved_bytes = 0
-
-    def set_aside(self) -> None:
-        """Rename the files to their names of deletion: gone for a restart, readable for who has them open."""
-        for suffix in SEGMENT_SUFFIXES:
-            path = self._path(suffix)
-            try:
-                self._disk.rename(path, path + DELETED_SUFFIX)
-            except FileNotFoundError:
-                continue
-        self.close()
-
-    def deleted_paths(self) -> list[str]:
-        """Where `set_aside` put the files."""
-        return [self._path(suffix) + DELETED_SUFFIX for suffix in SEGMENT_SUFFIXES]
-
-    def unlink(self) -> None:
-        """Remove the files at once."""
-        self.close()
-        for suffix in SEGMENT_SUFFIXES:
-            try:
-                self._disk.unlink(self._path(suffix))
-            except FileNotFoundError:
-                continue
-
-    def take_place(self) -> None:
-        """Rename the files to those of a live segment: what they replace is gone, durably."""
-        marked = [self._path(suffix) for suffix in SEGMENT_SUFFIXES]
-        mark, self._mark = self._mark, ""
-        for path in marked:
-            try:
-                self._disk.rename(path, path.removesuffix(mark))
-            except FileNotFoundError:
-                continue
-        self._follow_names()
-
-    def moved(self, directory: str) -> None:
-        """The log's directory was renamed: open files stay, paths change."""
-        self._directory = directory
-        self._follow_names()
-
-    def _follow_names(self) -> None:
-        self.file.path = self._path(LOG_SUFFIX)
-        for index, suffix in (
-            (self._offset_index, INDEX_SUFFIX),
-            (self._time_index, TIME_INDEX_SUFFIX),
-            (self._txn_index, TXN_INDEX_SUFFIX),
-        ):
-            if index is not None:
-                index.file.path = self._path(suffix)
-
-    def close(self) -> None:
-        """Give the descriptors up; they are opened again when needed."""
-        self.file.close()
-        for index in (self._offset_index, self._time_index, self._txn_index):
-            if index is not None:
-                index.file.close()
 
 
 def roll_after_ms(config: "TopicConfig") -> int:

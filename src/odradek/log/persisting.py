@@ -1,0 +1,197 @@
+"""The logs of a node made durable: flushes and checkpoints, away from the event loop, per log directory.
+
+A directory that fails goes offline with its logs; the others go on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from odradek.core.errors import StorageError
+from odradek.core.types import TopicPartition
+from odradek.log import names
+from odradek.log.files import write_file
+from odradek.log.local_log import FlushJob
+from odradek.log.log import Log
+from odradek.log.log_dir import LogDir
+from odradek.runtime.api import Runtime
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class PersistedLogs:
+    """The logs by partition, and the directories they lie in.
+
+    `on_offline` is told of a directory that failed, and why.
+    """
+
+    def __init__(self, runtime: Runtime, log_dirs: Sequence[str]) -> None:
+        self._runtime = runtime
+        self._disk = runtime.disk
+        self.directories = [LogDir(runtime.disk, path.rstrip("/")) for path in log_dirs]
+        self.logs: dict[TopicPartition, Log] = {}
+        self.on_offline: Callable[[str, StorageError], None] | None = None
+        self._flushing: dict[Log, None] = {}
+        self._checkpointing: dict[tuple[str, str], bool] = {}
+        self._in_flight: dict[asyncio.Future[Any], None] = {}
+
+    def _online(self) -> list[LogDir]:
+        return [directory for directory in self.directories if directory.failure is None]
+
+    # --- failure --------------------------------------------------------------------------------------
+
+    def _log_failed(self, path: str, failure: StorageError) -> None:
+        for directory in self.directories:
+            if directory.path == path:
+                self._take_offline(directory, failure)
+
+    def _take_offline(self, directory: LogDir, failure: StorageError) -> None:
+        """Nothing more is read from or written to a directory until the node is restarted."""
+        if directory.failure is not None:
+            return
+        directory.failure = failure
+        _log.error("Log directory %s is offline: %s", directory.path, failure)
+        for log in self.logs.values():
+            if log.directory == directory.path and log.failure is None:
+                log.failure = failure
+        if self.on_offline is not None:
+            self.on_offline(directory.path, failure)
+
+    # --- flushes -----------------------------------------------------------------------------------
+
+    def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """Do something with the files away from the loop; the directories are kept until it is done."""
+        future = self._runtime.offload(work)
+        self._in_flight[future] = None
+        future.add_done_callback(self._landed)
+        return future
+
+    def _offload(self, work: Callable[[], None], done: "Callable[[asyncio.Future[None]], None]") -> None:
+        self.offload(work).add_done_callback(done)
+
+    def _landed(self, future: "asyncio.Future[Any]") -> None:
+        del self._in_flight[future]
+
+    def _flush_soon(self, topic_partition: TopicPartition) -> None:
+        """A segment is complete, or flush.messages are: flush away from the loop, one flush at a time.
+
+        The flush begins when this turn of the loop is over, and the next one when it is done: each serves
+        everybody who came before it began.
+        """
+        log = self.logs.get(topic_partition)
+        if log is None:
+            return
+        if log in self._flushing:
+            return
+        self._flushing[log] = None
+        asyncio.get_running_loop().call_soon(self._flush_target, log)
+
+    def _flush_target(self, log: Log) -> None:
+        if log.failure is None and self.logs.get(log.topic_partition) is log:
+            self._start_flush(log, log.flush_target)
+        else:
+            del self._flushing[log]
+
+    def _start_flush(self, log: Log, up_to: int) -> None:
+        self._flushing.pop(log, None)
+        try:
+            job = log.begin_flush(up_to)
+        except StorageError as e:
+            _log.error("%s", e)
+            return
+        if job is not None:
+            self._flushing[log] = None
+            self._offload(job.run, partial(self._flushed, log, job))
+
+    def _flushed(self, log: Log, job: FlushJob, done: "asyncio.Future[None]") -> None:
+        """One that failed is never tried again: what it was to make durable may be gone from the cache."""
+        deleted = self.logs.get(log.topic_partition) is not log
+        segment = log.segments.floor(log.restart_offset)
+        try:
+            done.result()
+            if not deleted and log.failure is None:
+                log.finish_flush(job)
+        except OSError as e:
+            if not (deleted and isinstance(e, FileNotFoundError)):
+                log.fail(e, "flushing")
+        del self._flushing[log]
+        if deleted or log.failure is not None:
+            return
+        # Where every acknowledgement is flushed, one more file to sync each time would double their price.
+        if not log.flushes_by_count or log.segments.floor(log.restart_offset) is not segment:
+            self._checkpoint(self._directory_of(log), names.RECOVERY_POINT_CHECKPOINT)
+        if log.flush_target > log.restart_offset:
+            self._start_flush(log, log.flush_target)
+
+    def tick_flush(self) -> None:
+        """Flush, away from the loop, the logs whose flush.ms has passed (log.flush.scheduler.interval.ms)."""
+        for log in self.logs.values():
+            if log.failure is None and log.is_flush_due and log not in self._flushing:
+                self._start_flush(log, log.log_end_offset)
+
+    # --- checkpoints ------------------------------------------------------------------------------------
+
+    def _directory_of(self, log: Log) -> LogDir:
+        return next(directory for directory in self.directories if directory.path == log.directory)
+
+    def _checkpoint(self, directory: LogDir, name: str) -> None:
+        """Write a checkpoint away from the loop; news meanwhile make it be written once more."""
+        key = (directory.path, name)
+        if key in self._checkpointing:
+            self._checkpointing[key] = True
+            return
+        news = directory.offsets_to_write(name, self._offsets(directory, name))
+        if news is not None:
+            self._checkpointing[key] = False
+            self._offload(
+                partial(write_file, self._disk, *news), partial(self._checkpointed, directory, name)
+            )
+
+    def _checkpointed(self, directory: LogDir, name: str, done: "asyncio.Future[None]") -> None:
+        again = self._checkpointing.pop((directory.path, name))
+        try:
+            done.result()
+        except OSError as e:
+            self._take_offline(directory, StorageError(f"Error while writing {directory.path}/{name}: {e}"))
+            return
+        if again:
+            self._checkpoint(directory, name)
+
+    def _offsets(self, directory: LogDir, name: str) -> dict[TopicPartition, int]:
+        """What a checkpoint of a directory has to say now."""
+        logs = [(tp, log) for tp, log in self.logs.items() if log.directory == directory.path]
+        if name == names.RECOVERY_POINT_CHECKPOINT:
+            return {tp: log.restart_offset for tp, log in logs}
+        if name == names.HIGH_WATERMARK_CHECKPOINT:
+            return {tp: log.high_watermark for tp, log in logs}
+        if name == names.CLEANER_CHECKPOINT:
+            return {tp: log.cleaned_offset for tp, log in logs if log.cleaned_offset is not None}
+        # A log that begins where its first segment does needs no telling.
+        return {
+            tp: log.log_start_offset
+            for tp, log in logs
+            if log.log_start_offset > log.segments.first.base_offset
+        }
+
+    def checkpoint_recovery_points(self) -> None:
+        """Due every log.flush.offset.checkpoint.interval.ms, and after every flush by itself."""
+        for directory in self._online():
+            self._checkpoint(directory, names.RECOVERY_POINT_CHECKPOINT)
+
+    def checkpoint_log_starts(self) -> None:
+        """Due every log.flush.start.offset.checkpoint.interval.ms."""
+        for directory in self._online():
+            self._checkpoint(directory, names.LOG_START_CHECKPOINT)
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Due every replica.high.watermark.checkpoint.interval.ms."""
+        for directory in self._online():
+            self._checkpoint(directory, names.HIGH_WATERMARK_CHECKPOINT)
+
+    def checkpoint_cleaned(self, log: Log) -> None:
+        """A cleaning has come to its end."""
+        self._checkpoint(self._directory_of(log), names.CLEANER_CHECKPOINT)
