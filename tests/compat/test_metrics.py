@@ -54,6 +54,12 @@ EXPECTED = {
     "odradek_loop_stall_seconds_bucket",
     "odradek_loop_stall_seconds_count",
 }
+GAUGES_OF_COUNTS = {
+    "kafka_server_socketservermetrics_connection_count",
+    "kafka_log_logcleanermanager_uncleanable_partitions_count",
+}
+CLEANER = ("--set", "log.cleaner.backoff.ms=100")
+COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0"}
 
 
 class Scraped:
@@ -67,7 +73,7 @@ class Scraped:
                 self.values[sample.name, frozenset(sample.labels.items())] = sample.value
                 if family.type == "counter" or sample.name.endswith(("_count", "_sum")):
                     self.counters.add(sample.name)
-        self.counters.discard("kafka_server_socketservermetrics_connection_count")
+        self.counters -= GAUGES_OF_COUNTS
 
     @property
     def names(self) -> set[str]:
@@ -82,7 +88,7 @@ class Scraped:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("metrics") / "data", "--http", "0") as process:
+    with running(tmp_path_factory.mktemp("metrics") / "data", "--http", "0", *CLEANER) as process:
         found = re.search(r"http (\S+:\d+)", process.ready_line)
         assert found, process.ready_line
         process.http = found[1]
@@ -103,12 +109,15 @@ def stall(node) -> None:
 
 
 def work(node, topic: str, group: str) -> None:
-    """Move everything that counts: good and bad produces and fetches, a group, connections, a stall."""
+    """Move everything that counts: good and bad produces and fetches, a cleaning, a group, connections."""
     with Connection(node.bootstrap) as connection:
         produce(connection, topic, batch([b"v"] * 10))
         produce(connection, topic, batch(crc_xor=1))
         fetch(connection, topic)
         assert fetch(connection, topic, 999)[0] == 1
+        for _ in range(3):
+            produce(connection, f"{topic}-compacted", batch(key=b"k"))
+            time.sleep(0.01)
     with Member(node.bootstrap, group) as member:
         member.stabilise()
         member.commit(topic, 4)
@@ -117,6 +126,7 @@ def work(node, topic: str, group: str) -> None:
 
 def test_every_counter_is_moved_by_some_work(node):
     create_topic(node.bootstrap, "moved", 1)
+    create_topic(node.bootstrap, "moved-compacted", 1, COMPACTED)
     work(node, "moved", "movers")
     before = scrape(node)
     work(node, "moved", "movers-again")

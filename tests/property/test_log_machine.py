@@ -261,6 +261,7 @@ class LogMachine(RuleBasedStateMachine):
         index_interval_bytes=st.sampled_from([0, 150, 4096]),
         segment_index_bytes=st.sampled_from([48, 480]),
         flush_messages=st.sampled_from([1, 5, 1 << 62, 1 << 62]),
+        preallocate=st.booleans(),
     )
     def change_settings(self, **changes: int | bool) -> None:
         self.config = dataclasses.replace(CONFIG, **changes)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """Records with keys, and a cleaning done here and now: what the node's cleaner does over time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from odradek.log.cleaning.candidates import Candidate, examine
@@ -37,20 +37,28 @@ def clean(
     *,
     settings: CleanerSettings = SETTINGS,
     budget_bytes: int = 1 << 30,
-    after_piece: Any = None,
+    after_flush: Callable[[], None] | None = None,
+    after_piece: Callable[[], None] | None = None,
 ) -> Candidate:
     """Clean a log by the very parts that the node's cleaner is made of; what it was cleaned as."""
     candidate = examine(log, runtime.clock.now_ms())
+    log.flush()
+    if after_flush is not None:
+        after_flush()
     job = CleaningJob(runtime.disk, prepare(candidate, settings, runtime.clock.now_ms(), runtime.rng))
-    while (progress := job.advance(budget_bytes)) is not None:
-        if progress.replacement is not None:
-            segment = log.begin_swap(progress.replacement)
-            assert segment is not None
-            job.taken()
-            runtime.disk.fsync_dir(log.path)
-            log.finish_swap(segment)
-        if after_piece is not None:
-            after_piece()
+    try:
+        while (progress := job.advance(budget_bytes)) is not None:
+            if progress.replacement is not None:
+                segment = log.begin_swap(progress.replacement)
+                assert segment is not None
+                job.taken()
+                runtime.disk.fsync_dir(log.path)
+                log.finish_swap(segment)
+            if after_piece is not None:
+                after_piece()
+    except OSError:
+        job.discard()
+        raise
     log.cleaned_offset = job.end_offset
     return candidate
 

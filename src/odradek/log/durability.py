@@ -114,7 +114,7 @@ class DurableLog(ReadableLog):
         self.finish_flush(job)
 
     def _flush_job(self, up_to: int, *, closing: bool) -> FlushJob:
-        """The active segment's indexes matter at a clean stop only: without one they are rebuilt.
+        """The active segment's offset and time indexes matter at a clean stop only: they are rebuilt.
 
         Several jobs may be under way: each syncs all that no finished one has, and writes nothing itself.
         """
@@ -123,11 +123,11 @@ class DurableLog(ReadableLog):
             debts = self._index_debts()
             for segment in debts:
                 # The file too: its end was cut back to its last batch when it was sealed.
-                descriptors += [*segment.flush_indexes(), segment.file.open()]
+                descriptors += [*segment.flush_indexes(), *segment.to_sync()]
             for segment in self.segments.between(self.recovery_point, up_to):
                 if closing or segment is not self.segments.active:
                     descriptors += segment.flush_indexes()
-                descriptors.append(segment.file.open())
+                descriptors += segment.to_sync()
             snapshots = self.snapshots.unsynced()
             paths = [self.snapshots.path(offset) for offset in snapshots]
             if not self._topic_id_durable and self.topic_id is not None:

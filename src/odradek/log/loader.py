@@ -6,7 +6,7 @@ then offsets, epochs and producers.
 
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -127,9 +127,10 @@ def _load(
     log_end_offset: int | None = None
     recover_from = _broken_txn_index(segments)
     if not clean_shutdown:
-        recover_from = recovery_point if recover_from is None else min(recovery_point, recover_from)
+        unsure_from = _unsure_from(segments, recovery_point)
+        recover_from = unsure_from if recover_from is None else min(unsure_from, recover_from)
     elif recover_from is None:
-        log_end_offset, recover_from = _check_active(segments.active)
+        log_end_offset, recover_from = _check_end(segments.active, "it was closed cleanly")
     if recover_from is not None:
         log_end_offset = yield from _recover(
             disk,
@@ -283,16 +284,28 @@ def _broken_txn_index(segments: Segments) -> int | None:
     return None
 
 
-def _check_active(active: Segment) -> tuple[int | None, int | None]:
-    """(log end offset, from which offset on to recover after all) of a log that was closed cleanly."""
+def _unsure_from(segments: Segments, recovery_point: int) -> int:
+    """From where on to look after a crash. A segment that ended at the recovery point may have been flushed
+    before it was: its end may not be cut back to the last batch, nor its last time be in the index."""
+    segment = segments.floor(recovery_point)
+    if segment is None or segment.base_offset != recovery_point:
+        return recovery_point
+    last = segments.before(segment)
+    if last is None or (_check_end(last, "it was flushed")[1] is None and last.is_indexed_to_the_end()):
+        return recovery_point
+    return last.base_offset
+
+
+def _check_end(segment: Segment, because: str) -> tuple[int | None, int | None]:
+    """(its end offset, from which offset on to recover) of a segment that ought to end with a whole batch."""
     try:
-        log_end_offset, end = active.next_offset()
-        if end == active.size:
-            return log_end_offset, None
-        _log.warning("%s: no whole batch at byte offset %d, though closed cleanly", active.file.path, end)
+        end_offset, end = segment.next_offset()
+        if end == segment.size:
+            return end_offset, None
+        _log.warning("%s: no whole batch at byte offset %d, though %s", segment.file.path, end, because)
     except KafkaError as e:
-        _log.warning("%s, though closed cleanly", e)
-    return None, active.base_offset
+        _log.warning("%s, though %s", e, because)
+    return None, segment.base_offset
 
 
 def _gaps_until(config: "TopicConfig", cleaned_offset: int | None, recovery_point: int) -> int:
@@ -352,7 +365,19 @@ def _recover(
     if truncated:
         # What was cut off must not come back after another crash, behind new batches.
         disk.fdatasync(segments.active.file.open().fd)
+    left = segments.between(recover_from, segments.active.base_offset + 1)
+    _sync_aborts(disk, path, [segment for segment in left if segment.has_txn_index])
     return next_offset
+
+
+def _sync_aborts(disk: Disk, path: str, segments: Sequence[Segment]) -> None:
+    """Transaction indexes were written anew, also of records below the recovery point: no later recovery
+    need come across them again."""
+    for segment in segments:
+        for descriptor in segment.to_sync():
+            disk.fdatasync(descriptor.fd)
+    if segments:
+        disk.fsync_dir(path)
 
 
 def load_producers(

@@ -129,7 +129,7 @@ class LogManager(PersistedLogs):
     def _adopt(self, log: Log) -> None:
         self.logs[log.topic_partition] = log
         log.on_failed = self._log_failed
-        log.on_rolled = log.on_flush_due = self._flush_soon
+        log.on_rolled = log.on_flush_due = self.flush_soon
 
     def set_aside_strays(
         self, is_stray: Callable[[TopicPartition, uuid.UUID | None], bool]

@@ -76,16 +76,14 @@ class PersistedLogs:
     def _landed(self, future: "asyncio.Future[Any]") -> None:
         del self._in_flight[future]
 
-    def _flush_soon(self, topic_partition: TopicPartition) -> None:
+    def flush_soon(self, topic_partition: TopicPartition) -> None:
         """A segment is complete, or flush.messages are: flush away from the loop, one flush at a time.
 
         The flush begins when this turn of the loop is over, and the next one when it is done: each serves
         everybody who came before it began.
         """
         log = self.logs.get(topic_partition)
-        if log is None:
-            return
-        if log in self._flushing:
+        if log is None or log in self._flushing or log.flush_target <= log.restart_offset:
             return
         self._flushing[log] = None
         asyncio.get_running_loop().call_soon(self._flush_target, log)
@@ -134,6 +132,18 @@ class PersistedLogs:
                 self._start_flush(log, log.log_end_offset)
 
     # --- checkpoints ------------------------------------------------------------------------------------
+
+    async def flush(self, log: Log) -> None:
+        """Make all that a log holds now durable. Raises StorageError."""
+        job = log.begin_flush()
+        if job is None:
+            return
+        try:
+            await asyncio.shield(self.offload(job.run))
+        except OSError as e:
+            raise log.fail(e, "flushing") from e
+        if log.failure is None:
+            log.finish_flush(job)
 
     def _directory_of(self, log: Log) -> LogDir:
         return next(directory for directory in self.directories if directory.path == log.directory)

@@ -341,9 +341,13 @@ class Segment(SegmentFiles):
             if index is not None:
                 index.flush()
                 files.append(index.file)
-        if self._txn_index is not None and self.has_txn_index:
-            files.append(self._txn_index.file)
         return [file.open() for file in files]
+
+    def to_sync(self) -> list[Descriptor]:
+        """What a recovery from the next segment on could not rebuild: the batches, and who aborted."""
+        if self._txn_index is not None and self.has_txn_index:
+            return [self.file.open(), self._txn_index.file.open()]
+        return [self.file.open()]
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -392,6 +396,12 @@ class Segment(SegmentFiles):
             end_offset, end = batch.last_offset + 1, batch.position + batch.size
         return end_offset, end
 
+    def is_indexed_to_the_end(self) -> bool:
+        """Whether the time index knows of the latest record, as it does once the segment has ended."""
+        timestamp, _ = self.time_index.last_entry
+        _, position = self.offset_index.last_entry
+        return all(batch.max_timestamp <= timestamp for batch in self.scan(position))
+
     def largest_timestamp_ms(self) -> int:
         """The largest timestamp of a record; where they have none, when the file was last written."""
         timestamp, _ = self.max_timestamp
@@ -408,7 +418,7 @@ class Segment(SegmentFiles):
             self.txn_index.truncate_to(offset)
         if found is not None:
             self.cut(found[1])
-            for descriptor in (self.file.open(), *self.flush_indexes()):
+            for descriptor in (*self.to_sync(), *self.flush_indexes()):
                 self._disk.fdatasync(descriptor.fd)
         if self.size == 0:
             self.created_ms = now_ms

@@ -136,12 +136,15 @@ class Cleaner:
         from odradek.log.cleaning.job import CleaningJob
         from odradek.log.cleaning.planning import prepare
 
-        log = candidate.log
+        log, truncations = candidate.log, candidate.log.truncations
         job: CleaningJob | None = None
         try:
+            # What a power loss could still take must not take with it the value that it replaced.
+            await self._logs.flush(log)
+            self._check(log, truncations)
             plan = prepare(candidate, self.settings, now_ms, self._runtime.rng)
             job = CleaningJob(self._runtime.disk, plan)
-            await self._carry_out(log, job, log.truncations)
+            await self._carry_out(log, job, truncations)
         except _AbandonedError:
             _log.info("Cleaning of %s abandoned: it has changed", log.topic_partition)
             self._discard(job)

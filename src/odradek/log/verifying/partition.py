@@ -71,7 +71,7 @@ class PartitionCheck:
         ]
         self._fate = Fate(self._bases, clean=circumstances.clean, recovery_point=circumstances.recovery_point)
         self._snapshots = [offset_of(n) or 0 for n in names if n.endswith(SNAPSHOT_SUFFIX) and offset_of(n)]
-        self._next_offset = self._bases[0] if self._bases else 0
+        self._first_offset = self._next_offset = self._bases[0] if self._bases else 0
         self._is_torn = False
         self._has_gaps = False
         # The last batch, where it came after a gap: if the next one goes back, it was this one's fault.
@@ -91,8 +91,7 @@ class PartitionCheck:
         if epochs is not None:
             epochs.end()
         self._check_snapshots(None)
-        first = self._bases[0] if self._bases else 0
-        return Extent(len(self._bases), size, first, self._next_offset)
+        return Extent(len(self._bases), size, self._first_offset, self._next_offset)
 
     def _file(self, offset: int, suffix: str) -> str:
         return f"{self._path}/{file_name(offset, suffix)}"
@@ -308,4 +307,5 @@ class PartitionCheck:
                 fate = "removed where it is needed: an older one, or the log, tells the same"
                 self._into.add(path, 0, "unreadable", "a snapshot that matches its CRC", e, fate)
                 continue
-            check_snapshot(path, entries, self._disk.stat(path).mtime_ms, self._replay, self._into)
+            if offset >= self._first_offset:  # of records that are gone it may have known more
+                check_snapshot(path, entries, self._disk.stat(path).mtime_ms, self._replay, self._into)
