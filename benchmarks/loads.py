@@ -265,7 +265,7 @@ def random(new: NewCluster, plan: Plan, runs: int) -> Iterator[Sample]:
     with cluster:
         cluster.kgen("create", "r")
         done = cluster.kgen("produce", "r", batch=16384, mb=400)
-        end = int(done["n"] * done["recs"] / done["reqs"])
+        end = done["n"] * round(done["recs"] / done["reqs"])  # the rates are rounded
         for i in range(runs + 1):
             found = cluster.kgen("random", "r", end=end, count=plan.random_reads)
             if i:

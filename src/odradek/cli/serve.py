@@ -71,6 +71,7 @@ async def _run(config: NodeConfig, http_port: int | None, started_s: float, http
         if http_port is not None:
             http_facts.extend(_listen(http, node.address[0], http_port, http_is_optional))
 
+    gc.disable()
     try:
         with RecoveryLine(node.logs.recovery):
             await node.start(serve_http)
@@ -84,6 +85,7 @@ async def _run(config: NodeConfig, http_port: int | None, started_s: float, http
         # What start-up made lives as long as the node: the collector need never look at it again.
         gc.collect()
         gc.freeze()
+        gc.enable()
         elapsed_ms = (time.monotonic() - started_s) * 1000
         print(f"odradek {__version__} ready: {', '.join(facts)}, {elapsed_ms:.0f} ms", flush=True)
         await stop.wait()

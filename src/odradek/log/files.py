@@ -49,6 +49,16 @@ def write_file(disk: Disk, path: str, data: Buffer, *, sync: bool = True) -> Non
         disk.fsync_dir(path.rpartition("/")[0])
 
 
+def overwrite_file(disk: Disk, path: str, data: Buffer) -> None:
+    """Write a file where there was none, or none that counts. A crash may leave any part of it."""
+    fd = disk.open(path, O_WRONLY | O_CREAT)
+    try:
+        write_fully(disk, fd, data, 0)
+        disk.ftruncate(fd, len(data))
+    finally:
+        disk.close(fd)
+
+
 def sync_file(disk: Disk, path: str) -> None:
     fd = disk.open(path, O_RDONLY)
     try:
@@ -186,10 +196,10 @@ class FilePool:
         self._open.append(file)
         return handle
 
-    def create(self, path: str) -> PooledFile:
-        """An empty file, in place of whatever stood there."""
+    def create(self, path: str, *, empty: bool = True) -> PooledFile:
+        """An empty file, in place of whatever stood there; or one whose content is yet to be overwritten."""
         file = PooledFile(self, path)
-        file.handle = self._descriptor(path, O_RDWR | O_CREAT | O_TRUNC)
+        file.handle = self._descriptor(path, O_RDWR | O_CREAT | (O_TRUNC if empty else 0))
         self._open.append(file)
         return file
 

@@ -36,8 +36,9 @@ class IndexFile:
 
     __slots__ = (
         "_disk",
-        "_extended",
         "_first",
+        "_has_rest",
+        "_is_extended",
         "_pending",
         "_written",
         "base_offset",
@@ -58,8 +59,11 @@ class IndexFile:
         self._first = 0
         self._written = 0
         self._pending = bytearray()
-        self._extended = False
-        self.file = pool.create(path) if fresh else PooledFile(pool, path)
+        self._is_extended = False
+        # What a fresh one finds is cut off when it must be: emptying a file that was synced takes a file
+        # system longer than all else that a small log needs.
+        self._has_rest = fresh
+        self.file = pool.create(path, empty=False) if fresh else PooledFile(pool, path)
         self._take_tail(b"")
         if not fresh:
             self._load()
@@ -109,24 +113,32 @@ class IndexFile:
     def flush(self) -> None:
         """Write what has gathered in memory; durable it is after a sync of the file."""
         if self._pending:
-            fd = self.file.open().fd
-            if not self._extended:
-                self._disk.ftruncate(fd, max(self.max_entries, self.entries) * self.ENTRY.size)
-                self._extended = True
-            write_fully(self._disk, fd, self._pending, self._written * self.ENTRY.size)
+            if not self._is_extended:
+                if self._has_rest:
+                    self._end_at(self._written)
+                size = max(self.max_entries, self.entries) * self.ENTRY.size
+                self._disk.ftruncate(self.file.open().fd, size)
+                self._is_extended = self._has_rest = True
+            self._write_pending()
+
+    def _write_pending(self) -> None:
+        if self._pending:
+            write_fully(self._disk, self.file.open().fd, self._pending, self._written * self.ENTRY.size)
             self._written = self.entries
             self._pending = bytearray()
 
     def trim(self) -> None:
         """End the file with its last entry: no more come, or the node stops."""
-        self.flush()
-        if self._extended:
-            self._disk.ftruncate(self.file.open().fd, self.entries * self.ENTRY.size)
-            self._extended = False
+        self._write_pending()
+        if self._has_rest:
+            self._end_at(self.entries)
+
+    def _end_at(self, entries: int) -> None:
+        self._disk.ftruncate(self.file.open().fd, entries * self.ENTRY.size)
+        self._is_extended = self._has_rest = False
 
     def cut(self, entries: int) -> None:
         """Forget all but the first `entries`."""
-        self.flush()
-        self._disk.ftruncate(self.file.open().fd, entries * self.ENTRY.size)
-        self._extended = False
+        self._write_pending()
+        self._end_at(entries)
         self._set_entries(entries)

@@ -155,6 +155,7 @@ def _load(
         for segment in segments.all():
             segment.unlink()
         snapshots.remove_outside(log_start_offset, log_start_offset)
+        snapshots.remove_doubted()
         return _begin(pool, path, config, now_ms, log_start_offset, topic_id)
 
     _tell_if_lost(path, log_end_offset, recovery_point)
@@ -170,6 +171,7 @@ def _load(
         if recover_from is None:
             _log.warning("%s is missing: the producers were replayed", snapshots.path(log_end_offset))
         snapshots.take(producers.entries.values(), log_end_offset)
+    snapshots.remove_doubted()
     return LoadedLog(
         segments,
         log_start_offset,
@@ -337,7 +339,7 @@ def _recover(
     """
     todo = segments.between(recover_from, segments.active.base_offset + 1)
     first = todo[0]
-    snapshots.remove_outside(-1, first.base_offset)
+    snapshots.doubt_above(first.base_offset)
     load_producers(producers, snapshots, segments, log_start_offset, first.base_offset)
     next_offset, truncated = first.base_offset, 0
     for index, segment in enumerate(todo):

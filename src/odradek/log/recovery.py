@@ -107,7 +107,7 @@ def recover_segment(
             _REASONS.get(finding, "no good record batch stands there"),
             truncated,
         )
-    segment.cut(segment.size)
+        segment.cut(segment.size)
     segment.trim_indexes()
     producers.end_offset = next_offset
     return Recovered(next_offset, truncated)

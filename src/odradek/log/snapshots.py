@@ -4,7 +4,7 @@ import logging
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Sequence
 
-from odradek.log.files import read_file, unlink_if_exists, write_file
+from odradek.log.files import overwrite_file, read_file, unlink_if_exists
 from odradek.log.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, file_name
 from odradek.log.producer_entry import ProducerEntry
 from odradek.log.producer_snapshot import CorruptSnapshotError, format_snapshot, parse_snapshot
@@ -16,20 +16,25 @@ _log = logging.getLogger(__name__)
 class SnapshotStore:
     """Snapshot files by the offset they were taken at, oldest first."""
 
-    __slots__ = ("_disk", "_unsynced", "directory", "offsets")
+    __slots__ = ("_disk", "_doubted", "_unsynced", "directory", "offsets")
 
     def __init__(self, disk: Disk, directory: str, offsets: Iterable[int] = ()) -> None:
         self._disk = disk
         self.directory = directory
         self.offsets = sorted(offsets)
         self._unsynced: dict[int, None] = {}
+        self._doubted: dict[int, None] = {}
 
     def path(self, offset: int) -> str:
         return f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
 
     def take(self, entries: Iterable[ProducerEntry], offset: int) -> None:
-        """Write a snapshot; durable it is once its path, told by `unsynced`, is synced."""
-        write_file(self._disk, self.path(offset), format_snapshot(entries), sync=False)
+        """Write a snapshot; durable it is once its path, told by `unsynced`, is synced. Torn by a crash
+        before that, it does not match its CRC."""
+        path, data = self.path(offset), format_snapshot(entries)
+        if offset not in self._doubted or read_file(self._disk, path) != data:
+            overwrite_file(self._disk, path, data)
+        self._doubted.pop(offset, None)
         self._unsynced[offset] = None
         if offset not in self.offsets:
             insort(self.offsets, offset)
@@ -59,6 +64,18 @@ class SnapshotStore:
                 _log.warning("Removing producer snapshot %s: %s", self.path(offset), e)
                 self.remove(offset)
         return [], log_start_offset
+
+    def doubt_above(self, offset: int) -> None:
+        """Newer ones may speak of records that did not survive: they are not loaded, only taken anew. What is
+        written and removed again in a file system costs most of the recovery of a small log."""
+        self._doubted.update((o, None) for o in self.offsets if o > offset)
+        self.offsets = [o for o in self.offsets if o <= offset]
+
+    def remove_doubted(self) -> None:
+        """All that could be taken anew was."""
+        for offset in self._doubted:
+            unlink_if_exists(self._disk, self.path(offset))
+        self._doubted.clear()
 
     def remove(self, offset: int) -> None:
         self.offsets.remove(offset)

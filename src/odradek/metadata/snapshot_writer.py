@@ -17,10 +17,16 @@ from odradek.runtime.api import Runtime
 _log = logging.getLogger(__name__)
 
 _RECORDS_PER_TURN: Final = 256
+_LEAST_BYTES: Final = 64 << 10
+_GROWTH: Final = 2
 
 
 class SnapshotWriter:
-    """Due when the log has grown enough since the last one, or holds records that are old enough."""
+    """Due when the log has grown enough since the last one, or holds records that are old enough.
+
+    Enough is what the configuration says, and before that what would make the next start longer than the
+    image warrants: a multiple of the last snapshot.
+    """
 
     def __init__(
         self, runtime: Runtime, config: NodeConfig, raft: RaftDriver, publisher: MetadataPublisher
@@ -32,11 +38,14 @@ class SnapshotWriter:
         self._max_bytes = config.int("metadata.log.max.record.bytes.between.snapshots")
         self._max_interval_ms = config.int("metadata.log.max.snapshot.interval.ms")
         self._size_at_last = 0
+        self._snapshot_bytes = 0
         self._oldest_ms: int | None = None
         self._writing = False
 
     def loaded(self, bytes_since_snapshot: int, first_timestamp_ms: int | None) -> None:
         """What the log held beyond its newest snapshot when it was loaded."""
+        newest = self._raft.snapshots.newest
+        self._snapshot_bytes = 0 if newest is None else self._raft.snapshots.size_bytes(newest)
         self._size_at_last = self._raft.log.size_bytes - bytes_since_snapshot
         self._oldest_ms = first_timestamp_ms
 
@@ -45,7 +54,9 @@ class SnapshotWriter:
         if self._oldest_ms is None:
             self._oldest_ms = now_ms
         too_old = bool(self._max_interval_ms) and now_ms - self._oldest_ms >= self._max_interval_ms
-        too_much = self._raft.log.size_bytes - self._size_at_last >= self._max_bytes
+        too_much = self._raft.log.size_bytes - self._size_at_last >= min(
+            self._max_bytes, max(_LEAST_BYTES, _GROWTH * self._snapshot_bytes)
+        )
         if self._writing or not (too_old or too_much):
             return False
         self._writing = True
@@ -65,7 +76,9 @@ class SnapshotWriter:
             while chunk := [encode_record(r, versions.of(r)) for r in islice(records, _RECORDS_PER_TURN)]:
                 builder.add(chunk)
                 await asyncio.sleep(0)
-            await self._raft.save_snapshot(snapshot_id, builder.finish())
+            data = builder.finish()
+            await self._raft.save_snapshot(snapshot_id, data)
+            self._snapshot_bytes = len(data)
             self._raft.clean_up(
                 self._config.int("metadata.max.retention.bytes"),
                 self._config.int("metadata.max.retention.ms"),

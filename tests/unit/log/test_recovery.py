@@ -13,6 +13,7 @@ from odradek.log.log import Isolation, Log
 from odradek.log.lookup import TimestampOffset
 from odradek.records.check import Origin
 from tests.unit.log.support import (
+    NOW_MS,
     LogRuntime,
     append,
     batch,
@@ -241,6 +242,45 @@ def test_snapshots_spare_the_replay_and_a_broken_one_costs_only_time(
     assert log.producers.entries[7].last_sequence == 3
     (again,) = append(log, idempotent(3))
     assert again.duplicate
+
+
+def test_a_recovery_that_finds_all_as_it_was_writes_next_to_nothing(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    """Removing and emptying files that were synced is what makes the restart of many small logs long."""
+    log = open_log(runtime, tmp_path)
+    append(log, idempotent(0, 2))
+    log.close()
+    before = {
+        path.name: (path.stat().st_ino, path.read_bytes()) for path in (tmp_path / "orders-0").iterdir()
+    }
+    log = reopened(runtime, tmp_path, clean_shutdown=False)
+    crashed(log)
+    after = {path.name: (path.stat().st_ino, path.read_bytes()) for path in (tmp_path / "orders-0").iterdir()}
+    assert after == before
+    assert log.producers.entries[7].last_sequence == 1
+
+
+def test_an_index_that_is_begun_anew_keeps_nothing_of_the_old_one(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    changes = {"index_interval_bytes": 1, "segment_index_bytes": 4800}
+    log = open_log(runtime, tmp_path, changes=changes)
+    append(log, *(batch(timestamp=NOW_MS + i) for i in range(90)))
+    log.close()
+    data = segment(tmp_path).read_bytes()
+    for left in (0, 1, 5, 80):
+        segment(tmp_path).write_bytes(data[: left * SIZE])
+        log = reopened(runtime, tmp_path, changes=changes, clean_shutdown=False)
+        log.close()
+        assert segment(tmp_path, 0, ".index").stat().st_size == 8 * max(0, left - 1)
+        assert offsets(reopened(runtime, tmp_path, changes=changes)) == list(range(left))
+        append(log, *(batch(timestamp=NOW_MS + i) for i in range(left, 90)))
+        log.flush()
+        live = segment(tmp_path, 0, ".index").read_bytes()
+        assert len(live) in (4800, 8 * max(0, left - 1))
+        assert not any(live[8 * 89 :]), "beyond the last entry there are only zeros"
+        log.close()
 
 
 def test_a_snapshot_of_records_that_were_lost_is_not_believed(runtime: LogRuntime, tmp_path: Path) -> None:

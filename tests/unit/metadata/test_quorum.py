@@ -239,6 +239,28 @@ def test_a_snapshot_is_written_when_the_log_has_grown_and_read_at_the_next_start
     simulate(main, metadata_log_max_record_bytes_between_snapshots="5000")
 
 
+def test_what_a_start_has_to_replay_stays_within_a_multiple_of_the_image() -> None:
+    """Far below the configured size: every restart changes every partition, and replaying that takes time."""
+
+    async def main(host: SimHost) -> None:
+        await host.start()
+        await stack(host).create_topic("many", 300)
+        snapshots = 0
+        for _ in range(20):
+            host.crash(CrashKind.KILL)
+            await host.start()
+            node = stack(host)
+            await asyncio.sleep(1)
+            raft = node.controller.raft
+            newest = raft.snapshots.newest
+            snapshots = max(snapshots, 0 if newest is None else newest.end_offset)
+            begin = 0 if newest is None else newest.end_offset
+            assert raft.log_end_offset - begin < 5 * 300
+        assert snapshots > 10 * 300, "that is, many were written"
+
+    simulate(main)
+
+
 def test_a_snapshot_is_written_when_the_log_is_old_enough() -> None:
     async def main(host: SimHost) -> None:
         await host.start()
