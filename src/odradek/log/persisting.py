@@ -65,7 +65,13 @@ class PersistedLogs:
 
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         """Do something with the files away from the loop; the directories are kept until it is done."""
-        future = self._runtime.offload(work)
+        return self._kept_for(self._runtime.offload(work))
+
+    def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """The same for long work that nobody waits for."""
+        return self._kept_for(self._runtime.in_background(work))
+
+    def _kept_for(self, future: "asyncio.Future[T]") -> "asyncio.Future[T]":
         self._in_flight[future] = None
         future.add_done_callback(self._landed)
         return future

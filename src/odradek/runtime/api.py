@@ -139,3 +139,7 @@ class Runtime(Protocol):
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         """Run a system call, or C code that releases the GIL, away from the event loop."""
         ...
+
+    def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """`offload` for long work that nobody waits for: whoever serves clients has the processor first."""
+        ...

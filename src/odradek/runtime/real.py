@@ -12,6 +12,8 @@ import random
 import socket
 import stat
 import struct
+import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -23,6 +25,8 @@ from odradek.runtime.api import Clock, Disk, FileStat, Listener, Net, Socket
 T = TypeVar("T")
 
 OFFLOAD_THREADS = 4
+BACKGROUND_THREADS = 2
+BACKGROUND_NICENESS = 10
 
 # struct flock of 64-bit Linux: type int16 | whence int16 | 4 bytes of padding | start int64 | length int64 |
 #                               pid int32 | 4 bytes of padding
@@ -246,6 +250,7 @@ class RealRuntime:
         self.net: Net = RealNet()
         self.rng = random.Random()
         self._pool: Executor | None = None
+        self._background: Executor | None = None
 
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         if self._pool is None:
@@ -254,7 +259,23 @@ class RealRuntime:
             self._pool = ThreadPoolExecutor(OFFLOAD_THREADS, "odradek-offload")
         return asyncio.get_running_loop().run_in_executor(self._pool, work)
 
+    def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        if self._background is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._background = ThreadPoolExecutor(
+                BACKGROUND_THREADS, "odradek-background", initializer=_step_back
+            )
+        return asyncio.get_running_loop().run_in_executor(self._background, work)
+
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        for pool in (self._pool, self._background):
+            if pool is not None:
+                pool.shutdown()
+        self._pool = self._background = None
+
+
+def _step_back() -> None:
+    """Let this thread give way to all others where the system can tell threads apart."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICENESS)

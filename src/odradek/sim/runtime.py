@@ -58,6 +58,9 @@ class SimRuntime:
         self.net: Net = self.sim_net
         self.rng = rng
 
+    def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        return self.offload(work)
+
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         """Do the work on this very loop, a moment later, and tell of it another moment later.
 

@@ -48,6 +48,9 @@ class _TestRuntime(RealRuntime):
         self.disk = _UnsyncedDisk()
         self.clock = ShiftedClock(self.clock, shift)
 
+    def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        return self.offload(work)
+
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         try:

@@ -77,6 +77,8 @@ class LogRuntime:
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         return asyncio.get_running_loop().run_in_executor(None, work)
 
+    in_background = offload
+
 
 @functools.cache
 def _default_config() -> TopicConfig:

@@ -138,10 +138,26 @@ def test_connection_refused_is_the_systems_error() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no niceness of their own elsewhere")
+def test_background_work_gives_way_to_the_loop_and_to_what_it_waits_for() -> None:
+    def niceness() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    async def main() -> None:
+        runtime = RealRuntime()
+        own = niceness()
+        assert await runtime.in_background(niceness) > own
+        assert await runtime.offload(niceness) == own == niceness()
+        runtime.close()
+
+    asyncio.run(main())
+
+
 def test_offload_leaves_the_loop_thread_and_carries_errors() -> None:
     async def main() -> None:
         runtime = RealRuntime()
         assert await runtime.offload(threading.get_ident) != threading.get_ident()
+        assert await runtime.in_background(threading.get_ident) != threading.get_ident()
         with pytest.raises(ZeroDivisionError):
             await runtime.offload(lambda: 1 // 0)
         runtime.close()

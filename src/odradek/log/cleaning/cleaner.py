@@ -31,7 +31,6 @@ _log = logging.getLogger(__name__)
 _PIECE_BYTES: Final = 2 << 20  # a few milliseconds of work
 _PIECE_SECONDS: Final = 0.1
 _LEAST_BACKOFF_MS: Final = 10
-_PIECES_AT_ONCE: Final = 2  # of the threads that also sync logs and check large produces
 _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -49,7 +48,6 @@ class Cleaner:
         self._throttle = Throttle(settings.max_bytes_per_second)
         self._scope = Scope(lambda error: _log.error("A cleaning failed", exc_info=error))
         self._cleaning: dict[TopicPartition, Log] = {}
-        self._pieces = asyncio.Semaphore(_PIECES_AT_ONCE)
         self._wake = asyncio.Event()
         self._uncleanable: dict[Log, str] = {}
         self.cleanings = 0
@@ -169,13 +167,12 @@ class Cleaner:
         while True:
             self._check(log, truncations)
             budget = self._throttle.budget_bytes(_PIECE_BYTES, _PIECE_SECONDS)
-            async with self._pieces:
-                try:
-                    progress = await self._offload(partial(job.advance, budget))
-                except Exception:
-                    # What fails for a log that has changed under the job is no fault of anybody's.
-                    self._check(log, truncations)
-                    raise
+            try:
+                progress = await self._offload(partial(job.advance, budget))
+            except Exception:
+                # What fails for a log that has changed under the job is no fault of anybody's.
+                self._check(log, truncations)
+                raise
             if progress is None:
                 break
             if progress.replacement is not None:
@@ -230,7 +227,7 @@ class Cleaner:
 
     async def _offload(self, work: Callable[[], T]) -> T:
         """Work away from the loop that is waited for even when this task is cancelled: files belong to it."""
-        future = self._logs.offload(work)
+        future = self._logs.in_background(work)
         cancelled: asyncio.CancelledError | None = None
         while not future.done():
             try:

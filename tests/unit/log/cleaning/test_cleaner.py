@@ -14,7 +14,6 @@ import pytest
 
 from odradek.core.configs import TopicConfig
 from odradek.core.types import TRANSACTION_STATE_TOPIC, Buffer, TopicPartition
-from odradek.log.cleaning import cleaner as cleaner_module
 from odradek.log.cleaning.candidates import examine
 from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.planning import delete_retention_ms, prepare
@@ -474,10 +473,3 @@ def test_the_secret_of_a_map_is_drawn_anew_each_time(tmp_path: Path) -> None:
         assert len(plans[0].secret) == 16
 
     play(tmp_path, story)
-
-
-def test_pieces_of_work_are_few_at_a_time() -> None:
-    """The threads that clean are also those that sync logs: some must always be free."""
-    from odradek.runtime.real import OFFLOAD_THREADS
-
-    assert cleaner_module._PIECES_AT_ONCE < OFFLOAD_THREADS
