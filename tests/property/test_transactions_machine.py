@@ -145,8 +145,8 @@ class TransactionMachine(RuleBasedStateMachine):
         given = task.result()
         client = Client(tid, version, Identity(given.producer_id, given.producer_epoch), connection)
         if given.ongoing.producer_id != -1:
-            # It decides what another has begun.
-            client.began = 0
+            # It decides what another has begun, and has not done so yet.
+            client.began = self.h.log.log_end_offset
         self.clients.append(client)
         self.newest[tid] = client
 
