@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Odradek and Apache Kafka side by side: the same loads, A B A, ratios against the budget.
 
-    make bench                                     everything, about 40 minutes on two cores
-    make bench BENCH_ARGS="--quick --only latency"  while developing
+    make bench                                      everything, about an hour on two cores
+    make bench BENCH_ARGS="--only fetch --update"    one section anew, the other results stay
+    make bench BENCH_ARGS="--quick --only latency"   while developing
     make bench BENCH_ARGS="--only produce --no-apache"
 
-Writes benchmarks/RESULTS.md, results.svg and results.json (a --quick or partial run only with --out DIR).
+Writes benchmarks/RESULTS.md, results.svg and results.json (a --quick or partial run only with --out DIR or
+--update).
 Timed parts run under a lock on --lock (or $BENCH_LOCK), so that several people can share a machine.
 """
 
@@ -13,7 +15,6 @@ import argparse
 import contextlib
 import datetime
 import fcntl
-import json
 import os
 import pathlib
 import platform
@@ -40,6 +41,9 @@ def parse() -> argparse.Namespace:
         "--quick", action="store_true", help="short loads, two runs: for development, not for results"
     )
     p.add_argument("--runs", type=int, help="runs of Apache, and of Odradek's two halves together")
+    p.add_argument(
+        "--update", action="store_true", help="with --only: put its sections into the results there are"
+    )
     p.add_argument("--no-apache", action="store_true", help="measure Odradek alone")
     p.add_argument("--let-sleep", action="store_true", help="let idle cores sleep (see awake.py)")
     p.add_argument("--port", type=int, default=21092)
@@ -67,7 +71,7 @@ class Bench:
         self.plan = QUICK if args.quick else Plan()
         self.runs = args.runs or (2 if args.quick else 6)
         self.kgen = build_kgen(scratch)
-        self.results = report.Results(awake=not args.let_sleep)
+        self.results = report.Results()
 
     def new(self, broker: str, profile: pathlib.Path | None = None) -> NewCluster:
         return lambda *sets: Cluster(
@@ -123,8 +127,8 @@ def main() -> None:
     unknown = [s for s in sections if s not in LOADS]
     if unknown:
         sys.exit(f"unknown section: {', '.join(unknown)}; known: {', '.join(SECTIONS)}")
-    full = sections == list(SECTIONS) and not args.quick and not args.no_apache
-    out: pathlib.Path | None = args.out or (HERE if full else None)
+    counts = (args.update or sections == list(SECTIONS)) and not args.quick and not args.no_apache
+    out: pathlib.Path | None = args.out or (HERE if counts else None)
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="bench-", dir=args.work))
     try:
         bench = Bench(args, scratch)
@@ -137,7 +141,13 @@ def main() -> None:
     print("\n" + report.table(results))
     if out:
         out.mkdir(parents=True, exist_ok=True)
-        write(out, results, with_apache=not args.no_apache)
+        results.invocations.append(invocation(args, sections))
+        if args.update and (out / "results.json").exists():
+            known = report.Results.load((out / "results.json").read_text()).without(sections)
+            known.add(results)
+            write(out, known)
+        else:
+            write(out, results)
     missed = [row.label for row in results.missed()]
     if missed:
         print(f"\nmissed: {'; '.join(missed)}")
@@ -145,21 +155,29 @@ def main() -> None:
         sys.exit(f"failed: {'; '.join(results.failures)}")
 
 
-def write(out: pathlib.Path, results: report.Results, *, with_apache: bool) -> None:
-    when = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"
-    known = versions(with_apache)
+def invocation(args: argparse.Namespace, sections: list[str]) -> report.Invocation:
     shown = re.sub(r"--(out|work|lock)[ =]\S+ ?", "", " ".join(sys.argv[1:])).strip()
-    command = f'make bench BENCH_ARGS="{shown}"' if shown else "make bench"
-    (out / "RESULTS.md").write_text(report.markdown(results, known, command, when))
-    samples = {"odradek": results.first, "apache": results.apache, "odradek again": results.second}
-    (out / "results.json").write_text(json.dumps(samples, indent=1) + "\n")
+    return report.Invocation(
+        command=f'make bench BENCH_ARGS="{shown}"' if shown else "make bench",
+        when=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
+        machine=report.machine(),
+        versions=versions(not args.no_apache),
+        awake=not args.let_sleep,
+        sections=sections,
+    )
+
+
+def write(out: pathlib.Path, results: report.Results) -> None:
+    (out / "RESULTS.md").write_text(report.markdown(results))
+    (out / "results.json").write_text(results.dump())
     rows = [
         (row, median(results.odradek(row.key)), median(results.apache[row.key]))
         for row in results.rows()
         if row.key in results.apache
     ]
     if rows:
-        subtitle = f"{report.machine()}, {when}"
+        newest = results.invocations[-1]
+        subtitle = f"{newest.machine}, {newest.when}"
         (out / "results.svg").write_text(chart.svg("Odradek beside Apache Kafka", subtitle, rows))
 
 

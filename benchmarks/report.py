@@ -1,24 +1,89 @@
 """Samples into words: the table on the terminal and benchmarks/RESULTS.md. No measuring here."""
 
+import json
 import os
 import pathlib
 import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from budget import ROWS, Row
 from steal import Sample, Samples, median, quieter
 
 
 @dataclass
+class Invocation:
+    """When and how sections were measured, and what."""
+
+    command: str
+    when: str
+    machine: str
+    versions: dict[str, str]
+    awake: bool
+    sections: list[str]
+
+
+@dataclass
 class Results:
-    """What one invocation measured. Odradek ran before and after Apache, which shows the machine's drift."""
+    """What was measured. Odradek ran before and after Apache, which shows the machine's drift."""
 
     first: Samples = field(default_factory=dict)
     apache: Samples = field(default_factory=dict)
     second: Samples = field(default_factory=dict)
     profiles: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
-    awake: bool = True
+    invocations: list[Invocation] = field(default_factory=list)
+
+    @classmethod
+    def load(cls, text: str) -> "Results":
+        """Results as `dump` wrote them."""
+        known = json.loads(text)
+        samples = {
+            broker: {key: [Sample(*sample) for sample in found] for key, found in by_key.items()}
+            for broker, by_key in known["samples"].items()
+        }
+        invocations = [Invocation(**fields) for fields in known["invocations"]]
+        return cls(*samples.values(), known["profiles"], known["failures"], invocations)
+
+    def dump(self) -> str:
+        samples = {"odradek": self.first, "apache": self.apache, "odradek again": self.second}
+        invocations = [vars(invocation) for invocation in self.invocations]
+        fields = {
+            "invocations": invocations,
+            "profiles": self.profiles,
+            "failures": self.failures,
+            "samples": samples,
+        }
+        return json.dumps(fields, indent=1) + "\n"
+
+    def without(self, sections: list[str]) -> "Results":
+        """What remains when these sections have been measured anew."""
+
+        def rest(samples: Samples) -> Samples:
+            return {key: found for key, found in samples.items() if key.split(".")[0] not in sections}
+
+        invocations = [
+            replace(known, sections=[section for section in known.sections if section not in sections])
+            for known in self.invocations
+        ]
+        return Results(
+            rest(self.first),
+            rest(self.apache),
+            rest(self.second),
+            {section: text for section, text in self.profiles.items() if section not in sections},
+            [failure for failure in self.failures if failure.split(":")[0] not in sections],
+            [known for known in invocations if known.sections],
+        )
+
+    def add(self, other: "Results") -> None:
+        for mine, theirs in (
+            (self.first, other.first),
+            (self.apache, other.apache),
+            (self.second, other.second),
+        ):
+            mine.update(theirs)
+        self.profiles.update(other.profiles)
+        self.failures += other.failures
+        self.invocations += other.invocations
 
     def odradek(self, key: str) -> list[Sample]:
         return self.first.get(key, []) + self.second.get(key, [])
@@ -85,20 +150,26 @@ def machine() -> str:
     return f"{os.cpu_count()} x {model}, {memory_gb:.0f} GB, {platform.system()} {platform.release()}"
 
 
-def markdown(results: Results, versions: dict[str, str], command: str, when: str) -> str:
+def _origin(invocation: Invocation) -> str:
+    cores = "kept awake (awake.py)" if invocation.awake else "allowed to sleep"
+    versions = ", ".join(f"{name} {version}" for name, version in invocation.versions.items())
+    return (
+        f"- {', '.join(invocation.sections)}: `{invocation.command}`, {invocation.when}, {versions}, on"
+        f" {invocation.machine}, idle cores {cores}"
+    )
+
+
+def markdown(results: Results) -> str:
     """The whole of RESULTS.md."""
-    cores = "were kept awake (awake.py)" if results.awake else "could sleep"
     parts = [
         "# Benchmark results",
         "",
-        f"`{command}`, {when}.",
-        "",
-        f"Machine: {machine()}. " + ", ".join(f"{k} {v}" for k, v in versions.items()) + ".",
+        *map(_origin, results.invocations),
         "",
         "Both brokers ran with shipped defaults, all checks on, one after the other on the same machine:"
-        f" Odradek, Apache Kafka, Odradek. Idle cores {cores}. Before each produce run a file as large was"
-        " written and deleted, so that its page cache was memory the host had already given. Numbers are"
-        " medians of the quieter half of the runs: those in which the host took the least time away"
+        " Odradek, Apache Kafka, Odradek. Before each produce run a file as large was written and deleted, so"
+        " that its page cache was memory the host had already given. Numbers are medians of the quieter"
+        " half of the runs: those in which the host took the least time away"
         " (smallest-largest of them, how many of how many). The ratio is Odradek's median over Apache's; the"
         " drift is the second Odradek half over the first; stolen is the largest share of time lost in a run"
         " that counts, Odradek's and Apache's. A budget is met by the number or by the ratio it was set at"

@@ -70,13 +70,31 @@ def test_a_report_names_what_was_missed_with_its_profile(modules):
         second={"latency.p50": taken(66.0, (900.0, 0.2)), "start.rss": taken(26.0)},
         profiles={"latency": "100.0% somewhere.py:somehow\n"},
     )
-    text = report.markdown(results, {"Odradek": "abc"}, "make bench", "today")
+    text = report.markdown(results)
     row = next(line for line in text.splitlines() if "1 in flight, p50" in line and line.startswith("|"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[2:4] == ["63 (60-66, 2 of 4)", "200 (200-200, 1 of 1)"]
     assert cells[4:] == ["0.315", "40", "0.207", "1.10", "1%, 1%", "missed"]
     assert "100.0% somewhere.py:somehow" in text
     assert "memory, idle" not in text.partition("## Missed")[2]
+
+
+def test_sections_measured_anew_take_the_place_of_the_old_ones(modules):
+    _, _, report = modules
+
+    def results(value, command, sections):
+        samples = {f"{section}.p50": [report.Sample(value, 0.01)] for section in sections}
+        run = report.Invocation(command, "today", "a machine", {"Odradek": command}, True, sections)
+        profiles = dict.fromkeys(sections, f"profile of {command}")
+        return report.Results(dict(samples), dict(samples), dict(samples), profiles, [], [run])
+
+    known = report.Results.load(results(1.0, "old", ["latency", "e2e"]).dump()).without(["e2e"])
+    known.add(results(2.0, "new", ["e2e"]))
+    assert {key: found[0].value for key, found in known.first.items()} == {"latency.p50": 1.0, "e2e.p50": 2.0}
+    assert known.profiles == {"latency": "profile of old", "e2e": "profile of new"}
+    text = report.markdown(known)
+    assert "- latency: `old`" in text
+    assert "- e2e: `new`" in text
 
 
 def test_the_chart_is_well_formed_and_says_its_numbers(modules):
