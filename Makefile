@@ -46,11 +46,11 @@ judge: install
 bench: install
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
-# Consume-transform-produce while clients and node are killed, for ten minutes; CI does half of one.
+# Consume-transform-produce while clients and node are killed, for ten minutes; CI does one.
 soak-eos: install
 	ODRADEK_SOAK_SECONDS=600 $(BIN)/python -m pytest -s tests/robustness/test_exactly_once.py $(PYTEST_ARGS)
 
-# Producers at full speed into flushed topics while the node is killed, for ten minutes; CI does half of one.
+# Producers at full speed into flushed topics while the node is killed, for ten minutes; CI does one.
 soak-storage: install
 	ODRADEK_SOAK_SECONDS=600 $(BIN)/python -m pytest -s tests/robustness/test_kill_storage.py $(PYTEST_ARGS)
 
