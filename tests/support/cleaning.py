@@ -42,10 +42,11 @@ def clean(
 ) -> Candidate:
     """Clean a log by the very parts that the node's cleaner is made of; what it was cleaned as."""
     candidate = examine(log, runtime.clock.now_ms())
+    plan = prepare(candidate, settings, runtime.clock.now_ms(), runtime.rng)
     log.flush()
     if after_flush is not None:
         after_flush()
-    job = CleaningJob(runtime.disk, prepare(candidate, settings, runtime.clock.now_ms(), runtime.rng))
+    job = CleaningJob(runtime.disk, plan)
     try:
         while (progress := job.advance(budget_bytes)) is not None:
             if progress.replacement is not None:

@@ -14,6 +14,7 @@ from odradek.runtime.api import Disk
 
 MAX_DESCRIPTORS: Final = 512
 _READ_CHUNK_BYTES: Final = 1 << 20
+_SMALL_BYTES: Final = 4096
 _TOO_MANY_OPEN: Final = (errno.EMFILE, errno.ENFILE)
 
 
@@ -23,7 +24,7 @@ def read_file(disk: Disk, path: str) -> bytes:
     try:
         pieces = []
         position = 0
-        while piece := disk.pread(fd, _READ_CHUNK_BYTES, position):
+        while piece := disk.pread(fd, _READ_CHUNK_BYTES if position else _SMALL_BYTES, position):
             pieces.append(piece)
             position += len(piece)
         return b"".join(pieces)

@@ -18,14 +18,13 @@ _log = logging.getLogger(__name__)
 
 _RECORDS_PER_TURN: Final = 256
 _LEAST_BYTES: Final = 64 << 10
-_GROWTH: Final = 2
 
 
 class SnapshotWriter:
     """Due when the log has grown enough since the last one, or holds records that are old enough.
 
     Enough is what the configuration says, and before that what would make the next start longer than the
-    image warrants: a multiple of the last snapshot.
+    image warrants: as much as the last snapshot.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class SnapshotWriter:
             self._oldest_ms = now_ms
         too_old = bool(self._max_interval_ms) and now_ms - self._oldest_ms >= self._max_interval_ms
         too_much = self._raft.log.size_bytes - self._size_at_last >= min(
-            self._max_bytes, max(_LEAST_BYTES, _GROWTH * self._snapshot_bytes)
+            self._max_bytes, max(_LEAST_BYTES, self._snapshot_bytes)
         )
         if self._writing or not (too_old or too_much):
             return False

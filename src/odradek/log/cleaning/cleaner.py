@@ -137,10 +137,10 @@ class Cleaner:
         log, truncations = candidate.log, candidate.log.truncations
         job: CleaningJob | None = None
         try:
+            plan = prepare(candidate, self.settings, now_ms, self._runtime.rng)
             # What a power loss could still take must not take with it the value that it replaced.
             await self._logs.flush(log)
             self._check(log, truncations)
-            plan = prepare(candidate, self.settings, now_ms, self._runtime.rng)
             job = CleaningJob(self._runtime.disk, plan)
             await self._carry_out(log, job, truncations)
         except _AbandonedError:
