@@ -39,7 +39,7 @@ class Member:
             if code == 0:
                 probe = self.connection.call(HEARTBEAT, 4, {"group_id": self.group, "member_id": "probe"})
                 code = int(probe.error_code)
-            if code in (0, UNKNOWN_MEMBER_ID):
+            if code == UNKNOWN_MEMBER_ID:  # while it loads, Apache Kafka answers any heartbeat with NONE
                 return
             assert time.monotonic() < deadline, f"no coordinator for {self.group}: {code}"
             time.sleep(0.05)
