@@ -83,7 +83,10 @@ def _is_answered(shard: "TransactionShard", txn: TransactionMetadata, command: E
     )
     if producer_id != client.producer_id and not rotated:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    retried = rotated or client.producer_epoch == epoch + 1
+    # Only such an end bumps the epoch. After one that does not, the epoch before is a predecessor's, which
+    # must not be told that what its successor committed was its own.
+    bumped = txn.client_version >= EPOCH_PER_TRANSACTION
+    retried = bumped and (rotated or client.producer_epoch == epoch + 1)
     current = producer_id == client.producer_id and epoch == client.producer_epoch
     complete = txn.state in (TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)
     if txn.state in PREPARED:

@@ -98,6 +98,22 @@ def test_a_retry_is_recognised_by_its_epoch(h: Harness, state: TxnState, commit:
     assert h.txn().client == now
 
 
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("commit", [COMMIT, ABORT])
+def test_what_an_old_successor_ended_is_not_taken_for_the_end_of_its_predecessor(
+    h: Harness, commit: bool, slow: bool
+) -> None:
+    """Its end keeps the epoch that it was given: the one before is another producer's, not a retry's."""
+    zombie = h.producer()
+    successor = h.producer()
+    h.slow_markers = slow
+    assert h.add(successor, A, version=0) is E.NONE
+    assert h.end(successor, commit, version=0) == UNCHANGED
+    ended = h.txn()
+    assert h.end_code(zombie, commit) is E.PRODUCER_FENCED
+    assert h.txn() == ended
+
+
 @pytest.mark.parametrize(("state", "commit"), V2_CURRENT)
 def test_an_epoch_per_transaction(h: Harness, state: TxnState, commit: bool) -> None:
     _, now = bring_to(h, state, 2)
