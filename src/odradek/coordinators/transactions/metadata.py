@@ -145,11 +145,15 @@ class TransactionMetadata(NamedTuple):
         """
         if server_version >= EPOCH_PER_TRANSACTION:
             return self._to(TxnState.PREPARE_EPOCH_FENCE, now_ms)
+        next_epoch = self.next_producer_epoch
+        if self.next_producer_id != NO_PRODUCER_ID:
+            next_epoch = min(next_epoch + 1, MAX_EPOCH)  # whoever was to decide it has another epoch
         return self._to(
             TxnState.PREPARE_EPOCH_FENCE,
             now_ms,
             producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH),
             last_producer_epoch=NO_PRODUCER_EPOCH,
+            next_producer_epoch=next_epoch,
         )
 
     def prepared(

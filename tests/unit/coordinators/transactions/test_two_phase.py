@@ -84,6 +84,18 @@ def test_a_plain_producer_aborts_what_was_kept(h: Harness) -> None:
     assert h.end_code(successor, COMMIT) is E.PRODUCER_FENCED
 
 
+@pytest.mark.parametrize("server_version", [1, 2])
+def test_whose_kept_transaction_was_aborted_does_not_begin_another(h: Harness, server_version: int) -> None:
+    """It would be told of a commit while what it had kept is gone, before its successor has its epoch."""
+    h.server_version = server_version
+    h.add(h.producer(two_phase=True), A)
+    keeper = h.producer(two_phase=True, keep=True)
+    assert init_code(h) is E.CONCURRENT_TRANSACTIONS
+    assert h.txn().state is S.COMPLETE_ABORT
+    assert h.add(keeper, B, version=0) is E.PRODUCER_FENCED
+    assert h.end_code(keeper, COMMIT, version=0) is E.PRODUCER_FENCED
+
+
 def test_who_was_fenced_by_a_keeper_does_not_come_back_by_name(h: Harness) -> None:
     producer = h.producer(two_phase=True)
     h.add(producer, A)
