@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import aiokafka
 import confluent_kafka
@@ -75,7 +76,9 @@ class KafkaPythonMember:
         )
 
     def poll(self):
-        batches = self.consumer.poll(200).values()
+        # Long enough to join in: a poll of this client that ends between the answer to its SyncGroup and its
+        # taking it in forgets the assignment, beats no more and never joins again.
+        batches = self.consumer.poll(3_000).values()
         return [(r.partition, r.offset, r.value) for batch in batches for r in batch]
 
     def assignment(self):
@@ -148,12 +151,14 @@ def join(request, bootstrap):
 
 
 def poll_until(condition, *members):
-    """Poll all members in turn until the condition holds; what they read, in order."""
+    """Poll all members, at the same time, until the condition holds; what they read."""
     got, deadline = [], time.monotonic() + TIMEOUT_S
-    while not condition(got):
-        assert time.monotonic() < deadline, f"read {len(got)}, assigned {[m.assignment() for m in members]}"
-        for member in members:
-            got += member.poll()
+    with ThreadPoolExecutor(len(members)) as threads:
+        while not condition(got):
+            assigned = [member.assignment() for member in members]
+            assert time.monotonic() < deadline, f"read {len(got)}, assigned {assigned}"
+            for polled in threads.map(lambda member: member.poll(), members):
+                got += polled
     return got
 
 
