@@ -17,15 +17,16 @@ from odradek.core.types import TopicPartition
 from odradek.log.log import Isolation, Log
 from odradek.log.manager import LogManager
 from odradek.log.producer_entry import ProducerEntry
-from odradek.records.batch import Record, iter_batches, iter_records
+from odradek.records.batch import Record, iter_batches
 from odradek.records.check import CheckedRecords, Origin
-from odradek.records.control import ControlType, parse_control_key
 from odradek.runtime.real import RealRuntime
 from tests.golden import loader
+from tests.unit.log.support import consume
 
 Kind = Literal["clean", "crashed"]
 READ = [(topic, isolation) for topic, how in sorted(loader.expected()["topics"].items()) for isolation in how]
 ISOLATIONS = {"read_uncommitted": Isolation.HIGH_WATERMARK, "read_committed": Isolation.TXN_COMMITTED}
+FETCH_BYTES = 30_000
 COMPACTED = {"compacted", "__consumer_offsets", "__transaction_state"}
 
 
@@ -45,29 +46,6 @@ def manager(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     manager.open()
     manager.load(config)
     return manager
-
-
-def consume(log: Log, isolation: Isolation) -> list[Record]:
-    """What a consumer makes of what it fetches: aborted data skipped, control records not shown."""
-    found: list[Record] = []
-    offset = log.log_start_offset
-    while True:
-        info = log.read(offset, 30_000, isolation)
-        if info.slice is None:
-            return found
-        data = info.slice.read()
-        aborted = sorted(info.aborted or [], key=lambda txn: txn[1])
-        skipped: set[int] = set()
-        for batch in iter_batches(data):
-            while aborted and aborted[0][1] <= batch.last_offset:
-                skipped.add(aborted.pop(0)[0])
-            records = list(iter_records(data, batch))
-            if batch.is_control:
-                if records and parse_control_key(records[0].key) is ControlType.ABORT:
-                    skipped.discard(batch.producer_id)
-            elif not (batch.is_transactional and batch.producer_id in skipped):
-                found += [record for record in records if record.offset >= offset]
-            offset = batch.last_offset + 1
 
 
 def shown(value: bytes | None) -> Any:
@@ -97,7 +75,9 @@ def test_every_topic_reads_as_a_real_consumer_read_it(
     logs = sorted((tp.partition, log) for tp, log in manager.logs.items() if tp.topic == topic)
     assert logs
     found = [
-        as_expected(partition, r) for partition, log in logs for r in consume(log, ISOLATIONS[isolation])
+        as_expected(partition, record)
+        for partition, log in logs
+        for record in consume(log, ISOLATIONS[isolation], FETCH_BYTES)
     ]
     wanted = [{**record, "timestamp": record["timestamp"][1]} for record in expected]
     assert found == sorted(wanted, key=lambda record: (record["partition"], record["offset"]))

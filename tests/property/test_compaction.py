@@ -18,15 +18,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from odradek.log.cleaning.candidates import examine
 from odradek.log.log import Isolation, Log
-from odradek.records.batch import Record, iter_batches, iter_records
 from odradek.records.check import Origin
-from odradek.records.control import ControlType, parse_control_key
-from odradek.sim.disk import DiskFault, DiskFaults, SimDisk
-from odradek.sim.process import Process, ProcessCrashed
-from odradek.sim.trace import Trace
+from odradek.sim.disk import DiskFault
+from odradek.sim.process import ProcessCrashed
 from odradek.sim.volume import CrashModel, Volume
 from tests.support.cleaning import SETTINGS, batches, clean, keyed
-from tests.unit.log.support import TP, LogRuntime, StillClock, append, config, marker
+from tests.unit.log.support import TP, StillClock, VolumeRuntime, append, config, consume, marker
 
 CONFIG: dict[str, Any] = {
     "cleanup_policy": ("compact",),
@@ -98,29 +95,6 @@ class Model:
         return found, undecided
 
 
-def committed(log: Log) -> list[Record]:
-    """What a consumer with read_committed makes of what it fetches."""
-    found: list[Record] = []
-    offset = log.log_start_offset
-    while True:
-        info = log.read(offset, 400, Isolation.TXN_COMMITTED)
-        if info.slice is None:
-            return found
-        data = info.slice.read()
-        aborted = sorted(info.aborted or [], key=lambda txn: txn[1])
-        skipped: set[int] = set()
-        for batch in iter_batches(data):
-            while aborted and aborted[0][1] <= batch.last_offset:
-                skipped.add(aborted.pop(0)[0])
-            records = list(iter_records(data, batch))
-            if batch.is_control:
-                if records and parse_control_key(records[0].key) is ControlType.ABORT:
-                    skipped.discard(batch.producer_id)
-            elif not (batch.is_transactional and batch.producer_id in skipped):
-                found += [record for record in records if record.offset >= offset]
-            offset = batch.last_offset + 1
-
-
 class CompactionMachine(RuleBasedStateMachine):
     @initialize(seed=st.integers(0, 1 << 32))
     def begin(self, seed: int) -> None:
@@ -136,15 +110,8 @@ class CompactionMachine(RuleBasedStateMachine):
         self.open(clean_stop=False)
 
     def boot(self) -> None:
-        self.process = Process("node")
-        self.runtime = LogRuntime()
-        self.runtime.clock = self.clock
-        self.runtime.rng = self.rng
-        self.faults = DiskFaults()
-        trace = Trace(lambda: 0.0)
-        self.runtime.disk = SimDisk(  # type: ignore[assignment]
-            self.volume, self.process, self.faults, self.rng, trace, self.clock.now_ms, lambda seconds: None
-        )
+        self.runtime = VolumeRuntime(self.volume, clock=self.clock, rng=self.rng)
+        self.process, self.faults = self.runtime.process, self.runtime.faults
 
     def open(self, *, clean_stop: bool, **changes: Any) -> None:
         self.log = Log.open(
@@ -361,7 +328,8 @@ class CompactionMachine(RuleBasedStateMachine):
         if not hasattr(self, "log"):
             return
         bound, start = self.log.last_stable_offset, self.log.log_start_offset
-        found = [record for record in committed(self.log) if start <= record.offset < bound]
+        committed = consume(self.log, Isolation.TXN_COMMITTED, 400)
+        found = [record for record in committed if start <= record.offset < bound]
         appended, undecided = self.model.decided()
         assert bound == min(undecided, default=self.log.high_watermark)
         assert [r.offset for r in found] == sorted({r.offset for r in found})

@@ -23,11 +23,9 @@ from odradek.log.verifying.findings import Findings
 from odradek.log.verifying.partition import Circumstances, PartitionCheck
 from odradek.records.batch import build_batch, iter_batches, iter_records
 from odradek.records.check import CheckedRecords, Origin
-from odradek.sim.disk import DiskFault, DiskFaults, SimDisk
-from odradek.sim.process import Process
-from odradek.sim.trace import Trace
+from odradek.sim.disk import DiskFault
 from odradek.sim.volume import CrashModel, Volume
-from tests.unit.log.support import NOW_MS, LogRuntime, StillClock, config, marker
+from tests.unit.log.support import NOW_MS, StillClock, VolumeRuntime, config, marker
 
 TP = TopicPartition("orders", 0)
 PLAIN, IDEMPOTENT, TRANSACTIONAL, MARKER = range(4)
@@ -136,17 +134,8 @@ class LogMachine(RuleBasedStateMachine):
         self.open(clean=False)
 
     def boot(self) -> None:
-        self.process = Process("node")
-        runtime = LogRuntime()
-        runtime.clock = self.clock
-        runtime.rng = self.rng
-        trace = Trace(lambda: 0.0)
-        self.faults = DiskFaults()
-        self.disk = SimDisk(
-            self.volume, self.process, self.faults, self.rng, trace, self.clock.now_ms, lambda seconds: None
-        )
-        runtime.disk = self.disk  # type: ignore[assignment]
-        self.runtime = runtime
+        self.runtime = VolumeRuntime(self.volume, clock=self.clock, rng=self.rng)
+        self.process, self.faults, self.disk = self.runtime.process, self.runtime.faults, self.runtime.disk
 
     def open(self, *, clean: bool) -> None:
         self.log = Log.open(

@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import errno
 import logging
-import random
 import re
 import subprocess
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -17,41 +17,24 @@ from odradek.core.errors import StorageError
 from odradek.core.types import TopicPartition
 from odradek.log.log import Log
 from odradek.log.manager import LogManager
-from odradek.sim.disk import DiskFault, DiskFaults, SimDisk
-from odradek.sim.process import Process
-from odradek.sim.trace import Trace
+from odradek.sim.disk import DiskFault, DiskFaults
 from odradek.sim.volume import Volume
 from odradek.testing.broker import Broker
+from odradek.testing.inline import done_at_once
 from tests.support.node import ODRADEK
-from tests.unit.log.support import LogRuntime, append, batch, config, offsets
+from tests.unit.log.support import VolumeRuntime, append, batch, config, offsets
 
+T = TypeVar("T")
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 IDS = {A: uuid.UUID(int=1), B: uuid.UUID(int=2)}
 SIZE = len(batch().buffer)
 
 
-class Runtime(LogRuntime):
+class Runtime(VolumeRuntime):
     """A simulated disk that can be told to fail, and no thread beside the loop."""
 
-    def __init__(self, volume: Volume, faults: DiskFaults) -> None:
-        super().__init__()
-        self.disk = SimDisk(  # type: ignore[assignment]
-            volume,
-            Process("node"),
-            faults,
-            random.Random(1),
-            Trace(lambda: 0.0),
-            self.clock.now_ms,
-            lambda seconds: None,
-        )
-
-    def offload(self, work):  # type: ignore[no-untyped-def]
-        done = asyncio.get_running_loop().create_future()
-        try:
-            done.set_result(work())
-        except OSError as e:
-            done.set_exception(e)
-        return done
+    def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        return done_at_once(work, carried=OSError)
 
 
 class Node:
@@ -63,7 +46,7 @@ class Node:
         self.manager = self._start()
 
     def _start(self) -> LogManager:
-        manager = LogManager(Runtime(self.volume, self.faults), ["/one", "/two"])
+        manager = LogManager(Runtime(self.volume, faults=self.faults), ["/one", "/two"])
         manager.open()
         manager.load(lambda topic: config(segment_bytes=4 * SIZE))
         for tp, topic_id in IDS.items():
@@ -163,7 +146,7 @@ def test_a_full_disk_in_recovery_takes_the_directory_offline_and_the_next_start_
             append(node.log(tp), *(batch() for _ in range(9)))
         await node.manager.close(clean=False)
         node.faults.rules.append(DiskFault(errno.ENOSPC, ["open"], "/one/a-0/*.index"))
-        manager = LogManager(Runtime(node.volume, node.faults), ["/one", "/two"])
+        manager = LogManager(Runtime(node.volume, faults=node.faults), ["/one", "/two"])
         manager.open()
         manager.load(lambda topic: config(segment_bytes=4 * SIZE))
         assert list(manager.logs) == [B]
@@ -188,7 +171,7 @@ def test_a_read_only_directory_is_named_and_the_other_one_serves(
         await node.manager.close()
         operations = ["open", "pwrite", "ftruncate", "unlink", "rename", "mkdir"]
         node.faults.rules.append(DiskFault(code, operations, "/one/*"))
-        manager = LogManager(Runtime(node.volume, node.faults), ["/one", "/two"])
+        manager = LogManager(Runtime(node.volume, faults=node.faults), ["/one", "/two"])
         manager.open()
         manager.load(lambda topic: config())
         assert list(manager.logs) == [B]
@@ -196,7 +179,7 @@ def test_a_read_only_directory_is_named_and_the_other_one_serves(
             "Log directory /one is offline: .*Cannot use log directory /one: .*/one/.lock", caplog.text
         )
         await manager.close()
-        alone = LogManager(Runtime(node.volume, node.faults), ["/one"])
+        alone = LogManager(Runtime(node.volume, faults=node.faults), ["/one"])
         with pytest.raises(StorageError, match="/one"):
             alone.open()
         node.faults.rules.clear()

@@ -14,18 +14,16 @@ from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.log import Isolation, Log
 from odradek.log.manager import LogManager
-from odradek.records.batch import Record, iter_batches, iter_records
+from odradek.records.batch import Record
 from odradek.records.check import Origin
 from odradek.runtime.scope import Scope
 from odradek.sim.cluster import CrashKind, NodeCrashed, SimHost
-from odradek.sim.disk import DiskFaults, SimDisk
-from odradek.sim.process import Process, ProcessCrashed
+from odradek.sim.process import ProcessCrashed
 from odradek.sim.runtime import SimRuntime
-from odradek.sim.trace import Trace
 from odradek.sim.volume import CrashModel, Volume
 from odradek.sim.world import World
 from tests.support.cleaning import clean, keyed
-from tests.unit.log.support import NOW_MS, TP, LogRuntime, append, config, marker
+from tests.unit.log.support import NOW_MS, TP, VolumeRuntime, append, config, consume, marker
 
 CONFIG: dict[str, Any] = {
     "cleanup_policy": ("compact",),
@@ -40,17 +38,7 @@ PATH = f"/data/{TP}"
 
 def visible(log: Log) -> dict[int, Record]:
     """Every record that a reader finds, aborted ones included."""
-    found: dict[int, Record] = {}
-    offset = log.log_start_offset
-    while True:
-        info = log.read(offset, 300, Isolation.HIGH_WATERMARK)
-        if info.slice is None:
-            return found
-        data = info.slice.read()
-        for batch in iter_batches(data):
-            if not batch.is_control:
-                found.update((r.offset, r) for r in iter_records(data, batch) if r.offset >= offset)
-            offset = batch.last_offset + 1
+    return {record.offset: record for record in consume(log, Isolation.HIGH_WATERMARK, 300)}
 
 
 class Story:
@@ -84,18 +72,9 @@ class Story:
         return other
 
     def boot(self) -> None:
-        self.runtime = LogRuntime()
+        self.runtime = VolumeRuntime(self.volume)
         self.runtime.clock.ms = self.now_ms
-        self.process = Process("node")
-        self.runtime.disk = SimDisk(  # type: ignore[assignment]
-            self.volume,
-            self.process,
-            DiskFaults(),
-            random.Random(1),
-            Trace(lambda: 0.0),
-            self.runtime.clock.now_ms,
-            lambda seconds: None,
-        )
+        self.process = self.runtime.process
 
     def open(self, recovery_point: int, cleaned: int | None) -> Log:
         log = Log.open(

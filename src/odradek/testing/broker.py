@@ -17,6 +17,7 @@ from odradek.core.types import INTERNAL_TOPICS
 from odradek.runtime.real import RealDisk, RealRuntime
 from odradek.testing.clock import Shift, ShiftedClock, ShiftedLoop
 from odradek.testing.contents import Contents
+from odradek.testing.inline import done_at_once
 from odradek.testing.log_tail import LogTail
 from odradek.testing.settings import as_texts
 from odradek.wire.api_keys import ApiKey
@@ -52,12 +53,7 @@ class _TestRuntime(RealRuntime):
         return self.offload(work)
 
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        try:
-            done.set_result(work())
-        except Exception as e:
-            done.set_exception(e)
-        return done
+        return done_at_once(work)
 
 
 class Broker:

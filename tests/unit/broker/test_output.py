@@ -4,6 +4,7 @@ import asyncio
 from typing import NamedTuple
 
 from odradek.broker.output import CHUNK_BYTES, SENDFILE_FROM_BYTES, OutputQueue
+from odradek.testing.inline import done_at_once
 
 
 class Slice(NamedTuple):
@@ -56,12 +57,7 @@ class World:
         self.writer = None
 
     def offload(self, work):
-        future = asyncio.get_running_loop().create_future()
-        try:
-            future.set_result(work())
-        except OSError as e:
-            future.set_exception(e)
-        return future
+        return done_at_once(work, carried=OSError)
 
     def queue(self):
         self.drained, self.moved, self.errors = 0, 0, []

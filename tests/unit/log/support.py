@@ -1,4 +1,4 @@
-"""A log on a real or a faulty disk with a clock that stands still, and the batches to put into it."""
+"""Logs on real, faulty or simulated disks, a clock that stands still, and the batches to put into a log."""
 
 import asyncio
 import dataclasses
@@ -15,8 +15,12 @@ from odradek.core.types import Buffer, TopicPartition
 from odradek.log.log import AppendInfo, Isolation, Log
 from odradek.records.batch import Record, build_batch, iter_batches, iter_records
 from odradek.records.check import CheckedRecords, Origin
-from odradek.records.control import EndTransactionMarker, marker_record
+from odradek.records.control import ControlType, EndTransactionMarker, marker_record, parse_control_key
 from odradek.runtime.real import RealDisk, RealNet
+from odradek.sim.disk import DiskFaults, SimDisk
+from odradek.sim.process import Process
+from odradek.sim.trace import Trace
+from odradek.sim.volume import Volume
 
 T = TypeVar("T")
 TP = TopicPartition("orders", 0)
@@ -78,6 +82,36 @@ class LogRuntime:
         return asyncio.get_running_loop().run_in_executor(None, work)
 
     in_background = offload
+
+
+class VolumeRuntime(LogRuntime):
+    """One life of a process on a volume that outlives it: what a crash takes is for the next one to find.
+
+    A machine that goes through many lives hands each the clock and the chance of the one before.
+    """
+
+    def __init__(
+        self,
+        volume: Volume,
+        *,
+        clock: StillClock | None = None,
+        rng: random.Random | None = None,
+        faults: DiskFaults | None = None,
+    ) -> None:
+        super().__init__()
+        self.clock = clock or self.clock
+        self.rng = rng or self.rng
+        self.faults = faults or DiskFaults()
+        self.process = Process("node")
+        self.disk = SimDisk(  # type: ignore[assignment]
+            volume,
+            self.process,
+            self.faults,
+            self.rng,
+            Trace(lambda: 0.0),
+            self.clock.now_ms,
+            lambda seconds: None,
+        )
 
 
 @functools.cache
@@ -168,6 +202,27 @@ def records(log: Log, offset: int = 0, isolation: Isolation = Isolation.HIGH_WAT
         for located in iter_batches(data):
             found += [r for r in iter_records(data, located) if r.offset >= offset]
             offset = located.last_offset + 1
+
+
+def consume(log: Log, isolation: Isolation, max_bytes: int) -> list[Record]:
+    """What a consumer makes of what it fetches: aborted data skipped, control records not shown."""
+    found: list[Record] = []
+    offset = log.log_start_offset
+    while (info := log.read(offset, max_bytes, isolation)).slice is not None:
+        data = info.slice.read()
+        aborted = sorted(info.aborted or [], key=lambda txn: txn[1])
+        skipped: set[int] = set()
+        for located in iter_batches(data):
+            while aborted and aborted[0][1] <= located.last_offset:
+                skipped.add(aborted.pop(0)[0])
+            inside = list(iter_records(data, located))
+            if located.is_control:
+                if inside and parse_control_key(inside[0].key) is ControlType.ABORT:
+                    skipped.discard(located.producer_id)
+            elif not (located.is_transactional and located.producer_id in skipped):
+                found += [record for record in inside if record.offset >= offset]
+            offset = located.last_offset + 1
+    return found
 
 
 def offsets(log: Log, offset: int = 0) -> list[int]:

@@ -7,13 +7,10 @@ import pytest
 from odradek.log.log import Isolation, Log
 from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
 from odradek.records.check import Origin
-from odradek.sim.disk import DiskFaults, SimDisk
-from odradek.sim.process import Process
-from odradek.sim.trace import Trace
 from odradek.sim.volume import CrashModel, Volume
 from tests.unit.log.support import (
     TP,
-    LogRuntime,
+    VolumeRuntime,
     append,
     batch,
     config,
@@ -38,17 +35,7 @@ class Machine:
         self.volume.sync_all()
 
     def _boot(self) -> None:
-        self.runtime = LogRuntime()
-        self._process = Process("node")
-        self.runtime.disk = SimDisk(  # type: ignore[assignment]
-            self.volume,
-            self._process,
-            DiskFaults(),
-            random.Random(1),
-            Trace(lambda: 0.0),
-            self.runtime.clock.now_ms,
-            lambda seconds: None,
-        )
+        self.runtime = VolumeRuntime(self.volume)
 
     def open(self, *, clean: bool = False, log_start_offset: int = 0, recovery_point: int = 0) -> Log:
         log = Log.open(
@@ -65,12 +52,12 @@ class Machine:
         return log
 
     def lose_power(self, model: CrashModel = LOSE_ALL, seed: int = 1) -> None:
-        self._process.alive = False
+        self.runtime.process.alive = False
         self.volume.crash(random.Random(seed), model)
         self._boot()
 
     def kill(self) -> None:
-        self._process.alive = False
+        self.runtime.process.alive = False
         self._boot()
 
 

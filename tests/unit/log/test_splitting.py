@@ -8,11 +8,9 @@ import pytest
 from odradek.log.log import Log
 from odradek.records.batch import build_batch
 from odradek.records.header import MAX_INT32
-from odradek.sim.disk import DiskFaults, SimDisk
-from odradek.sim.process import Process, ProcessCrashed
-from odradek.sim.trace import Trace
+from odradek.sim.process import ProcessCrashed
 from odradek.sim.volume import CrashModel, Volume
-from tests.unit.log.support import NOW_MS, TP, LogRuntime, config, offsets
+from tests.unit.log.support import NOW_MS, TP, LogRuntime, VolumeRuntime, config, offsets
 
 FAR = [0, 1, MAX_INT32, MAX_INT32 + 1, 2 * MAX_INT32, 5 * MAX_INT32, 5 * MAX_INT32 + 1]
 COMPACTED = config(cleanup_policy=("compact",))
@@ -74,23 +72,14 @@ class Host:
         self.volume.sync_all()
 
     def boot(self, fuse: int | None) -> LogRuntime:
-        runtime = LogRuntime()
-        process = Process("node")
+        runtime = VolumeRuntime(self.volume)
+        process = runtime.process
         process.fuse = fuse
 
         def burnt() -> None:
             process.alive = False
 
         process.on_burnt = burnt
-        runtime.disk = SimDisk(  # type: ignore[assignment]
-            self.volume,
-            process,
-            DiskFaults(),
-            random.Random(1),
-            Trace(lambda: 0.0),
-            runtime.clock.now_ms,
-            lambda seconds: None,
-        )
         return runtime
 
 
