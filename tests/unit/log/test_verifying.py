@@ -340,6 +340,19 @@ def test_records_below_the_log_start_explain_what_snapshots_do_not_know(tmp_path
     assert findings(log_dir) == []
 
 
+def test_what_a_recovery_from_the_log_start_on_did_not_see_is_not_missed(tmp_path: Path) -> None:
+    def begun_below_the_start(log: Log) -> None:
+        append(log, transactional(0, producer_id=2, timestamp=NOW_MS))
+        append(log, marker(committed=False, producer_id=2, timestamp=NOW_MS), origin=Origin.COORDINATOR)
+        log.increment_log_start_offset(1)
+
+    made(tmp_path, clean=False, change=begun_below_the_start)
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 1\n")
+    assert made(tmp_path, change=lambda log: None)
+    assert "00000000000000000000.txnindex" not in {path.name for path in (tmp_path / NAME).iterdir()}
+    assert findings(tmp_path) == []
+
+
 def test_nothing_is_written(log_dir: Path) -> None:
     def state() -> dict[str, tuple[int, bytes]]:
         return {

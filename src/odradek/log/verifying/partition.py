@@ -76,7 +76,7 @@ class PartitionCheck:
         self._has_gaps = False
         # The last batch, where it came after a gap: if the next one goes back, it was this one's fault.
         self._suspect: tuple[int, str, int] | None = None
-        self._replay = Replay(self._next_offset)
+        self._replay = Replay(self._next_offset, (), circumstances.log_start_offset)
 
     def run(self) -> Extent:
         self._check_leftovers()
@@ -154,14 +154,11 @@ class PartitionCheck:
         start = self._next_offset
         if start and start in self._snapshots:
             try:
-                self._replay = Replay(
-                    start, parse_snapshot(read_file(self._disk, self._file(start, SNAPSHOT_SUFFIX)))
-                )
-                self._replay.is_whole = True
+                known = parse_snapshot(read_file(self._disk, self._file(start, SNAPSHOT_SUFFIX)))
+                self._replay = Replay(start, known, self._given.log_start_offset)
+                self._replay.is_whole = self._given.log_start_offset <= start
             except CorruptSnapshotError:
                 pass  # told when it is its turn
-        if self._given.log_start_offset > start:
-            self._replay.is_whole = False
 
     def _check_border(self, index: int, base_offset: int) -> None:
         if index and not self._is_torn and base_offset != self._next_offset:
