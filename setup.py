@@ -15,13 +15,17 @@ setup(
             depends=[
                 f"src/odradek/records/native/{name}.h"
                 for name in (
+                    "columns",
                     "compact",
                     "compaction",
                     "crc32c",
                     "encode",
                     "objects",
                     "offset_map",
+                    "py_columns",
+                    "py_rows",
                     "read",
+                    "rows",
                     "write",
                 )
             ],

@@ -9,11 +9,13 @@ import ctypes
 import importlib.util
 import random
 import sys
+import threading
 import time
+from array import array
 from types import ModuleType
 from typing import Any
 
-from odradek.records import kernel_compaction_py, kernel_py
+from odradek.records import kernel_columns_py, kernel_compaction_py, kernel_py
 from odradek.records.batch import BatchMeta, build_batch
 from odradek.records.header import HEADER_BYTES
 from tests.property.strategies import DAMAGES, with_crc
@@ -111,6 +113,8 @@ def one_round(native: ModuleType, rng: random.Random) -> None:
     assert native.encode(records, records[0][0], 61) == kernel_py.encode(records, records[0][0], 61)
     if rng.random() < 0.1:  # the twin hashes every key in Python, which takes long
         compact(native, rng, sets[0], section, count)
+    read_columns(native, rng, parts)
+    write_columns(native, rng)
 
 
 def compact(
@@ -138,10 +142,115 @@ def compact(
     assert kept == outcome(kernel_compaction_py.retain_records, *args)
 
 
+def read_columns(native: ModuleType, rng: random.Random, batches: list[bytes]) -> None:
+    """Sections of one buffer or each in its own, mostly where they are and as many as they are said to be."""
+    one = exact(b"".join(batches))
+    parts, position = [], 0
+    for batch in batches:
+        count = int.from_bytes(batch[57:61], "big", signed=True)
+        shared = rng.random() < 0.5
+        start = position + HEADER_BYTES if shared else 0
+        end = max(start, start + len(batch) - HEADER_BYTES) + rng.choice((0,) * 9 + (1,))
+        bases = (rng.choice((0, 5, *INT64)), rng.choice(INT64), rng.choice((-1, *INT64)))
+        own = one if shared else exact(batch[HEADER_BYTES:])
+        parts.append((own, start, end, min(count, rng.choice((count, 1000))), *bases))
+        position += len(batch)
+    for some in (parts, [rng.choice(parts)]):
+        bounds = rng.choice(((INT64[0], INT64[-1]), (0, 6), (1, 2), (INT64[-1], INT64[0])))
+        args = (some, *bounds, rng.random() < 0.5)
+        assert outcome(native.columns, *args) == outcome(kernel_columns_py.columns, *args)
+
+
+def write_columns(native: ModuleType, rng: random.Random) -> None:
+    """Rows of columns whose buffers mostly hold them, in orders that mostly name them."""
+    twin = kernel_columns_py
+    records = some_records(rng)
+    data, rows = kernel_py.encode(records, 0), len(records)
+    read = twin.columns([(data, 0, len(data), rows, 0, 0, -1)], 0, rows, True)
+    assert read[9] is not None
+    buffers = [None if b is None else bytearray(b) for b in (*read[3:9], *read[9])]
+    if rng.random() < 0.7:
+        damage_columns(buffers, rng)
+    held = [None if b is None else exact(bytes(b)) for b in buffers]
+    columns = [rng.choice((c, c, c, None)) for c in (tuple(held[:3]), tuple(held[3:6]), tuple(held[6:]))]
+    numbers = [rng.randrange(rows) for _ in range(rows)]
+    if rng.random() < 0.2:
+        numbers[rng.randrange(rows)] = rng.choice((-1, rows, rows + 1, 0x7FFFFFFF, -0x80000000))
+    order = rng.choice((None, exact(array("i", numbers).tobytes())))
+    first = rng.choice((0, 0, 0, 1, 8, 0x7FFFFFFF))
+    stop = rng.choice((rows, rows, max(0, rows - first), rows + 1, rows + 8))
+    start = rng.choice((0, 0, rng.randrange(rows)))
+    args = (order, start, stop, first, *columns, rng.choice(INT64), rng.choice((0, 300, 1 << 40)))
+    assert outcome(native.build_columns, *args, 61) == outcome(twin.build_columns, *args, 61)
+    partitions = rng.choice((1, 3, 100))
+    keys = (*held[:3], first, stop, partitions)
+    places = outcome(native.place_keys, *keys)
+    assert places == outcome(twin.place_keys, *keys)
+    for some in (places, array("i", numbers).tobytes()):
+        if some != "refused":
+            asked = (exact(some), rng.choice((partitions, rows)))
+            assert outcome(native.group_rows, *asked) == outcome(twin.group_rows, *asked)
+
+
+def damage_columns(buffers: list[bytearray | None], rng: random.Random) -> None:
+    """Cut a buffer, or write an offset or a bit of it over."""
+    for _ in range(rng.randrange(1, 3)):
+        buffer = rng.choice(buffers)
+        if buffer and rng.random() < 0.5:
+            del buffer[len(buffer) - rng.choice((1, 4, rng.randrange(len(buffer)))) :]
+        elif buffer and len(buffer) >= 4:
+            at = rng.randrange(len(buffer) // 4) * 4
+            number = rng.choice((-1, 0, 1, 7, 64, 0x7FFFFFFF, -0x80000000))
+            buffer[at : at + 4] = number.to_bytes(4, "little", signed=True)
+        elif buffer:
+            buffer[rng.randrange(len(buffer))] = rng.randrange(256)
+
+
+def race(native: ModuleType, rng: random.Random) -> None:
+    """Change buffers while they are read without the interpreter's lock.
+
+    Back and forth between two states that are both sound, so that what one pass has measured is not what the
+    next one finds.
+    """
+    count = 17_000
+    pairs = [rng.choice(((b"abc", bytes(100)), (None, bytes(100)), (bytes(100), None))) for _ in range(count)]
+    states: list[list[bytes]] = []
+    for way, headers in ((1, [("name", b"content"), ("n", None)]), (-1, [("content", b"as long")])):
+        data = native.encode([(0, *pair[::way], headers) for pair in pairs], 0)
+        read = native.columns([(data, 0, len(data), count, 0, 0, -1)], 0, count, True)
+        numbers = array("i", range(count) if way > 0 else [count - 1] * count)
+        states.append([bytes(data), numbers.tobytes(), *(b or b"" for b in (*read[3:9], *read[9]))])
+    both = list(zip(*states, strict=True))
+    targets = [bytearray(max(map(len, pair))) for pair in both]
+    done = threading.Event()
+
+    def disturb() -> None:
+        while not done.is_set():
+            for state in (0, 1):
+                for target, pair in zip(targets, both, strict=True):
+                    memoryview(target)[: len(pair[state])] = pair[state]
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    data, numbers, *buffers = targets
+    columns = (tuple(buffers[:3]), tuple(buffers[3:6]), (buffers[6], None, *buffers[8:]))
+    try:
+        for _ in range(8):
+            outcome(native.columns, [(data, 0, len(data), count, 0, 0, -1)], 0, count, True)
+            outcome(native.build_columns, numbers, 0, count, 0, *columns, 0, 1 << 40, 0)
+            outcome(native.build_columns, None, 0, count, 0, *columns, 0, 1 << 40, 0)
+            outcome(native.group_rows, numbers, count)
+            outcome(native.place_keys, *buffers[:3], 0, count, 7)
+    finally:
+        done.set()
+        thread.join()
+
+
 def main() -> None:
     native = load(sys.argv[1])
     seconds = float(sys.argv[2])
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    race(native, random.Random(seed))
     end = time.monotonic() + seconds
     rounds = 0
     while time.monotonic() < end:

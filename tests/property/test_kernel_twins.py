@@ -1,6 +1,5 @@
 """The native and the Python kernel give the same answer to the same bytes, sound or damaged."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from odradek.records import kernel_py
 from odradek.records.batch import BatchMeta
-from tests.property.strategies import BYTES, RECORDS, batches, damaged_batches, record_sections
+from tests.property.strategies import BYTES, RECORDS, batches, damaged_batches, outcome, record_sections
 
 native = pytest.importorskip("odradek.records._kernel", reason="the native kernel was not built")
 
@@ -23,13 +22,6 @@ SETS = st.lists(
     max_size=3,
 )
 BOUNDS = st.sampled_from([(-(1 << 63), (1 << 63) - 1), (1_699_999_995_000, 1_700_000_005_000), (0, 0)])
-
-
-def outcome(function: Callable[..., Any], *args: Any) -> Any:
-    try:
-        return function(*args)
-    except ValueError:
-        return ValueError
 
 
 @settings(deadline=None)

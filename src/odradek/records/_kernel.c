@@ -2,11 +2,14 @@
  *
  * The twin of kernel_py.py, which describes every function; the two must give the same answers. Nothing here
  * knows compression, configuration or Kafka's error codes. Work on more than GIL_FREE_BYTES runs without the
- * interpreter's lock. The functions of compaction stand in native/compaction.h.
+ * interpreter's lock. The functions of compaction stand in native/compaction.h, those of columns in
+ * native/py_columns.h and native/py_rows.h.
  */
 #include "native/compaction.h"
 #include "native/encode.h"
 #include "native/objects.h"
+#include "native/py_columns.h"
+#include "native/py_rows.h"
 #include "native/read.h"
 #include "native/write.h"
 
@@ -458,6 +461,11 @@ static PyMethodDef methods[] = {
     {"retain_batches", (PyCFunction)(void (*)(void))kernel_retain_batches, METH_FASTCALL, NULL},
     {"retain_records", (PyCFunction)(void (*)(void))kernel_retain_records, METH_FASTCALL, NULL},
     {"index_batches", (PyCFunction)(void (*)(void))kernel_index_batches, METH_FASTCALL, NULL},
+    {"columns", (PyCFunction)(void (*)(void))kernel_columns, METH_FASTCALL, NULL},
+    {"murmur2", kernel_murmur2, METH_O, NULL},
+    {"place_keys", (PyCFunction)(void (*)(void))kernel_place_keys, METH_FASTCALL, NULL},
+    {"group_rows", (PyCFunction)(void (*)(void))kernel_group_rows, METH_FASTCALL, NULL},
+    {"build_columns", (PyCFunction)(void (*)(void))kernel_build_columns, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 

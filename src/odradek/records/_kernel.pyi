@@ -1,8 +1,9 @@
-"""The native record kernel's types; its functions are described in kernel_py.py and its sibling."""
+"""The native record kernel's types; its functions are described in kernel_py.py and its siblings."""
 
 from collections.abc import Sequence
 
 from odradek.core.types import Buffer
+from odradek.records.kernel_columns_py import Column, HeaderColumns, Part, Rows
 from odradek.records.kernel_py import M, RecordTuple, RetentionRules
 
 def crc32c(data: Buffer, value: int = 0, /) -> int: ...
@@ -80,3 +81,28 @@ def retain_records(
 def index_batches(
     data: Buffer, position: int, interval: int, since: int, largest: int, largest_offset: int, /
 ) -> tuple[list[tuple[int, int, int, int]], int, int, int, int]: ...
+def columns(parts: Sequence[Part], first_offset: int, last_offset: int, with_headers: bool, /) -> Rows: ...
+def murmur2(data: Buffer, /) -> int: ...
+def place_keys(
+    key_offsets: Buffer,
+    keys: Buffer,
+    key_validity: Buffer | None,
+    first: int,
+    rows: int,
+    partition_count: int,
+    /,
+) -> bytes: ...
+def group_rows(places: Buffer, partition_count: int, /) -> tuple[bytes, bytes]: ...
+def build_columns(
+    order: Buffer | None,
+    start: int,
+    stop: int,
+    first: int,
+    key_column: Column | None,
+    value_column: Column | None,
+    header_columns: HeaderColumns | None,
+    timestamp_delta: int,
+    limit: int,
+    room: int,
+    /,
+) -> tuple[bytearray, int]: ...

@@ -3,6 +3,7 @@
 `NATIVE` says which one this process runs. Both have the same functions, findings and columns.
 """
 
+from odradek.records.kernel_columns_py import Column, HeaderColumns, Part, Rows
 from odradek.records.kernel_py import (
     BAD_COUNT,
     BAD_CRC,
@@ -40,15 +41,20 @@ try:
     from odradek.records._kernel import (
         allocate,
         build,
+        build_columns,
         check_records,
+        columns,
         crc32c,
         encode,
         find_outsiders,
+        group_rows,
         index_batches,
         map_batches,
         map_records,
+        murmur2,
         newest_offset,
         offset_map,
+        place_keys,
         retain_batches,
         retain_records,
         scan_segment,
@@ -58,6 +64,7 @@ try:
 
     NATIVE = True
 except ImportError:
+    from odradek.records.kernel_columns_py import build_columns, columns, group_rows, murmur2, place_keys
     from odradek.records.kernel_compaction_py import (
         index_batches,
         map_batches,
@@ -109,20 +116,29 @@ __all__ = [
     "TRANSACTIONAL",
     "VALUE_LENGTH",
     "VALUE_POSITION",
+    "Column",
+    "HeaderColumns",
     "Headers",
+    "Part",
     "RecordTuple",
     "RetentionRules",
+    "Rows",
     "allocate",
     "build",
+    "build_columns",
     "check_records",
+    "columns",
     "crc32c",
     "encode",
     "find_outsiders",
+    "group_rows",
     "index_batches",
     "map_batches",
     "map_records",
+    "murmur2",
     "newest_offset",
     "offset_map",
+    "place_keys",
     "retain_batches",
     "retain_records",
     "scan_segment",

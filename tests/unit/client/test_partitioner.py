@@ -1,24 +1,6 @@
-"""Keys go where Kafka's Java client would send them."""
+"""Keys go where Kafka's Java client would send them; the hash itself is tested with the record kernel."""
 
-import pytest
-
-from odradek.client.partitioner import murmur2, partition_of_key
-
-
-# Hashes as signed 32-bit numbers, taken from Apache Kafka's own Utils.murmur2.
-@pytest.mark.parametrize(
-    ("key", "signed"),
-    [
-        (b"21", -973932308),
-        (b"foobar", -790332482),
-        (b"a-little-bit-long-string", -985981536),
-        (b"a-little-bit-longer-string", -1486304829),
-        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
-        (b"abc", 479470107),
-    ],
-)
-def test_hashes_are_those_of_java(key: bytes, signed: int) -> None:
-    assert murmur2(key) == signed & 0xFFFFFFFF
+from odradek.client.partitioner import partition_of_key
 
 
 def test_a_key_has_one_partition() -> None:

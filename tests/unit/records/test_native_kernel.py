@@ -1,7 +1,9 @@
 """The native kernel gives back what it takes: no call leaks, whether it answers or refuses."""
 
 import contextlib
+import mmap
 import sys
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,9 @@ ROWS: list[RecordTuple] = [(i, b"key", None, (("name", b"x"), ("none", None))) f
 BATCH = bytes(build_batch(ROWS))
 BODY = BATCH[61:]
 SPANS = native.walk(BODY, 20)
+PART = (BODY, 0, len(BODY), 20, 0, 0, -1)
+READ = native.columns([PART], 0, 20, True)
+TABLE = (READ[3:6], READ[6:9], READ[9])
 
 CALLS: dict[str, Callable[[], Any]] = {
     "crc32c": lambda: native.crc32c(BATCH, 7),
@@ -41,6 +46,34 @@ CALLS: dict[str, Callable[[], Any]] = {
     "encode a short tuple": lambda: native.encode([(0, None)], 0),
     "allocate": lambda: native.allocate(100),
     "allocate less than nothing": lambda: native.allocate(-1),
+    "columns": lambda: native.columns([PART, (memoryview(BATCH), 61, *PART[2:])] * 9, 0, 20, True),
+    "columns without headers": lambda: native.columns([PART, PART], 3, 5, False),
+    "columns of lists": lambda: native.columns([list(PART)], 0, 20, True),
+    "columns malformed": lambda: native.columns(
+        [PART, (BODY[:-1], 0, len(BODY) - 1, *PART[3:])], 0, 20, True
+    ),
+    "columns beyond": lambda: native.columns([PART, (BODY, 0, 10_000, *PART[3:])], 0, 20, True),
+    "columns of text": lambda: native.columns([PART, ("text", *PART[1:])], 0, 20, True),
+    "columns of a short tuple": lambda: native.columns([PART, PART[:3]], 0, 20, True),
+    "columns of no sequence": lambda: native.columns(7, 0, 20, True),
+    "murmur2": lambda: native.murmur2(BODY),
+    "murmur2 of text": lambda: native.murmur2("text"),
+    "place_keys": lambda: native.place_keys(*READ[3:6], 0, 20, 1_000),
+    "place_keys beyond": lambda: native.place_keys(*READ[3:6], 1, 20, 1_000),
+    "place_keys of text": lambda: native.place_keys(READ[3], READ[4], "text", 0, 20, 1_000),
+    "group_rows": lambda: native.group_rows(bytes(400), 1_000),
+    "group_rows elsewhere": lambda: native.group_rows(SPANS, 1),
+    "group_rows of text": lambda: native.group_rows("text", 1),
+    "build_columns": lambda: native.build_columns(bytes(80), 0, 20, 0, *TABLE, 0, 500, 61),
+    "build_columns of nulls": lambda: native.build_columns(None, 0, 20, 0, None, None, None, 0, 500, 61),
+    "build_columns beyond": lambda: native.build_columns(None, 0, 21, 0, *TABLE, 0, 50_000, 61),
+    "build_columns beyond the order": lambda: native.build_columns(b"", 0, 20, 0, *TABLE, 0, 50, 61),
+    "build_columns of text": lambda: native.build_columns(
+        None, 0, 20, 0, *TABLE[:2], (*TABLE[2][:6], "text"), 0, 500, 61
+    ),
+    "build_columns of a short tuple": lambda: native.build_columns(
+        None, 0, 20, 0, *TABLE[:2], TABLE[2][:6], 0, 500, 61
+    ),
     "no arguments": lambda: native.walk(),
 }
 
@@ -56,8 +89,17 @@ def test_no_call_leaks(name: str) -> None:
 
     repeat(2_100)  # the interpreter keeps up to 2,000 freed tuples of a size
     before = sys.getallocatedblocks()
-    references = [sys.getrefcount(thing) for thing in (BATCH, BODY, SPANS, ROWS, BatchMeta, None)]
+    references = [sys.getrefcount(thing) for thing in (BATCH, BODY, SPANS, READ[4], ROWS, BatchMeta, None)]
     repeat(500)
     assert sys.getallocatedblocks() - before < 100
-    after = [sys.getrefcount(thing) for thing in (BATCH, BODY, SPANS, ROWS, BatchMeta, None)]
+    after = [sys.getrefcount(thing) for thing in (BATCH, BODY, SPANS, READ[4], ROWS, BatchMeta, None)]
     assert max(b - a for a, b in zip(references, after, strict=True)) < 100
+
+
+def test_rows_too_large_for_a_record_are_refused() -> None:
+    """Only here: the Python kernel would have to copy what the native one measures first."""
+    half = 0x40000000
+    with mmap.mmap(-1, half) as large, memoryview(large) as data:
+        column = (array("i", [0, half]), data, None)
+        with pytest.raises(ValueError, match="too large"):
+            native.build_columns(None, 0, 1, 0, column, column, None, 0, 100, 0)

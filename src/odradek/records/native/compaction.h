@@ -51,14 +51,6 @@ take_map(PyObject *slots, PyObject *secret, int flags, Py_buffer views[2], int *
     return 1;
 }
 
-static void
-release_all(Py_buffer *views, int taken)
-{
-    while (taken > 0) {
-        PyBuffer_Release(&views[--taken]);
-    }
-}
-
 static PyObject *
 kernel_newest_offset(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {

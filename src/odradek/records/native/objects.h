@@ -157,4 +157,38 @@ as_tuple(PyObject *sequence, Py_ssize_t length)
     return tuple;
 }
 
+/* New bytes into a tuple; where they begin, NULL with an error set. */
+static void *
+add_bytes(PyObject *tuple, Py_ssize_t at, int64_t size)
+{
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    if (bytes == NULL || PyTuple_SetItem(tuple, at, bytes) < 0) {
+        return NULL;
+    }
+    return PyBytes_AsString(bytes);
+}
+
+static void
+release_all(Py_buffer *views, int taken)
+{
+    while (taken > 0) {
+        PyBuffer_Release(&views[--taken]);
+    }
+}
+
+/* Gives up the interpreter's lock where there is enough to do; take_lock takes what this gave. */
+static PyThreadState *
+leave_lock(int64_t work_bytes)
+{
+    return work_bytes >= GIL_FREE_BYTES ? PyEval_SaveThread() : NULL;
+}
+
+static void
+take_lock(PyThreadState *state)
+{
+    if (state != NULL) {
+        PyEval_RestoreThread(state);
+    }
+}
+
 #endif
