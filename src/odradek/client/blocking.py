@@ -31,8 +31,8 @@ class BlockingClient:
     def __init__(
         self, bootstrap_servers: str | Sequence[str], *, runtime: Runtime | None = None, **options: Any
     ) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="odradek-client", daemon=True)
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="odradek-client", daemon=True)
         self.client = Client(bootstrap_servers, runtime=runtime, **options)
         self.admin = Admin(self.client)
         self._closed = False
@@ -45,7 +45,7 @@ class BlockingClient:
         self.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
         except BaseException:
@@ -84,9 +84,9 @@ class BlockingClient:
             return
         self._closed = True
         self.run(self._finish())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
-        self._loop.close()
+        self.loop.close()
 
     async def _finish(self) -> None:
         """End the client, and what an interrupt left on the loop before `run` had its future."""

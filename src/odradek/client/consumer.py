@@ -7,19 +7,17 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
-from odradek.client.admin import EARLIEST, LATEST, Admin, by_topic
+from odradek.client.admin import EARLIEST, LATEST, Admin
 from odradek.client.client import Client, check, may_pass
+from odradek.client.fetching import READ_COMMITTED, READ_UNCOMMITTED, fetch_request
 from odradek.client.group import GroupMember
 from odradek.client.partition_reader import ConsumerRecord, PartitionReader
 from odradek.client.transaction_requests import GroupMetadata
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_LEADER, ZERO_UUID, TopicPartition
+from odradek.core.types import NO_LEADER, TopicPartition
 from odradek.runtime.scope import Scope
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import request_types
 
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-_LAST_FETCH_BY_NAME = 12
 _RESETS = {"earliest": EARLIEST, "latest": LATEST, "none": None}
 _OVERTAKEN = frozenset(
     {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID}
@@ -274,33 +272,16 @@ class Consumer:
 
     def _fetch_request(self, partitions: Sequence[TopicPartition]) -> tuple[Any, int | None]:
         """The request, and the last version it may be sent in."""
-        types = request_types(ApiKey.FETCH)
-        cluster = self._client.cluster
-        names = by_topic(partitions)
-        request = types.FetchRequest(
-            max_wait=self._max_wait_ms,
+        positions = {tp: self._readers[tp].position for tp in partitions}
+        return fetch_request(
+            self._client.cluster,
+            {tp: position for tp, position in positions.items() if position is not None},
+            isolation_level=self._isolation_level,
+            max_wait_ms=self._max_wait_ms,
             min_bytes=self._min_bytes,
             max_bytes=self._max_bytes,
-            isolation_level=self._isolation_level,
-            topics=[
-                types.FetchTopic(
-                    topic=name,
-                    topic_id=cluster.topic_id(name),
-                    partitions=[
-                        types.FetchPartition(
-                            partition=tp.partition,
-                            current_leader_epoch=cluster.leader_epoch(tp),
-                            fetch_offset=self._readers[tp].position,
-                            partition_max_bytes=self._max_partition_bytes,
-                        )
-                        for tp in of_topic
-                    ],
-                )
-                for name, of_topic in names.items()
-            ],
+            max_partition_bytes=self._max_partition_bytes,
         )
-        by_id = all(cluster.topic_id(name) != ZERO_UUID for name in names)
-        return request, None if by_id else _LAST_FETCH_BY_NAME
 
     def _on_answer(self, tp: TopicPartition, answer: Any) -> None:
         reader = self._readers.get(tp)

@@ -51,15 +51,18 @@ class UnansweredError(TimeoutError):
 
 
 class TransactionRequests:
-    """Uses connections of its own: a produce that waits for replicas must not hold up a commit."""
+    """Uses connections of its own: a produce that waits for replicas must not hold up a commit. A `channel`
+    that is given is shared, and left open."""
 
-    def __init__(self, client: Client, transactional_id: str) -> None:
+    def __init__(self, client: Client, transactional_id: str, channel: str | None = None) -> None:
         self._client = client
         self._id = transactional_id
-        self._channel = client.new_channel("transaction")
+        self._own_channel = channel is None
+        self._channel = client.new_channel("transaction") if channel is None else channel
 
     def close(self) -> None:
-        self._client.close_channel(self._channel)
+        if self._own_channel:
+            self._client.close_channel(self._channel)
 
     async def init(
         self, identity: Identity, timeout_ms: int, deadline: float, *, enable_2pc: bool, keep_prepared: bool

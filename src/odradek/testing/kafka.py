@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.client.admin import LATEST
-from odradek.client.consumer import READ_COMMITTED
+from odradek.client.fetching import READ_COMMITTED
 from odradek.client.partition_reader import ConsumerRecord
 from odradek.core.types import TopicPartition
 from odradek.testing.exactly_once import findings

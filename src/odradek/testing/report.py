@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 from odradek.client.admin import EARLIEST, LATEST
-from odradek.client.consumer import READ_COMMITTED, READ_UNCOMMITTED
+from odradek.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from odradek.client.partition_reader import ConsumerRecord
 from odradek.core.types import TopicPartition
 

@@ -1,0 +1,68 @@
+"""What Spark's checkpoint tells of a batch: the offsets of its sources. Read, never written."""
+
+import json
+import logging
+from pathlib import Path
+from urllib.parse import urlparse
+
+from odradek.core.types import TopicPartition
+from odradek.spark.ledger import Range
+from odradek.spark.planning import from_json
+
+log = logging.getLogger("odradek.spark")
+
+_warned: set[str] = set()
+
+
+def read_range(checkpoint: str | None, batch: int) -> Range:
+    """From where to where the sources were read. Unknown where the checkpoint is out of reach."""
+    if checkpoint is None:
+        _warn("", "the sink was not told its checkpointLocation: the query's lag is not published")
+        return Range()
+    try:
+        end = _lines(checkpoint, batch)
+        start = _lines(checkpoint, batch - 1) if batch > 0 else ()
+    except (OSError, ValueError) as e:
+        _warn(
+            checkpoint, f"the offsets in {checkpoint} cannot be read: {e}. The query's lag is not published"
+        )
+        return Range()
+    return Range(start, end)
+
+
+def source_offsets(range_: Range, cluster_id: str | None) -> dict[TopicPartition, int]:
+    """Where the sources on this cluster will go on, as a consumer group commits it."""
+    found: dict[TopicPartition, int] = {}
+    for line in range_.end:
+        try:
+            offsets, cluster = from_json(json.loads(line))
+        except (ValueError, TypeError, AttributeError):
+            continue  # another kind of source
+        if cluster == cluster_id:
+            found.update(offsets)
+    return found
+
+
+def _lines(checkpoint: str, batch: int) -> tuple[str, ...]:
+    """The lines of the sources, after the version and the settings."""
+    lines = _read(checkpoint, f"offsets/{batch}").splitlines()
+    if not lines or not lines[0].startswith("v"):
+        raise ValueError(f"offsets/{batch} is not as Spark writes it")
+    return tuple(lines[2:])
+
+
+def _read(checkpoint: str, name: str) -> str:
+    address = urlparse(checkpoint)
+    if address.scheme in ("", "file"):
+        return (Path(address.path) / name).read_text()
+    from pyarrow import fs
+
+    files, path = fs.FileSystem.from_uri(checkpoint)
+    with files.open_input_stream(f"{path}/{name}") as stream:
+        return bytes(stream.read()).decode()
+
+
+def _warn(about: str, message: str) -> None:
+    if about not in _warned:
+        _warned.add(about)
+        log.warning("%s", message)

@@ -1,0 +1,294 @@
+"""Deciding a batch: fence, read the ledger, write the decision, commit the participants, sweep what is left.
+
+The rules are ledger.py's; here they are carried out, by the driver, once per batch.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from odradek.client.batches import NOBODY, Identity
+from odradek.client.client import Client, check
+from odradek.client.transaction_errors import FENCED, FatalError, OutcomeUnknownError
+from odradek.client.transaction_requests import RefusedError, TransactionRequests
+from odradek.client.transactional import TransactionalProducer
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import TopicPartition
+from odradek.spark.ledger import (
+    HISTORY_TOPIC,
+    LEDGER_TOPIC,
+    Decision,
+    Entry,
+    Finish,
+    LedgerError,
+    Participant,
+    Propose,
+    Range,
+    Stream,
+    check_run,
+    coordinator_id,
+    decide,
+    encode_decision,
+    encode_entry,
+    entry_key,
+    judge,
+    plan_sweep,
+    stream_prefix,
+    take_over,
+)
+from odradek.spark.ledger_log import LedgerLog
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
+
+log = logging.getLogger("odradek.spark")
+
+_DECISION_TIMEOUT_MS = 10_000
+_END_TIMEOUT_S = 120.0
+_ATTEMPTS = 10
+_CHANNEL = "ends"
+_UNSETTLED = ("Empty", "Ongoing")
+"""States in which an id may hold a transaction open, or open one. After an end its holder's epoch is void."""
+
+
+class Batch(NamedTuple):
+    """A batch that was written, to be decided."""
+
+    number: int
+    run: str
+    job: str
+    range: Range
+    participants: tuple[Participant, ...]
+    offsets: Mapping[TopicPartition, int]
+    """Of the sources, for a consumer group, so that others see how far the query is."""
+
+
+class LostBatchError(LedgerError):
+    """A decided transaction could not be committed: its records are gone."""
+
+
+class Decider:
+    """Decides the batches of one stream, one after another, for one run."""
+
+    def __init__(
+        self,
+        client: Client,
+        stream: Stream,
+        *,
+        prefix: str = "odradek",
+        group: str | None = None,
+        adopts: bool = False,
+    ) -> None:
+        self._client = client
+        self._stream = stream
+        self._prefix = prefix
+        self._group = group
+        self._adopts = adopts
+        self._ledger = LedgerLog(client)
+        self._producer: TransactionalProducer | None = None
+
+    async def close(self) -> None:
+        await self._resign()
+        self._ledger.close()
+
+    async def commit(self, batch: Batch) -> Decision:
+        """Returns when every participant is committed and nothing else of this stream is open."""
+        entry = await self._ledger.entry(self._stream)
+        for _ in range(_ATTEMPTS):
+            found = judge(entry, batch.number, batch.run, batch.range, adopts=self._adopts)
+            if isinstance(found, Finish):
+                break
+            if self._producer is None:
+                entry = await self._take_charge()
+                continue
+            try:
+                entry = await self._decide(found, batch)
+            except (FatalError, OutcomeUnknownError) as e:
+                # Somebody else took charge meanwhile, or nobody knows: the ledger tells what became of it.
+                log.warning("%s: batch %d is asked for again: %s", self._stream, batch.number, e)
+                await self._resign()
+                entry = await self._take_charge()
+        else:
+            raise LedgerError(f"batch {batch.number} of {self._stream} could not be decided: others do, too")
+        assert entry is not None
+        await self.finish(found.decision)
+        check_run(entry, batch.run)
+        await self._sweep(entry, batch.run, batch.job)
+        return found.decision
+
+    async def abandon(self, run: str) -> None:
+        """A batch will not be committed by this run: end what it has left open."""
+        entry = await self._ledger.entry(self._stream)
+        await self._sweep(entry, run, "", claims=False)
+
+    # --- the decision ---------------------------------------------------------------------------------
+
+    async def _take_charge(self) -> Entry | None:
+        """Fence whoever decided before, and read what was decided until then."""
+        await self._resign()
+        self._producer = TransactionalProducer(
+            self._client,
+            coordinator_id(self._prefix, self._stream),
+            transaction_timeout_ms=_DECISION_TIMEOUT_MS,
+        )
+        await self._producer.init_transactions()
+        return await self._ledger.entry(self._stream)
+
+    async def _resign(self) -> None:
+        if self._producer is not None:
+            producer, self._producer = self._producer, None
+            await producer.close()
+
+    async def _decide(self, found: Propose, batch: Batch) -> Entry:
+        """The commit point."""
+        await self._check_open(batch.participants)
+        decided_ms = self._client.runtime.clock.now_ms()
+        decision = Decision(batch.number, batch.run, batch.job, batch.range, batch.participants, decided_ms)
+        known = found.known
+        others: Sequence[str] = ()
+        if known is None or known.run != batch.run:
+            # The first decision of a run also ends the runs before it, those that never decided, too.
+            listed = await self._unsettled()
+            others = plan_sweep(known, self._prefix, self._stream, batch.run, listed).unknown_runs
+        return await self._write(decide(known, decision, others), batch.offsets)
+
+    async def _write(self, entry: Entry, offsets: Mapping[TopicPartition, int]) -> Entry:
+        assert self._producer is not None
+        producer = self._producer
+        producer.begin()
+        key = entry_key(self._stream)
+        await producer.send(LEDGER_TOPIC, encode_entry(entry), key=key, partition=0)
+        await producer.send(
+            HISTORY_TOPIC, encode_decision(self._stream, entry.decision), key=key, partition=0
+        )
+        await self._publish(producer, offsets)
+        await producer.commit()
+        return entry
+
+    async def _publish(self, producer: TransactionalProducer, offsets: Mapping[TopicPartition, int]) -> None:
+        """How far the query is, for who looks at its group; a topic that was deleted does not hold it up."""
+        if self._group is None or not offsets:
+            return
+        names = {tp.topic for tp in offsets}
+        cluster = await self._client.retrying(lambda: self._client.refresh(sorted(names)))
+        there = {tp: offset for tp, offset in offsets.items() if tp.topic in cluster.topics}
+        await producer.send_offsets(there, self._group)
+
+    async def _check_open(self, participants: Sequence[Participant]) -> None:
+        """After fencing and reading: whoever ended one of them has said so in the ledger before."""
+        described = await self._describe([p.transactional_id for p in participants])
+        for participant in participants:
+            state = described[participant.transactional_id]
+            is_same = (state.producer_id, state.producer_epoch) == participant[1:3]
+            if state.transaction_state != "Ongoing" or not is_same:
+                raise LedgerError(
+                    f"{participant.transactional_id} is {state.transaction_state} and was to be committed: "
+                    "another driver or person has ended it. Nothing was written; the batch is run again"
+                )
+
+    async def _describe(self, ids: Sequence[str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        types = request_types(ApiKey.DESCRIBE_TRANSACTIONS)
+
+        async def attempt() -> None:
+            by_node: dict[int, list[str]] = {}
+            for transactional_id in ids:
+                if transactional_id not in found:
+                    node_id = await self._client.coordinator(transactional_id, 1)
+                    by_node.setdefault(node_id, []).append(transactional_id)
+            for node_id, asked in by_node.items():
+                request = types.DescribeTransactionsRequest(transactional_ids=asked)
+                response = await self._client.send(ApiKey.DESCRIBE_TRANSACTIONS, request, node_id=node_id)
+                for state in response.transaction_states:
+                    if state.error_code == ErrorCode.NOT_COORDINATOR:
+                        self._client.forget_coordinator(state.transactional_id, 1)
+                    check(state.error_code, place=f"transactional id {state.transactional_id}")
+                    found[state.transactional_id] = state
+
+        await self._client.retrying(attempt)
+        return found
+
+    # --- after the decision ---------------------------------------------------------------------------
+
+    async def finish(self, decision: Decision) -> None:
+        """Commit the participants of a decision, all at the same time."""
+        await asyncio.gather(*(self._commit(participant) for participant in decision.participants))
+
+    async def _commit(self, participant: Participant) -> None:
+        requests = TransactionRequests(self._client, participant.transactional_id, channel=_CHANNEL)
+        identity = Identity(participant.producer_id, participant.producer_epoch)
+        deadline = asyncio.get_running_loop().time() + _END_TIMEOUT_S
+        try:
+            await requests.end(identity, True, deadline, version_1=False)
+        except RefusedError as e:
+            if e.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING:
+                return  # completed so long ago that the coordinator has forgotten the id
+            raise LostBatchError(
+                f"{participant.transactional_id} was decided to be committed and is not: {e}. "
+                f"{participant.rows} records are lost"
+            ) from e
+
+    # --- the sweep ------------------------------------------------------------------------------------
+
+    async def _sweep(self, entry: Entry | None, run: str, job: str, *, claims: bool = True) -> None:
+        """End everything of this stream that is undecided: a transaction of two phases never expires."""
+        plan = plan_sweep(entry, self._prefix, self._stream, run, await self._unsettled())
+        if plan.unknown_runs and not claims:
+            return
+        if plan.unknown_runs:
+            assert entry is not None
+            if self._producer is None:
+                entry = await self._take_charge()
+                check_run(entry, run)
+                assert entry is not None
+            entry = await self._write(take_over(entry, run, job, plan.unknown_runs), {})
+        await asyncio.gather(*(self._fence(transactional_id) for transactional_id in plan.doomed))
+
+    async def _fence(self, transactional_id: str) -> None:
+        """Whoever has the id cannot write as it any more. Left in a state that tells so: a later sweep does
+        not look at it."""
+        requests = TransactionRequests(self._client, transactional_id, channel=_CHANNEL)
+        deadline = asyncio.get_running_loop().time() + _END_TIMEOUT_S
+        try:
+            given = await requests.init(
+                NOBODY, _DECISION_TIMEOUT_MS, deadline, enable_2pc=False, keep_prepared=False
+            )
+            identity = Identity(given.producer_id, given.producer_epoch)
+            await requests.end(identity, False, deadline, version_1=False)
+        except RefusedError as e:
+            if e.code not in FENCED:
+                raise
+            # Another sweep is at the same id.
+
+    async def _unsettled(self) -> list[str]:
+        """The participants of this stream that are open, or could open a transaction."""
+        types = request_types(ApiKey.LIST_TRANSACTIONS)
+        start = stream_prefix(self._prefix, self._stream)
+        request = types.ListTransactionsRequest(
+            state_filters=list(_UNSETTLED),
+            producer_id_filters=[],
+            transactional_id_pattern=f"{re.escape(start)}.*",
+        )
+        found: list[str] = []
+
+        async def attempt() -> None:
+            found.clear()
+            brokers = self._client.cluster.brokers or (await self._client.refresh()).brokers
+            for node_id in sorted(brokers):
+                response = await self._client.send(ApiKey.LIST_TRANSACTIONS, request, node_id=node_id)
+                check(response.error_code, place="listing transactions")
+                found.extend(t.transactional_id for t in response.transaction_states)
+
+        await self._client.retrying(attempt)
+        return [transactional_id for transactional_id in found if transactional_id.startswith(start)]
+
+
+def refusal_of_2pc(error: KafkaError) -> KafkaError:
+    """What a cluster says to a participant that it does not let hold a transaction open, with the way out."""
+    return KafkaError(
+        error.code,
+        "this cluster does not serve two-phase commit, which exactly-once delivery needs. On Apache Kafka "
+        "set transaction.two.phase.commit.enable=true and unstable.api.versions.enable=true on every broker, "
+        "or write with the option delivery=at-least-once",
+    )

@@ -1,0 +1,301 @@
+"""The ledger: which micro-batches are decided, by whom, and what may follow. Pure.
+
+A batch of a stream (one query, one sink) is written by participants, in transactions that they leave open. It
+is decided by one record in the ledger, its commit point; the participants are committed after that. Whoever
+writes to the ledger has fenced all others that did, and has read it since: so decisions are made one after
+another, each knowing the one before. Why every rule is needed is told in docs/spark.md.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+LEDGER_TOPIC = "__odradek_ledger"
+"""Compacted: the last decision of every stream. Small, since it is read whole by every new process."""
+
+HISTORY_TOPIC = "__odradek_decisions"
+"""Every decision, for as long as its retention says; written in the same transactions."""
+
+LONGEST_MEMORY = 256
+"""How many runs a stream remembers not to listen to."""
+
+_FORMAT = 1
+
+
+class LedgerError(Exception):
+    """The batch cannot be decided. Nothing was written."""
+
+
+class SupersededError(LedgerError):
+    """Another run of this query decides now; this one must stop, and must not fence again."""
+
+
+class Stream(NamedTuple):
+    """Whose batches: a query may have several sinks."""
+
+    query: str
+    sink: str
+
+    def __str__(self) -> str:
+        return f"{self.query}/{self.sink}"
+
+
+class Range(NamedTuple):
+    """What a batch was made of: the offsets of its sources, as Spark's checkpoint has them."""
+
+    start: tuple[str, ...] = ()
+    end: tuple[str, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.end)
+
+    @property
+    def fingerprint(self) -> str:
+        return sha256(json.dumps([self.start, self.end]).encode()).hexdigest()[:16] if self.is_known else ""
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.start) or 'the beginning'} to {' '.join(self.end)}" if self.is_known else "?"
+
+
+class Participant(NamedTuple):
+    """A transaction that was left open, to be committed with the batch."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    rows: int
+    partitions: tuple[tuple[str, int], ...]
+
+
+class Decision(NamedTuple):
+    """The batch is committed: its participants will be, whatever happens. `job` tells writes of one batch
+    apart, where a program makes several."""
+
+    batch: int
+    run: str
+    job: str
+    range: Range
+    participants: tuple[Participant, ...]
+    decided_ms: int
+
+
+class Entry(NamedTuple):
+    """What the ledger holds of a stream. `run` decides; those before it, which are `superseded`, may not."""
+
+    run: str
+    superseded: tuple[str, ...]
+    decision: Decision
+
+
+class Propose(NamedTuple):
+    """The batch is undecided and this run may decide it."""
+
+    known: Entry | None
+
+
+class Finish(NamedTuple):
+    """The batch is decided: what is left to do is to commit its participants."""
+
+    decision: Decision
+
+
+def judge(
+    entry: Entry | None, batch: int, run: str, range_: Range, *, adopts: bool = False
+) -> Propose | Finish:
+    """What a run has to do about a batch that it has written. LedgerError where it must not decide it.
+
+    `adopts`: the user knows that batches before this one are not in this cluster's ledger.
+    """
+    if entry is None:
+        if batch > 0 and not adopts:
+            raise LedgerError(
+                f"the checkpoint is at batch {batch}, but this cluster has no decision of this query: "
+                "is it the checkpoint of another cluster, or was the ledger deleted? "
+                "With the option adoptCheckpoint=true the query begins here"
+            )
+        return Propose(None)
+    head = entry.decision
+    if head.batch == batch:
+        if range_.is_known and head.range.is_known and range_ != head.range:
+            raise LedgerError(
+                f"batch {batch} was committed with other records: it was {head.range}, "
+                f"and is now {range_}. Is this an older copy of the checkpoint? Nothing was written"
+            )
+        return Finish(head)
+    if head.batch > batch:
+        raise LedgerError(
+            f"batch {batch} ({range_}) is older than the last one that was committed, "
+            f"{head.batch} ({head.range}): this is an older copy of the checkpoint. Nothing was written"
+        )
+    check_run(entry, run)
+    if head.batch + 1 < batch and not adopts:
+        raise LedgerError(
+            f"the checkpoint is at batch {batch}, but the last one committed in this cluster is {head.batch} "
+            f"({head.range}): the batches between are missing. "
+            "With the option adoptCheckpoint=true the query goes on here"
+        )
+    return Propose(entry)
+
+
+def check_run(entry: Entry | None, run: str) -> None:
+    """Raise where another run has taken over."""
+    if entry is not None and run in entry.superseded:
+        raise SupersededError(
+            f"another run ({entry.run}) of this query has taken over: two drivers use one checkpoint"
+        )
+
+
+def take_over(entry: Entry, run: str, job: str, others: Iterable[str]) -> Entry:
+    """The last decision stands, and this run is the one to go on from it."""
+    return decide(entry, entry.decision._replace(run=run, job=job), others)
+
+
+def decide(known: Entry | None, decision: Decision, others: Iterable[str] = ()) -> Entry:
+    """The entry that makes a batch committed. `others` are runs that were found, and will be swept."""
+    before = () if known is None else (*known.superseded, known.run)
+    superseded = dict.fromkeys(run for run in (*before, *others) if run != decision.run)
+    return Entry(decision.run, tuple(superseded)[-LONGEST_MEMORY:], decision)
+
+
+# --- transactional ids -----------------------------------------------------------------------------------
+
+
+def participant_id(prefix: str, stream: Stream, run: str, worker: str, slot: int) -> str:
+    """Only that worker process ever initialises this id."""
+    return f"{stream_prefix(prefix, stream)}{run}.{worker}.{slot}"
+
+
+def coordinator_id(prefix: str, stream: Stream) -> str:
+    return f"{stream_prefix(prefix, stream)}coord"
+
+
+def stream_prefix(prefix: str, stream: Stream) -> str:
+    return f"{prefix}.{stream.query}.{stream.sink}."
+
+
+def run_of(prefix: str, stream: Stream, transactional_id: str) -> str | None:
+    """The run a participant belongs to; None for any other id."""
+    start = stream_prefix(prefix, stream)
+    parts = transactional_id[len(start) :].split(".") if transactional_id.startswith(start) else []
+    return parts[0] if len(parts) == 3 else None
+
+
+class SweepPlan(NamedTuple):
+    """Ids to be fenced, and runs of which the ledger has to say first that they are superseded: one of them
+    might be about to decide."""
+
+    doomed: list[str]
+    unknown_runs: list[str]
+
+
+def plan_sweep(entry: Entry | None, prefix: str, stream: Stream, run: str, found: Iterable[str]) -> SweepPlan:
+    """What is to be done about ids that are open, or could open a transaction still."""
+    decided = {p.transactional_id for p in entry.decision.participants} if entry is not None else set()
+    known = {run, *(entry.superseded if entry is not None else ())}
+    doomed: list[str] = []
+    unknown: dict[str, None] = {}
+    for transactional_id in found:
+        owner = run_of(prefix, stream, transactional_id)
+        if owner is None or transactional_id in decided:
+            continue
+        doomed.append(transactional_id)
+        if owner not in known:
+            unknown[owner] = None
+    return SweepPlan(doomed, list(unknown))
+
+
+# --- records ---------------------------------------------------------------------------------------------
+
+
+def entry_key(stream: Stream) -> bytes:
+    return json.dumps({"query": stream.query, "sink": stream.sink}, separators=(",", ":")).encode()
+
+
+def encode_entry(entry: Entry) -> bytes:
+    return _json(
+        {"format": _FORMAT, "run": entry.run, "superseded": entry.superseded, **_told(entry.decision)}
+    )
+
+
+def encode_decision(stream: Stream, decision: Decision) -> bytes:
+    """As the history has it."""
+    return _json({"format": _FORMAT, **stream._asdict(), **_told(decision)})
+
+
+def decode_entry(value: bytes) -> Entry:
+    read = _read(value)
+    return Entry(read["run"], tuple(read["superseded"]), _decision(read["decision"]))
+
+
+def decode_decision(value: bytes) -> tuple[Stream, Decision]:
+    read = _read(value)
+    return Stream(read["query"], read["sink"]), _decision(read["decision"])
+
+
+def _told(decision: Decision) -> dict[str, Any]:
+    return {"decision": {**decision._asdict(), "range": decision.range._asdict()}}
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _read(value: bytes) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(value)
+    if read["format"] != _FORMAT:
+        raise LedgerError(f"the ledger is of format {read['format']}: a newer version wrote it")
+    return read
+
+
+def _decision(told: dict[str, Any]) -> Decision:
+    participants = tuple(
+        Participant(
+            id_, producer_id, epoch, rows, tuple((topic, partition) for topic, partition in partitions)
+        )
+        for id_, producer_id, epoch, rows, partitions in told["participants"]
+    )
+    range_ = Range(tuple(told["range"]["start"]), tuple(told["range"]["end"]))
+    return Decision(**{**told, "range": range_, "participants": participants})
+
+
+# --- reading ---------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class View:
+    """The committed entries, as they were at a position of the ledger, and what is not decided there yet.
+
+    The ledger is read with its markers, not up to its last stable offset: a decision of another query that is
+    being written must not keep this one waiting.
+    """
+
+    position: int = 0
+    entries: dict[bytes, Entry] = field(default_factory=dict)
+    pending: dict[int, dict[bytes, bytes | None]] = field(default_factory=dict)
+    """By producer id: what it wrote in the transaction that is open."""
+
+    def apply(self, producer_id: int, records: Sequence[tuple[bytes | None, bytes | None]]) -> None:
+        written = self.pending.setdefault(producer_id, {})
+        for key, value in records:
+            if key is not None:
+                written[key] = value
+
+    def end(self, producer_id: int, *, commit: bool) -> None:
+        written = self.pending.pop(producer_id, {})
+        if not commit:
+            return
+        for key, value in written.items():
+            if value is None:
+                self.entries.pop(key, None)
+            else:
+                self.entries[key] = decode_entry(value)
+
+    def entry(self, stream: Stream) -> Entry | None:
+        return self.entries.get(entry_key(stream))
+
+    def is_pending(self, stream: Stream) -> bool:
+        key = entry_key(stream)
+        return any(key in written for written in self.pending.values())

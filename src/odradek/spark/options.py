@@ -1,0 +1,337 @@
+"""The options of a reader or writer, as texts from Spark, checked and turned into values. Pure.
+
+Names are the official Kafka connector's, so that a job moves over by changing its format; Spark hands them
+over in lower case. A name that is not known is an error, with the one that was probably meant.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from odradek.core.types import TopicPartition
+
+EARLIEST, LATEST = -2, -1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+
+
+class OptionError(ValueError):
+    """An option that cannot be meant so."""
+
+
+class Chosen(NamedTuple):
+    """Which topics: partitions by name, topics by name, or topics whose names match."""
+
+    assign: tuple[TopicPartition, ...] = ()
+    subscribe: tuple[str, ...] = ()
+    pattern: str | None = None
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Where to begin, or to end: by time before by offset, for all partitions before for single ones."""
+
+    default: int
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    timestamp: int | None = None
+    timestamps: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Connecting:
+    """How a cluster is reached."""
+
+    bootstrap: str
+    client_id: str = "odradek-spark"
+    request_timeout_ms: int = 30_000
+    api_timeout_ms: int = 60_000
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    connecting: Connecting
+    chosen: Chosen
+    starting: Bounds
+    ending: Bounds
+    latest_if_no_time: bool
+    fail_on_data_loss: bool
+    max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay_ms: int
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    include_headers: bool
+    isolation: int
+    fetch_bytes: int
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    connecting: Connecting
+    topic: str | None
+    exactly_once: bool
+    include_headers: bool
+    codec: str
+    batch_bytes: int
+    prefix: str
+    sink: str
+    idempotency_key: str | None
+    checkpoint: str | None
+    group: str | None
+    adopts: bool
+
+
+def source_options(given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
+    read = _Reader(given, _SOURCE, _REFUSED_SOURCE)
+    chosen = _chosen(read)
+    isolation = read.one_of("isolation", ("read_committed", "read_uncommitted"), None)
+    kafka_isolation = read.one_of("kafka.isolation.level", ("read_committed", "read_uncommitted"), None)
+    if isolation and kafka_isolation and isolation != kafka_isolation:
+        raise OptionError("isolation and kafka.isolation.level contradict each other")
+    default = LATEST if streaming else EARLIEST
+    if not streaming and read.text("startingoffsets") == "latest":
+        raise OptionError("startingOffsets=latest reads nothing in a batch: give earliest or offsets")
+    if read.text("endingoffsets") == "earliest":
+        raise OptionError("endingOffsets=earliest reads nothing: give latest or offsets")
+    return SourceOptions(
+        connecting=_connecting(read),
+        chosen=chosen,
+        starting=_bounds(read, "starting", default),
+        ending=_bounds(read, "ending", LATEST),
+        latest_if_no_time=read.one_of("startingoffsetsbytimestampstrategy", ("error", "latest"), "error")
+        == "latest",
+        fail_on_data_loss=read.flag("failondataloss", True),
+        max_offsets_per_trigger=read.number("maxoffsetspertrigger", 1),
+        min_offsets_per_trigger=read.number("minoffsetspertrigger", 1),
+        max_trigger_delay_ms=_duration_ms(read.text("maxtriggerdelay") or "15m"),
+        min_partitions=read.number("minpartitions", 1),
+        max_records_per_partition=read.number("maxrecordsperpartition", 1),
+        include_headers=read.flag("includeheaders", False),
+        isolation=READ_UNCOMMITTED
+        if (isolation or kafka_isolation) == "read_uncommitted"
+        else READ_COMMITTED,
+        fetch_bytes=read.number("kafka.max.partition.fetch.bytes", 1) or 4 << 20,
+    )
+
+
+def sink_options(given: Mapping[str, str]) -> SinkOptions:
+    read = _Reader(given, _SINK, _REFUSED_SINK)
+    delivery = read.one_of("delivery", ("exactly-once", "at-least-once"), "exactly-once")
+    acks = read.text("kafka.acks")
+    if acks not in (None, "all", "-1"):
+        raise OptionError(f"kafka.acks={acks} may lose records: this sink always waits for all replicas")
+    prefix, sink = read.text("prefix") or "odradek", read.text("sinkid") or "sink"
+    for name, value in (("prefix", prefix), ("sinkId", sink)):
+        if "." in value or not value.isprintable() or " " in value:
+            raise OptionError(f"{name}={value!r}: no dots or blanks, it becomes a part of transactional ids")
+    return SinkOptions(
+        connecting=_connecting(read),
+        topic=read.text("topic"),
+        exactly_once=delivery == "exactly-once",
+        include_headers=read.flag("includeheaders", True),
+        codec=read.one_of("kafka.compression.type", ("none", "gzip", "snappy", "lz4", "zstd"), "none"),
+        batch_bytes=read.number("kafka.batch.size", 1) or 900_000,
+        prefix=prefix,
+        sink=sink,
+        idempotency_key=read.text("idempotencykey"),
+        checkpoint=read.text("checkpointlocation"),
+        group=read.text("offsets.group"),
+        adopts=read.flag("adoptcheckpoint", False),
+    )
+
+
+_CONNECTION = (
+    "kafka.bootstrap.servers",
+    "kafka.client.id",
+    "kafka.request.timeout.ms",
+    "kafka.default.api.timeout.ms",
+    "kafka.security.protocol",
+)
+_SOURCE = (
+    *_CONNECTION,
+    "assign",
+    "subscribe",
+    "subscribePattern",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "startingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "endingOffsets",
+    "failOnDataLoss",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "groupIdPrefix",
+    "kafka.group.id",
+    "includeHeaders",
+    "isolation",
+    "kafka.isolation.level",
+    "kafka.max.partition.fetch.bytes",
+    "kafka.fetch.max.bytes",
+    "kafka.fetch.min.bytes",
+    "kafka.fetch.max.wait.ms",
+    "kafka.max.poll.records",
+    "kafka.receive.buffer.bytes",
+)
+_SINK = (
+    *_CONNECTION,
+    "topic",
+    "includeHeaders",
+    "delivery",
+    "sinkId",
+    "prefix",
+    "idempotencyKey",
+    "offsets.group",
+    "adoptCheckpoint",
+    "checkpointLocation",
+    "queryName",
+    "path",
+    "kafka.acks",
+    "kafka.compression.type",
+    "kafka.batch.size",
+    "kafka.linger.ms",
+    "kafka.buffer.memory",
+    "kafka.max.request.size",
+    "kafka.delivery.timeout.ms",
+    "kafka.enable.idempotence",
+    "kafka.retries",
+    "kafka.max.in.flight.requests.per.connection",
+)
+_REFUSED_SOURCE = {
+    "kafka.auto.offset.reset": "use startingOffsets",
+    "kafka.key.deserializer": "keys and values are bytes: cast or decode the columns",
+    "kafka.value.deserializer": "keys and values are bytes: cast or decode the columns",
+    "kafka.enable.auto.commit": "the query's checkpoint remembers the offsets",
+    "kafka.interceptor.classes": "there is no Java client to load them into",
+}
+_REFUSED_SINK = {
+    "kafka.key.serializer": "keys and values are bytes or strings: encode the columns",
+    "kafka.value.serializer": "keys and values are bytes or strings: encode the columns",
+    "kafka.transactional.id": "this sink names its transactions itself: set prefix instead",
+    "kafka.interceptor.classes": "there is no Java client to load them into",
+}
+
+
+class _Reader:
+    """The options by their names in lower case."""
+
+    def __init__(self, given: Mapping[str, str], known: tuple[str, ...], refused: Mapping[str, str]) -> None:
+        names = {name.lower(): name for name in known}
+        self._names = names
+        self._given = {name.lower(): value for name, value in given.items()}
+        for name in self._given:
+            if name in refused:
+                raise OptionError(f"{name} cannot be set: {refused[name]}")
+            if name not in names:
+                close = get_close_matches(name, names, 1)
+                hint = f": did you mean {names[close[0]]}?" if close else ""
+                raise OptionError(f"unknown option {name}{hint}")
+
+    def text(self, name: str) -> str | None:
+        return self._given.get(name)
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self._given.get(name)
+        if value is None:
+            return default
+        if value.lower() not in ("true", "false"):
+            raise OptionError(f"{self._names[name]}={value}: true or false")
+        return value.lower() == "true"
+
+    def number(self, name: str, least: int) -> int | None:
+        value = self._given.get(name)
+        if value is None:
+            return None
+        if not value.isdigit() or int(value) < least:
+            raise OptionError(f"{self._names[name]}={value}: a whole number of at least {least}")
+        return int(value)
+
+    def one_of(self, name: str, values: tuple[str, ...], default: Any) -> Any:
+        value = self._given.get(name)
+        if value is None:
+            return default
+        if value.lower() not in values:
+            raise OptionError(f"{self._names[name]}={value}: one of {', '.join(values)}")
+        return value.lower()
+
+    def json(self, name: str, parse: Callable[[Any], Any]) -> Any:
+        value = self._given.get(name)
+        if value is None:
+            return None
+        try:
+            return parse(json.loads(value))
+        except (ValueError, TypeError, AttributeError, KeyError):
+            example = '{"orders": {"0": 23, "1": -2}}' if "assign" not in name else '{"orders": [0, 1]}'
+            raise OptionError(f"{self._names[name]}={value}: JSON such as {example}") from None
+
+
+def _connecting(read: _Reader) -> Connecting:
+    bootstrap = read.text("kafka.bootstrap.servers")
+    if not bootstrap:
+        raise OptionError("kafka.bootstrap.servers is missing: where is the cluster?")
+    protocol = read.text("kafka.security.protocol")
+    if protocol not in (None, "PLAINTEXT"):
+        raise OptionError(f"kafka.security.protocol={protocol} is not supported: PLAINTEXT is")
+    given = {
+        "client_id": read.text("kafka.client.id"),
+        "request_timeout_ms": read.number("kafka.request.timeout.ms", 1),
+        "api_timeout_ms": read.number("kafka.default.api.timeout.ms", 1),
+    }
+    return Connecting(bootstrap, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+
+
+def _chosen(read: _Reader) -> Chosen:
+    names = [name for name in ("assign", "subscribe", "subscribepattern") if read.text(name)]
+    if len(names) != 1:
+        raise OptionError("give one of assign, subscribe and subscribePattern")
+    if names[0] == "assign":
+        return Chosen(assign=read.json("assign", _assigned))
+    if names[0] == "subscribe":
+        topics = (read.text("subscribe") or "").split(",")
+        return Chosen(subscribe=tuple(dict.fromkeys(t.strip() for t in topics if t.strip())))
+    return Chosen(pattern=read.text("subscribepattern"))
+
+
+def _assigned(value: Any) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(topic, int(p)) for topic, partitions in value.items() for p in partitions)
+
+
+def partition_map(value: Any) -> dict[TopicPartition, int]:
+    """{"orders": {"0": 23}} as Spark and its users write offsets."""
+    return {
+        TopicPartition(topic, int(partition)): int(offset)
+        for topic, partitions in value.items()
+        for partition, offset in partitions.items()
+    }
+
+
+def _bounds(read: _Reader, side: str, default: int) -> Bounds:
+    timestamp = read.number(f"{side}timestamp", 0)
+    if timestamp is not None:
+        return Bounds(default, timestamp=timestamp)
+    timestamps = read.json(f"{side}offsetsbytimestamp", partition_map)
+    if timestamps is not None:
+        return Bounds(default, timestamps=timestamps)
+    text = read.text(f"{side}offsets")
+    if text in (None, "earliest", "latest"):
+        return Bounds({"earliest": EARLIEST, "latest": LATEST}.get(text or "", default))
+    return Bounds(default, offsets=read.json(f"{side}offsets", partition_map))
+
+
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def _duration_ms(text: str) -> int:
+    digits = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = text[len(digits) :].strip() or "ms"
+    if not digits.isdigit() or unit not in _UNITS:
+        raise OptionError(f"maxTriggerDelay={text}: such as 15m, 30s or 500ms")
+    return int(digits) * _UNITS[unit]

@@ -1,0 +1,118 @@
+"""A task attempt's part of a batch: a transaction of two phases, written and left open for the driver.
+
+Its transactional id is a slot of the worker process, which nobody else ever initialises. A slot is used again
+only in a later batch of the same run: then the driver has ended what the slot was used for before.
+"""
+
+import asyncio
+import logging
+from typing import NamedTuple
+from uuid import uuid4
+
+from odradek.client.batches import NOBODY, Identity
+from odradek.client.client import Client
+from odradek.client.transaction_requests import RefusedError, TransactionRequests
+from odradek.core.errors import ErrorCode
+from odradek.spark.deciding import refusal_of_2pc
+from odradek.spark.ledger import Participant, Stream, check_run, participant_id
+from odradek.spark.ledger_log import LedgerLog
+from odradek.spark.outbox import Outbox
+
+log = logging.getLogger("odradek.spark")
+
+_LONGEST_TIMEOUT_MS = 0x7FFFFFFF
+_INIT_TIMEOUT_S = 120.0
+_REFUSED_2PC = frozenset(
+    {
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+    }
+)
+
+
+class Task(NamedTuple):
+    """Which batch an attempt writes for."""
+
+    stream: Stream
+    run: str
+    batch: int
+
+
+class Slots:
+    """The ids of this process, by stream and run."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._worker = uuid4().hex[:12]
+        self._used: dict[tuple[Stream, str], list[int]] = {}
+        """For every slot the last batch that it was taken for."""
+
+    def take(self, task: Task) -> str:
+        used = self._used.setdefault((task.stream, task.run), [])
+        for slot, batch in enumerate(used):
+            if batch < task.batch:
+                used[slot] = task.batch
+                break
+        else:
+            slot = len(used)
+            used.append(task.batch)
+        return participant_id(self._prefix, task.stream, task.run, self._worker, slot)
+
+
+class Attempt:
+    """Made by `begin`. None from it: the batch is decided, and nothing is to be written."""
+
+    def __init__(
+        self,
+        client: Client,
+        transactional_id: str,
+        identity: Identity,
+        requests: TransactionRequests,
+        codec: int,
+    ) -> None:
+        self._transactional_id = transactional_id
+        self._identity = identity
+        self._requests = requests
+        self.outbox = Outbox(client, identity, transactional_id, codec=codec)
+
+    @classmethod
+    async def begin(
+        cls, client: Client, ledger: LedgerLog, slots: Slots, task: Task, codec: int
+    ) -> "Attempt | None":
+        """First the id, then a look at the ledger. The sweep of a decision fences every id that there is when
+        the decision is made; who takes one later, sees the decision."""
+        transactional_id = slots.take(task)
+        requests = TransactionRequests(client, transactional_id, channel="ends")
+        deadline = _deadline()
+        try:
+            given = await requests.init(
+                NOBODY, _LONGEST_TIMEOUT_MS, deadline, enable_2pc=True, keep_prepared=False
+            )
+        except RefusedError as e:
+            raise (refusal_of_2pc(e) if e.code in _REFUSED_2PC else e) from e
+        identity = Identity(given.producer_id, given.producer_epoch)
+        entry = await ledger.entry(task.stream)
+        if entry is not None and entry.decision.batch >= task.batch:
+            await requests.end(identity, False, deadline, version_1=False)
+            return None
+        check_run(entry, task.run)
+        return cls(client, transactional_id, identity, requests, codec)
+
+    async def finish(self) -> Participant | None:
+        """Everything is written and acknowledged, and the transaction stays open. None without records."""
+        await self.outbox.flush()
+        await self.outbox.close()
+        if not self.outbox.rows:
+            await self._requests.end(self._identity, False, _deadline(), version_1=False)
+            return None
+        partitions = tuple((tp.topic, tp.partition) for tp in self.outbox.partitions)
+        return Participant(self._transactional_id, *self._identity, self.outbox.rows, partitions)
+
+    async def abort(self) -> None:
+        await self.outbox.close()
+        await self._requests.end(self._identity, False, _deadline(), version_1=False)
+
+
+def _deadline() -> float:
+    return asyncio.get_running_loop().time() + _INIT_TIMEOUT_S

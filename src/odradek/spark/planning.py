@@ -1,0 +1,76 @@
+"""Which offsets a micro-batch takes, and how they are split over tasks. Pure."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from odradek.core.types import TopicPartition
+
+Offsets = dict[TopicPartition, int]
+
+CLUSTER = "@cluster"
+"""No topic can be called so: the cluster that a checkpoint's offsets belong to."""
+
+
+class OffsetRange(NamedTuple):
+    tp: TopicPartition
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return max(self.end - self.start, 0)
+
+
+def to_json(offsets: Mapping[TopicPartition, int], cluster_id: str | None) -> dict[str, Any]:
+    """As the official connector writes them, and whose they are."""
+    out: dict[str, Any] = {}
+    for tp in sorted(offsets):
+        out.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
+    if cluster_id is not None:
+        out[CLUSTER] = cluster_id
+    return out
+
+
+def from_json(value: Mapping[str, Any]) -> tuple[Offsets, str | None]:
+    offsets = {
+        TopicPartition(topic, int(partition)): int(offset)
+        for topic, partitions in value.items()
+        if topic != CLUSTER
+        for partition, offset in partitions.items()
+    }
+    return offsets, value.get(CLUSTER)
+
+
+def limit_to(rows: int, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> Offsets:
+    """At most about so many offsets, from every partition in proportion to what it has; at least one from
+    each that has any."""
+    sizes = {tp: end[tp] - start.get(tp, end[tp]) for tp in end}
+    total = sum(size for size in sizes.values() if size > 0)
+    if total <= rows:
+        return dict(end)
+    limited: Offsets = {}
+    for tp, size in sizes.items():
+        share = -(-rows * size // total) if size > 0 else 0
+        limited[tp] = min(end[tp], start.get(tp, end[tp]) + share)
+    return limited
+
+
+def split(
+    ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
+) -> list[OffsetRange]:
+    """A task for every partition, more where a partition has much and that is asked for."""
+    ranges = [r for r in ranges if r.size]
+    if max_records is not None:
+        ranges = [piece for r in ranges for piece in _pieces(r, -(-r.size // max_records))]
+    if min_partitions is not None and len(ranges) < min_partitions:
+        total = sum(r.size for r in ranges)
+        shares = [-(-r.size * min_partitions // total) for r in ranges]
+        ranges = [piece for r, share in zip(ranges, shares, strict=True) for piece in _pieces(r, share)]
+    return list(ranges)
+
+
+def _pieces(r: OffsetRange, count: int) -> list[OffsetRange]:
+    count = min(count, r.size)
+    cuts = [r.start + r.size * i // count for i in range(count + 1)]
+    return [OffsetRange(r.tp, a, b) for a, b in pairwise(cuts)]

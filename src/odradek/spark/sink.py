@@ -1,0 +1,235 @@
+"""DataFrames into topics: the batch and the streaming writer, exactly once unless asked otherwise.
+
+`write` runs in the tasks and `commit` on the driver, in other processes: what one knows the other is told in
+the message. The protocol is ledger.py's.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from odradek.client.blocking import BlockingClient
+from odradek.client.client import Client
+from odradek.client.idempotence import Idempotence
+from odradek.records.compression import CODEC_IDS
+from odradek.spark import checkpoint
+from odradek.spark.deciding import Batch, Decider
+from odradek.spark.ledger import LedgerError, Participant, Range, Stream
+from odradek.spark.ledger_log import LedgerLog, ensure_topics
+from odradek.spark.options import SinkOptions
+from odradek.spark.outbox import Outbox
+from odradek.spark.participating import Attempt, Slots, Task
+from odradek.spark.process import client_of, forget, kept
+from odradek.spark.rows import RowEncoder, check_columns
+
+_FIRST_BATCH = 0
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task tells the driver."""
+
+    task: Task | None
+    participant: Participant | None
+
+
+class _Writer:
+    """What both writers do in a task."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, job: str) -> None:
+        self.options = options
+        self.job = job
+        types = {field.name: field.dataType.simpleString() for field in schema.fields}
+        check_columns(list(types), types, options.topic)
+
+    def write_task(self, rows: Iterator[pa.RecordBatch], task: Task) -> Written:
+        client = client_of(self.options.connecting)
+        if not self.options.exactly_once:
+            outbox = client.run(_idempotent_outbox(client.client, self._codec))
+            self._put_all(client, rows, outbox)
+            client.run(_finish(outbox))
+            return Written(None, None)
+        first = next((batch for batch in rows if batch.num_rows), None)
+        if first is None:
+            return Written(task, None)
+        ledger, slots = _ledger_of(client, self.options), _slots_of(self.options)
+        attempt = client.run(Attempt.begin(client.client, ledger, slots, task, self._codec))
+        if attempt is None:
+            for _ in rows:
+                pass
+            return Written(task, None)
+        try:
+            self._put_all(client, _chain(first, rows), attempt.outbox)
+            return Written(task, client.run(attempt.finish()))
+        except BaseException:
+            client.run(attempt.abort())
+            raise
+
+    @property
+    def _codec(self) -> int:
+        return CODEC_IDS[self.options.codec]
+
+    def _put_all(self, client: BlockingClient, rows: Iterator[pa.RecordBatch], outbox: Outbox) -> None:
+        options = self.options
+        encoder = RowEncoder(
+            options.topic, options.batch_bytes, Random(), with_headers=options.include_headers
+        )
+        counts: dict[str, int] = {}
+        for batch in rows:
+            for topic in encoder.topics_of(batch):
+                if topic not in counts:
+                    found = client.call(_partitions, client.client, topic)
+                    counts[topic] = len(found)
+            now_ms = int(time.time() * 1000)
+            encoded = list(encoder.encode(batch, counts))
+            client.run(_put(outbox, encoded, now_ms))
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        self._writer = _Writer(options, schema, "")
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        assert context is not None
+        query = context.getLocalProperty("sql.streaming.queryId")
+        run = context.getLocalProperty("spark.jobGroup.id")
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        assert query is not None and run is not None and batch is not None
+        return self._writer.write_task(iterator, Task(Stream(query, self._options.sink), run[:8], int(batch)))
+
+    @property
+    def _options(self) -> SinkOptions:
+        return self._writer.options
+
+    def commit(self, messages: list[Any], batchId: int) -> None:
+        options = self._options
+        if not options.exactly_once:
+            return
+        task = next((message.task for message in messages if message is not None), None)
+        if task is None:
+            return  # no task has run, so nothing was written
+        range_ = checkpoint.read_range(options.checkpoint, batchId)
+        _decide(options, task._replace(batch=batchId), "", range_, messages)
+
+    def abort(self, messages: list[Any], batchId: int) -> None:
+        _abandon(self._options, messages)
+
+
+class Writer(DataSourceArrowWriter):
+    """A job of its own, all or nothing; or a write in foreachBatch, which belongs to a batch of a query."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        self._writer = _Writer(options, schema, uuid4().hex[:12])
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        assert context is not None
+        options, job = self._writer.options, self._writer.job
+        query = context.getLocalProperty("sql.streaming.queryId")
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        if query is not None and batch is not None:
+            run = context.getLocalProperty("spark.jobGroup.id") or job
+            task = Task(Stream(query, options.sink), run[:8], int(batch))
+        else:
+            key = options.idempotency_key or job
+            task = Task(Stream(key, options.sink), job[:8], _FIRST_BATCH)
+        return self._writer.write_task(iterator, task)
+
+    def commit(self, messages: list[Any]) -> None:
+        options = self._writer.options
+        task = next((m.task for m in messages if m is not None and m.task is not None), None)
+        if options.exactly_once and task is not None:
+            _decide(options, task, self._writer.job, Range(), messages)
+
+    def abort(self, messages: list[Any]) -> None:
+        _abandon(self._writer.options, messages)
+
+
+def _slots_of(options: SinkOptions) -> Slots:
+    found: Slots = kept(("slots", options.connecting, options.prefix), lambda: Slots(options.prefix))
+    return found
+
+
+def _ledger_of(client: BlockingClient, options: SinkOptions) -> LedgerLog:
+    async def make() -> LedgerLog:
+        await ensure_topics(client.client)
+        return LedgerLog(client.client)
+
+    found: LedgerLog = kept(("ledger", options.connecting), lambda: client.run(make()))
+    return found
+
+
+def _decide(
+    options: SinkOptions, task: Task, job: str, range_: Range, messages: Sequence[Written | None]
+) -> None:
+    client = client_of(options.connecting)
+    participants = tuple(m.participant for m in messages if m is not None and m.participant is not None)
+    key = ("decider", options.connecting, options.prefix, task.stream)
+    decider = kept(key, lambda: client.run(_make_decider(client.client, options, task.stream)))
+    offsets = checkpoint.source_offsets(range_, client.client.cluster.cluster_id)
+    try:
+        client.run(decider.commit(Batch(task.batch, task.run, job, range_, participants, offsets)))
+    except BaseException:
+        forget(key)
+        client.run(decider.close())
+        raise
+
+
+async def _make_decider(client: Client, options: SinkOptions, stream: Stream) -> Decider:
+    await ensure_topics(client)
+    group = options.group or f"{options.prefix}.{stream.query}"
+    return Decider(client, stream, prefix=options.prefix, group=group, adopts=options.adopts)
+
+
+def _abandon(options: SinkOptions, messages: Sequence[Written | None]) -> None:
+    """The batch failed. What its tasks left open is ended if that can be done now, else by the next run."""
+    task = next((m.task for m in messages if m is not None and m.task is not None), None)
+    if not options.exactly_once or task is None:
+        return
+    client = client_of(options.connecting)
+    decider = client.run(_make_decider(client.client, options, task.stream))
+    try:
+        client.run(decider.abandon(task.run))
+    except (LedgerError, OSError):
+        pass
+    finally:
+        client.run(decider.close())
+
+
+async def _idempotent_outbox(client: Client, codec: int) -> Outbox:
+    terms = Idempotence(client, idempotent=True)
+    await terms.prepare()
+    assert terms.identity is not None
+    return Outbox(client, terms.identity, None, codec=codec)
+
+
+async def _partitions(client: Client, topic: str) -> list[int]:
+    return await client.retrying(lambda: client.partitions(topic))
+
+
+async def _put(outbox: Outbox, encoded: list[Any], now_ms: int) -> None:
+    for tp, batch, count in encoded:
+        await outbox.put(tp, batch, count, now_ms)
+
+
+async def _finish(outbox: Outbox) -> None:
+    await outbox.flush()
+    await outbox.close()
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest

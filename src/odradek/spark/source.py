@@ -1,0 +1,224 @@
+"""Topics as DataFrames: the batch and the streaming reader."""
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import TopicPartition
+from odradek.spark.options import EARLIEST, LATEST, Bounds, OptionError, SourceOptions
+from odradek.spark.planning import OffsetRange, Offsets, from_json, limit_to, split, to_json
+from odradek.spark.process import client_of
+from odradek.spark.reading import DataLossError, read_range
+
+
+class TaskRange(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, wanted: OffsetRange) -> None:
+        super().__init__(None)
+        self.wanted = wanted
+
+
+class Topics:
+    """What a reader asks the cluster on the driver: which partitions there are, where they begin and end."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._client = client_of(options.connecting)
+
+    @property
+    def cluster_id(self) -> str | None:
+        return self._client.client.cluster.cluster_id
+
+    def partitions(self) -> list[TopicPartition]:
+        chosen = self._options.chosen
+        if chosen.assign:
+            return list(chosen.assign)
+        names = None if chosen.pattern is not None else chosen.subscribe
+        cluster = self._client.call(self._client.client.retrying, lambda: self._client.client.refresh(names))
+        if chosen.pattern is not None:
+            pattern = re.compile(chosen.pattern)
+            names = tuple(sorted(name for name in cluster.topics if pattern.fullmatch(name)))
+        assert names is not None
+        found: list[TopicPartition] = []
+        for name in names:
+            if name not in cluster.topics:
+                code = cluster.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                raise KafkaError(code, f"there is no topic {name} in {self._options.connecting.bootstrap}")
+            found += [TopicPartition(name, partition) for partition in cluster.topics[name].partitions]
+        return sorted(found)
+
+    def look_up(self, times: Mapping[TopicPartition, int]) -> Offsets:
+        """Offsets of times; the ends are those that this reader is shown."""
+        if not times:
+            return {}
+        found = self._client.call(
+            self._client.admin.list_offsets, times, isolation_level=self._options.isolation
+        )
+        return {tp: int(answer.offset) for tp, answer in found.items()}
+
+    def ends(self, partitions: Sequence[TopicPartition]) -> Offsets:
+        return self.look_up(dict.fromkeys(partitions, LATEST))
+
+    def starts(self, partitions: Sequence[TopicPartition]) -> Offsets:
+        return self.look_up(dict.fromkeys(partitions, EARLIEST))
+
+    def resolve(self, partitions: Sequence[TopicPartition], bounds: Bounds, *, side: str) -> Offsets:
+        """Where to begin or to end, in offsets."""
+        by_time = dict(bounds.timestamps)
+        if bounds.timestamp is not None:
+            by_time = dict.fromkeys(partitions, bounds.timestamp)
+        given = {**bounds.offsets, **by_time}
+        strange = sorted(tp for tp in given if tp not in partitions)
+        missing = sorted(tp for tp in partitions if tp not in given)
+        if given and (strange or missing):
+            told = f"{strange[0]} is not read" if strange else f"{missing[0]} is missing"
+            raise OptionError(
+                f"{side} offsets have to name every partition that is read, and no other: {told}"
+            )
+        if by_time:
+            return self._at_times(by_time, side)
+        wanted = {tp: bounds.offsets.get(tp, bounds.default) for tp in partitions}
+        found = self.look_up({tp: offset for tp, offset in wanted.items() if offset < 0})
+        return {tp: found.get(tp, offset) for tp, offset in wanted.items()}
+
+    def _at_times(self, times: Mapping[TopicPartition, int], side: str) -> Offsets:
+        found = self.look_up(times)
+        late = sorted(tp for tp, offset in found.items() if offset < 0)
+        if late and side == "starting" and not self._options.latest_if_no_time:
+            raise OptionError(
+                f"{late[0]} has no record at or after the time {times[late[0]]} "
+                "(startingOffsetsByTimestampStrategy=latest begins at its end)"
+            )
+        return {**found, **self.ends(late)}
+
+
+class Reader(DataSourceReader):
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        topics = Topics(self._options)
+        found = topics.partitions()
+        starts = topics.resolve(found, self._options.starting, side="starting")
+        ends = topics.resolve(found, self._options.ending, side="ending")
+        return _tasks([OffsetRange(tp, starts[tp], ends[tp]) for tp in found], self._options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(partition, self._options)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lives on the driver for as long as the query runs; `read` is sent to the tasks without its state."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._until: Offsets | None = None
+        self._last_batch_at: float | None = None
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        most = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        topics = Topics(self._options)
+        self._until = topics.ends(topics.partitions())
+
+    def initialOffset(self) -> dict[str, Any]:
+        topics = Topics(self._options)
+        found = topics.resolve(topics.partitions(), self._options.starting, side="starting")
+        return to_json(found, topics.cluster_id)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        topics = Topics(self._options)
+        begin, cluster_id = from_json(start)
+        if self._until is None:
+            ends = topics.ends(topics.partitions())
+        else:
+            ends = {tp: max(offset, begin.get(tp, 0)) for tp, offset in self._until.items()}
+        self._check_cluster(cluster_id, topics.cluster_id)
+        self._check_gone(begin, ends)
+        ends = {tp: max(offset, begin.get(tp, offset)) for tp, offset in ends.items()}
+        fresh = topics.starts([tp for tp in ends if tp not in begin])
+        known = {**begin, **fresh}
+        if self._should_wait(sum(ends[tp] - known[tp] for tp in ends)):
+            return start
+        if isinstance(limit, ReadMaxRows):
+            ends = limit_to(limit.max_rows, known, ends)
+        return to_json(ends, topics.cluster_id)
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        topics = Topics(self._options)
+        return to_json(topics.ends(topics.partitions()), topics.cluster_id)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        begin, _ = from_json(start)
+        ends, _ = from_json(end)
+        fresh = Topics(self._options).starts([tp for tp in ends if tp not in begin])
+        known = {**begin, **fresh}
+        return _tasks([OffsetRange(tp, known[tp], ends[tp]) for tp in sorted(ends)], self._options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(partition, self._options)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """The checkpoint remembers; the sink publishes."""
+
+    def stop(self) -> None:
+        """Connections end with the process."""
+
+    def _check_cluster(self, remembered: str | None, found: str | None) -> None:
+        if remembered is not None and found is not None and remembered != found:
+            raise DataLossError(
+                f"the checkpoint's offsets are of the cluster {remembered}, and "
+                f"{self._options.connecting.bootstrap} is {found}"
+            )
+
+    def _check_gone(self, begin: Offsets, ends: Offsets) -> None:
+        if not self._options.fail_on_data_loss:
+            return
+        gone = sorted(tp for tp in begin if tp not in ends)
+        if gone:
+            raise DataLossError(
+                f"{gone[0]} was read before and is not there any more (failOnDataLoss=false goes on)"
+            )
+        for tp, offset in sorted(ends.items()):
+            if offset < begin.get(tp, 0):
+                raise DataLossError(
+                    f"{tp} ends at offset {offset}, and was read up to {begin[tp]} before: was it deleted "
+                    "and made anew? (failOnDataLoss=false goes on)"
+                )
+
+    def _should_wait(self, rows: int) -> bool:
+        """minOffsetsPerTrigger: until there is enough, or for as long as maxTriggerDelay says."""
+        least = self._options.min_offsets_per_trigger
+        if least is None or self._until is not None:
+            return False
+        now = time.monotonic()
+        if self._last_batch_at is None:
+            self._last_batch_at = now
+        if rows >= least or (now - self._last_batch_at) * 1000 >= self._options.max_trigger_delay_ms:
+            self._last_batch_at = now
+            return False
+        return True
+
+
+def _tasks(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputPartition]:
+    return [TaskRange(r) for r in split(ranges, options.min_partitions, options.max_records_per_partition)]
+
+
+def _read(partition: InputPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+    if not isinstance(partition, TaskRange):
+        return iter(())  # Spark's own, where there is nothing to read
+    return read_range(client_of(options.connecting), partition.wanted, options)

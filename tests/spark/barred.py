@@ -1,0 +1,102 @@
+"""The format "barred": Odradek's own, with barriers at every step of the protocol, for tests that kill.
+
+The first process to reach the step named in ODRADEK_BARRIER writes a file and waits there to be killed; the
+next ones go on.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from odradek.spark import participating, source
+from odradek.spark.datasource import OdradekSource
+from odradek.spark.deciding import Decider
+from odradek.spark.sink import StreamWriter
+
+STEPS = (
+    "source read",
+    "write begun",
+    "written",
+    "before the decision",
+    "after the decision",
+    "between the ends",
+    "in the sweep",
+    "committed",
+)
+_HELD_S = 120
+
+
+def reach(step: str) -> None:
+    """Wait here to be killed, if this is the step and nobody has been here before."""
+    if os.environ.get("ODRADEK_BARRIER") != step:
+        return
+    folder = Path(os.environ["ODRADEK_BARRIER_DIR"])
+    try:
+        with (folder / "reached").open("x") as file:
+            file.write(str(os.getpid()))
+    except FileExistsError:
+        return
+    held_until = time.monotonic() + _HELD_S
+    while time.monotonic() < held_until and not (folder / "released").exists():
+        time.sleep(0.01)
+
+
+def _bar() -> None:
+    """Put the barriers in, in this process."""
+    begin, finish = participating.Attempt.begin.__func__, participating.Attempt.finish  # type: ignore[attr-defined]
+    write, commit_one = Decider._write, Decider._commit
+    sweep, commit = Decider._sweep, StreamWriter.commit
+    read = source._read
+
+    def barred_read(*args: Any) -> Iterator[Any]:
+        for batch in read(*args):
+            reach("source read")
+            yield batch
+
+    async def barred_begin(cls: Any, *args: Any) -> Any:
+        attempt = await begin(cls, *args)
+        reach("write begun")
+        return attempt
+
+    async def barred_finish(self: Any) -> Any:
+        participant = await finish(self)
+        reach("written")
+        return participant
+
+    async def barred_write(self: Any, entry: Any, offsets: Any) -> Any:
+        reach("before the decision")
+        written = await write(self, entry, offsets)
+        reach("after the decision")
+        return written
+
+    async def barred_end(self: Any, participant: Any) -> None:
+        await commit_one(self, participant)
+        reach("between the ends")
+
+    async def barred_sweep(self: Any, *args: Any, **kwargs: Any) -> None:
+        reach("in the sweep")
+        await sweep(self, *args, **kwargs)
+
+    def barred_commit(self: Any, messages: Any, batch: int) -> None:
+        commit(self, messages, batch)
+        reach("committed")
+
+    source._read = barred_read
+    participating.Attempt.begin = classmethod(barred_begin)  # type: ignore[assignment, method-assign]
+    participating.Attempt.finish = barred_finish  # type: ignore[method-assign]
+    Decider._write = barred_write  # type: ignore[method-assign]
+    Decider._commit = barred_end  # type: ignore[method-assign]
+    Decider._sweep = barred_sweep  # type: ignore[method-assign]
+    StreamWriter.commit = barred_commit  # type: ignore[method-assign]
+
+
+class BarredSource(OdradekSource):
+    @classmethod
+    def name(cls) -> str:
+        return "barred"
+
+
+if "ODRADEK_BARRIER" in os.environ:
+    _bar()

@@ -1,0 +1,97 @@
+"""One Spark session for all tests, on the Java that comes with the package, whatever the machine has."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark.support import packaged_java, session
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with packaged_java():
+        made = session("local[2]", tmp_path_factory.mktemp("warehouse"))
+        yield made
+        made.stop()
+
+
+@pytest.fixture
+def options(bootstrap: str) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": bootstrap}
+
+
+@pytest.fixture
+def read(spark: SparkSession, options: dict[str, str]) -> Callable[..., DataFrame]:
+    def load(topic: str, **more: Any) -> DataFrame:
+        return spark.read.format("odradek").options(**options, subscribe=topic, **more).load()
+
+    return load
+
+
+@pytest.fixture
+def send(bootstrap: str) -> Callable[..., None]:
+    """Records by a client of another make: (key, value), or dicts of what confluent-kafka's produce takes."""
+
+    def produce(topic: str, records: Sequence[Any], **settings: Any) -> None:
+        producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, **settings})
+        for record in records:
+            given = record if isinstance(record, dict) else {"key": record[0], "value": record[1]}
+            producer.produce(topic, **given)
+        assert producer.flush(30) == 0
+
+    return produce
+
+
+@pytest.fixture
+def committed(bootstrap: str) -> Callable[[str], list[confluent_kafka.Message]]:
+    """Everything a real client is shown of a topic at read_committed, up to where the topic ends for it."""
+
+    def consume(topic: str) -> list[confluent_kafka.Message]:
+        return read_committed(bootstrap, topic)
+
+    return consume
+
+
+def read_committed(bootstrap: str, topic: str) -> list[confluent_kafka.Message]:
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "judge",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        partitions = consumer.list_topics(topic, 20).topics[topic].partitions
+        consumer.assign([confluent_kafka.TopicPartition(topic, p, 0) for p in partitions])
+        ended: set[int] = set()
+        found: list[confluent_kafka.Message] = []
+        while len(ended) < len(partitions):
+            message = consumer.poll(20)
+            assert message is not None, "the broker does not answer"
+            error = message.error()
+            if error is None:
+                found.append(message)
+            else:
+                assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, error
+                ended.add(message.partition())
+        return found
+    finally:
+        consumer.close()
+
+
+@pytest.fixture
+def progress() -> Callable[[Any], list[dict[str, Any]]]:
+    return lambda query: [json.loads(p.json) if hasattr(p, "json") else p for p in query.recentProgress]

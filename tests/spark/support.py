@@ -1,0 +1,41 @@
+"""Spark sessions for tests."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from odradek.spark.java import prepare, use_packaged_java
+
+
+@contextmanager
+def packaged_java() -> Iterator[None]:
+    """The Java that the package brings along, as on a machine that has none."""
+    before = dict(os.environ)
+    prepare()
+    assert use_packaged_java()
+    # Short lives on few cores: compiling less and collecting simply halves the time that a session takes.
+    os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def session(master: str, scratch: Path, more: Mapping[str, str] | None = None) -> SparkSession:
+    builder = SparkSession.builder.master(master).appName("tests")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(scratch / "local"),
+        "spark.log.level": "ERROR",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    for name, value in {**settings, **(more or {})}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

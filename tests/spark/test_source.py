@@ -1,0 +1,207 @@
+"""Topics read as DataFrames, batch and stream, beside what real clients wrote."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import confluent_kafka.admin
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+Read = Callable[..., DataFrame]
+Send = Callable[..., None]
+
+
+def values(frame: DataFrame) -> list[str]:
+    return sorted(row.value.decode() for row in frame.select("value").collect())
+
+
+def test_the_columns_are_the_official_connectors(
+    read: Read, send: Send, make_topic: Callable[..., str]
+) -> None:
+    topic = make_topic(2)
+    send(topic, [{"key": b"k", "value": b"v", "partition": 1, "timestamp": 1_700_000_000_123}])
+    frame = read(topic)
+    assert [(f.name, f.dataType.simpleString()) for f in frame.schema.fields] == [
+        ("key", "binary"),
+        ("value", "binary"),
+        ("topic", "string"),
+        ("partition", "int"),
+        ("offset", "bigint"),
+        ("timestamp", "timestamp"),
+        ("timestampType", "int"),
+    ]
+    (row,) = frame.selectExpr("*", "unix_millis(timestamp) ms").collect()
+    assert (bytes(row.key), bytes(row.value), row.topic, row.partition, row.offset) == (
+        b"k",
+        b"v",
+        topic,
+        1,
+        0,
+    )
+    assert (row.ms, row.timestampType) == (1_700_000_000_123, 0)
+
+
+def test_nulls_and_headers_are_shown(read: Read, send: Send, topic: str) -> None:
+    send(
+        topic,
+        [
+            {"key": None, "value": None},
+            {"key": b"", "value": b"", "headers": [("a", b"1"), ("a", None), ("ü", b"")]},
+        ],
+    )
+    first, second = read(topic, includeHeaders="true").orderBy("offset").collect()
+    assert (first.key, first.value, first.headers) == (None, None, None)
+    assert (bytes(second.key), bytes(second.value)) == (b"", b"")
+    assert [(h.key, None if h.value is None else bytes(h.value)) for h in second.headers] == [
+        ("a", b"1"),
+        ("a", None),
+        ("ü", b""),
+    ]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_codec_and_many_batches(
+    read: Read, send: Send, make_topic: Callable[..., str], codec: str
+) -> None:
+    topic = make_topic(3)
+    sent = [f"{i:06d}" for i in range(20_000)]
+    send(topic, [(v.encode(), v.encode()) for v in sent], **{"compression.type": codec, "linger.ms": 5})
+    assert values(read(topic)) == sent
+    pieces = read(topic, minPartitions="7")
+    assert pieces.rdd.getNumPartitions() >= 7
+    assert values(pieces) == sent
+
+
+def test_offsets_and_times_bound_a_batch(read: Read, send: Send, topic: str) -> None:
+    send(topic, [{"value": str(i).encode(), "timestamp": 1_000 + i} for i in range(10)])
+    bounded = read(
+        topic, startingOffsets=f'{{"{topic}": {{"0": 3}}}}', endingOffsets=f'{{"{topic}": {{"0": 7}}}}'
+    )
+    assert values(bounded) == ["3", "4", "5", "6"]
+    assert values(read(topic, startingTimestamp="1008")) == ["8", "9"]
+    assert values(read(topic, endingTimestamp="1002")) == ["0", "1"]
+    by_time = read(topic, startingOffsetsByTimestamp=f'{{"{topic}": {{"0": 1005}}}}')
+    assert values(by_time) == ["5", "6", "7", "8", "9"]
+    with pytest.raises(PySparkException, match="no record at or after the time"):
+        read(topic, startingTimestamp="5000").collect()
+    late = read(topic, startingTimestamp="5000", startingOffsetsByTimestampStrategy="latest")
+    assert values(late) == []
+
+
+def test_aborted_records_and_open_transactions_are_not_shown(
+    read: Read, send: Send, bootstrap: str, topic: str, unique: Callable[[str], str]
+) -> None:
+    def transact(end: str) -> confluent_kafka.Producer:
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": bootstrap, "transactional.id": unique("txn")}
+        )
+        producer.init_transactions(20)
+        producer.begin_transaction()
+        for i in range(100):
+            producer.produce(topic, f"{end} {i}".encode())
+        producer.flush(20)
+        if end == "committed":
+            producer.commit_transaction(20)
+        elif end == "aborted":
+            producer.abort_transaction(20)
+        return producer
+
+    transact("committed")
+    transact("aborted")
+    send(topic, [(None, b"plain")])
+    left = transact("open")
+    shown = [*(f"committed {i}" for i in range(100)), "plain"]
+    assert values(read(topic)) == sorted(shown)
+    everything = values(read(topic, isolation="read_uncommitted"))
+    assert len(everything) == 301
+    left.abort_transaction(20)
+
+
+def test_what_is_wrong_is_told(read: Read, spark: SparkSession, options: dict[str, str], topic: str) -> None:
+    cases: list[tuple[dict[str, str], str]] = [
+        ({"subscribe": "nowhere"}, "there is no topic nowhere"),
+        ({"subscribe": topic, "startngOffsets": "earliest"}, "did you mean startingOffsets"),
+        ({"subscribe": topic, "startingOffsets": f'{{"{topic}": {{"7": 0}}}}'}, f"{topic}-7 is not read"),
+    ]
+    for given, told in cases:
+        with pytest.raises(PySparkException) as refusal:
+            spark.read.format("odradek").options(**options, **given).load().collect()
+        assert told in str(refusal.value)
+
+
+def test_retention_that_overtook_the_offsets_is_told(
+    read: Read, send: Send, topic: str, bootstrap: str, spark: SparkSession
+) -> None:
+    send(topic, [(None, str(i).encode()) for i in range(10)])
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    place = confluent_kafka.TopicPartition(topic, 0, 6)
+    for future in admin.delete_records([place]).values():
+        future.result(20)
+    given = {"startingOffsets": f'{{"{topic}": {{"0": 2}}}}'}
+    with pytest.raises(
+        PySparkException, match="begins at offset 6 now, and offsets 2 to 9 were to be"
+    ) as refusal:
+        read(topic, **given).collect()
+    assert "4 are gone" in str(refusal.value)
+    assert values(read(topic, failOnDataLoss="false", **given)) == ["6", "7", "8", "9"]
+    assert values(read(topic)) == ["6", "7", "8", "9"]
+
+
+def stream_of(spark: SparkSession, options: dict[str, str], sink: Path, **more: str) -> Any:
+    return (
+        spark.readStream.format("odradek")
+        .options(**options, startingOffsets="earliest", **more)
+        .load()
+        .selectExpr("topic", "partition", "offset", "cast(value as string) value")
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(sink / "checkpoint"))
+        .option("path", str(sink / "data"))
+    )
+
+
+def test_a_stream_reads_what_is_there_in_limited_batches(
+    spark: SparkSession, options: dict[str, str], send: Send, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = make_topic(3)
+    send(topic, [(str(i).encode(), str(i).encode()) for i in range(1_000)])
+    query = stream_of(spark, options, tmp_path, subscribe=topic, maxOffsetsPerTrigger="300")
+    query = query.trigger(availableNow=True).start()
+    query.awaitTermination(90)
+    batches = [p["numInputRows"] for p in query.recentProgress]
+    assert len(batches) >= 4
+    assert max(batches) <= 303
+    found = spark.read.parquet(str(tmp_path / "data"))
+    assert sorted(int(r.value) for r in found.collect()) == list(range(1_000))
+
+
+def test_partitions_and_topics_that_appear_are_read_from_their_beginning(
+    spark: SparkSession,
+    options: dict[str, str],
+    send: Send,
+    make_topic: Callable[..., str],
+    bootstrap: str,
+    tmp_path: Path,
+) -> None:
+    first = make_topic(1, prefix="grows")
+    pattern = f"{first}.*"
+    send(first, [(None, b"a")])
+
+    def run() -> set[str]:
+        query = (
+            stream_of(spark, options, tmp_path, subscribePattern=pattern).trigger(availableNow=True).start()
+        )
+        query.awaitTermination(60)
+        return {row.value for row in spark.read.parquet(str(tmp_path / "data")).collect()}
+
+    assert run() == {"a"}
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_partitions([confluent_kafka.admin.NewPartitions(first, 3)]).values():
+        future.result(20)
+    for future in admin.create_topics([confluent_kafka.admin.NewTopic(f"{first}-more", 2, 1)]).values():
+        future.result(20)
+    send(first, [{"value": b"b", "partition": 2}])
+    send(f"{first}-more", [{"value": b"c", "partition": 1}])
+    assert run() == {"a", "b", "c"}

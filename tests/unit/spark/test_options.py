@@ -1,0 +1,121 @@
+"""Options: the official connector's names, and errors that tell what was meant."""
+
+import pytest
+
+from odradek.core.types import TopicPartition
+from odradek.spark.options import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    OptionError,
+    SourceOptions,
+    sink_options,
+    source_options,
+)
+
+BASE = {"kafka.bootstrap.servers": "localhost:9092"}
+
+
+def source(streaming: bool = True, **given: str) -> SourceOptions:
+    given.setdefault("subscribe", "a") if "assign" not in given and "subscribePattern" not in given else None
+    return source_options({**BASE, **given}, streaming=streaming)
+
+
+def test_what_is_not_given_is_as_in_the_official_connector_but_committed() -> None:
+    options = source()
+    assert options.starting.default == LATEST
+    assert source(streaming=False).starting.default == EARLIEST
+    assert options.ending.default == LATEST
+    assert options.fail_on_data_loss
+    assert not options.include_headers
+    assert options.isolation == READ_COMMITTED
+    assert options.max_trigger_delay_ms == 15 * 60_000
+
+
+def test_topics_are_chosen_in_one_of_three_ways() -> None:
+    assert source(subscribe="a, b,a").chosen.subscribe == ("a", "b")
+    assert source(assign='{"a": [0, 2]}').chosen.assign == (TopicPartition("a", 0), TopicPartition("a", 2))
+    assert source(subscribePattern="a.*").chosen.pattern == "a.*"
+    for wrong in ({}, {"subscribe": "a", "subscribePattern": "b"}):
+        with pytest.raises(OptionError, match="one of assign, subscribe and subscribePattern"):
+            source_options({**BASE, **wrong}, streaming=True)
+
+
+def test_a_time_goes_before_times_and_these_before_offsets() -> None:
+    every = {
+        "startingTimestamp": "5",
+        "startingOffsetsByTimestamp": '{"a": {"0": 7}}',
+        "startingOffsets": '{"a": {"0": 9}}',
+    }
+    a0 = TopicPartition("a", 0)
+    assert source(**every).starting.timestamp == 5
+    del every["startingTimestamp"]
+    assert source(**every).starting.timestamps == {a0: 7}
+    del every["startingOffsetsByTimestamp"]
+    assert source(**every).starting.offsets == {a0: 9}
+    assert source(startingOffsets="earliest").starting.default == EARLIEST
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"startingOffset": "earliest"}, "did you mean startingOffsets?"),
+        ({"failondatalos": "true"}, "did you mean failOnDataLoss?"),
+        ({"failOnDataLoss": "yes"}, "failOnDataLoss=yes: true or false"),
+        ({"maxOffsetsPerTrigger": "many"}, "a whole number"),
+        ({"maxOffsetsPerTrigger": "0"}, "at least 1"),
+        ({"startingOffsets": "{"}, "JSON such as"),
+        ({"startingOffsets": '{"a": 5}'}, "JSON such as"),
+        ({"maxTriggerDelay": "soon"}, "such as 15m"),
+        ({"isolation": "dirty"}, "one of read_committed"),
+        ({"kafka.auto.offset.reset": "earliest"}, "use startingOffsets"),
+        ({"kafka.enable.auto.commit": "true"}, "checkpoint remembers"),
+        ({"kafka.value.deserializer": "x"}, "are bytes"),
+        ({"kafka.security.protocol": "SSL"}, "is not supported"),
+        ({"isolation": "read_committed", "kafka.isolation.level": "read_uncommitted"}, "contradict"),
+        ({"endingOffsets": "earliest"}, "reads nothing"),
+    ],
+)
+def test_what_cannot_be_meant_is_told(given: dict[str, str], told: str) -> None:
+    with pytest.raises(OptionError) as refusal:
+        source(**given)
+    assert told in str(refusal.value)
+
+
+def test_a_batch_does_not_begin_at_the_end() -> None:
+    with pytest.raises(OptionError, match="reads nothing in a batch"):
+        source(streaming=False, startingOffsets="latest")
+
+
+def test_isolation_has_the_name_that_consumers_know_too() -> None:
+    assert source(**{"kafka.isolation.level": "read_uncommitted"}).isolation == READ_UNCOMMITTED
+    assert source(isolation="read_uncommitted").isolation == READ_UNCOMMITTED
+
+
+def test_a_cluster_is_needed() -> None:
+    with pytest.raises(OptionError, match=r"kafka\.bootstrap\.servers is missing"):
+        source_options({"subscribe": "a"}, streaming=True)
+
+
+def test_a_sink_is_exactly_once_unless_asked_otherwise() -> None:
+    assert sink_options(BASE).exactly_once
+    assert not sink_options({**BASE, "delivery": "at-least-once"}).exactly_once
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"tpic": "x"}, "did you mean topic?"),
+        ({"delivery": "twice"}, "one of exactly-once"),
+        ({"kafka.acks": "1"}, "may lose records"),
+        ({"kafka.transactional.id": "x"}, "set prefix instead"),
+        ({"kafka.key.serializer": "x"}, "encode the columns"),
+        ({"sinkId": "a.b"}, "no dots"),
+        ({"prefix": "a b"}, "no dots or blanks"),
+    ],
+)
+def test_what_a_sink_cannot_be_told_is_an_error(given: dict[str, str], told: str) -> None:
+    with pytest.raises(OptionError) as refusal:
+        sink_options({**BASE, **given})
+    assert told in str(refusal.value)
