@@ -1,5 +1,6 @@
 """DataFrames written into topics, counted by a real client at read_committed."""
 
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from confluent_kafka import Message
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from odradek.client.blocking import BlockingClient
 from odradek.client.partitioner import partition_of_key
 
 Committed = Callable[[str], list[Message]]
@@ -143,8 +145,6 @@ def test_a_stream_is_copied_and_its_lag_can_be_seen(
     send(source, [(str(i).encode(), str(i).encode()) for i in range(1_000, 1_100)])
     copy(spark, options, source, sink, tmp_path).awaitTermination(90)
     assert ids(committed(sink)) == Counter(range(1_100))
-    from odradek.client.blocking import BlockingClient
-
     with BlockingClient(bootstrap) as client:
         group = f"odradek.{query.id}"
         offsets = client.call(client.admin.committed, group)
@@ -164,8 +164,6 @@ def test_another_copy_of_the_checkpoint_is_refused(
     tmp_path: Path,
 ) -> None:
     """An older one has fewer batches: what follows them would be written a second time."""
-    import shutil
-
     source, sink = make_topic(1), make_topic(1)
     send(source, [(None, str(i).encode()) for i in range(500)])
     copy(spark, options, source, sink, tmp_path / "now").awaitTermination(90)
@@ -175,3 +173,70 @@ def test_another_copy_of_the_checkpoint_is_refused(
     with pytest.raises(PySparkException, match="older copy of the checkpoint"):
         copy(spark, options, source, sink, tmp_path / "older").awaitTermination(90)
     assert ids(committed(sink)) == Counter(range(1_000))
+
+
+def test_writes_in_foreach_batch_belong_to_the_batch(
+    spark: SparkSession,
+    options: dict[str, str],
+    make_topic: Callable[..., str],
+    send: Send,
+    committed: Committed,
+    tmp_path: Path,
+) -> None:
+    """The program fails after its first write, is run again with the same batch, and writes nothing twice."""
+    source, first, second = make_topic(1), make_topic(1), make_topic(1)
+    send(source, [(None, str(i).encode()) for i in range(300)])
+
+    def run(fails: bool) -> None:
+        def write_both(frame: DataFrame, batch: int) -> None:
+            write(frame.select("value"), options, topic=first, sinkId="first")
+            if fails:
+                raise RuntimeError("on purpose")
+            write(frame.select("value"), options, topic=second, sinkId="second")
+
+        reader = spark.readStream.format("odradek").options(
+            **options, subscribe=source, startingOffsets="earliest"
+        )
+        query = (
+            reader.load()
+            .writeStream.foreachBatch(write_both)
+            .option("checkpointLocation", str(tmp_path))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination(90)
+
+    with pytest.raises(PySparkException, match="on purpose"):
+        run(fails=True)
+    assert ids(committed(first)) == Counter(range(300))
+    run(fails=False)
+    assert ids(committed(first)) == ids(committed(second)) == Counter(range(300))
+
+
+def test_two_writes_of_a_batch_to_one_sink_are_refused(
+    spark: SparkSession, options: dict[str, str], make_topic: Callable[..., str], send: Send, tmp_path: Path
+) -> None:
+    """Else the second would be taken for the first one run again, and be lost."""
+    source, sink = make_topic(1), make_topic(1)
+    send(source, [(None, b"1")])
+
+    def write_twice(frame: DataFrame, batch: int) -> None:
+        for _ in range(2):
+            write(frame.select("value"), options, topic=sink)
+
+    def run() -> None:
+        reader = spark.readStream.format("odradek").options(
+            **options, subscribe=source, startingOffsets="earliest"
+        )
+        query = (
+            reader.load()
+            .writeStream.foreachBatch(write_twice)
+            .option("checkpointLocation", str(tmp_path))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination(90)
+
+    for _ in range(2):
+        with pytest.raises(PySparkException, match="give each write in foreachBatch a sinkId of its own"):
+            run()

@@ -114,6 +114,8 @@ class Decider:
         assert entry is not None
         await self.finish(found.decision)
         check_run(entry, batch.run)
+        if batch.job:
+            entry = await self._note_job(entry, batch)
         await self._sweep(entry, batch.run, batch.job)
         return found.decision
 
@@ -121,6 +123,24 @@ class Decider:
         """A batch will not be committed by this run: end what it has left open."""
         entry = await self._ledger.entry(self._stream)
         await self._sweep(entry, run, "", claims=False)
+
+    async def _note_job(self, entry: Entry, batch: Batch) -> Entry:
+        """A program may write several times in one batch of a query. Each write has to be a stream of its
+        own: the second one would be taken for the first one run again."""
+        decision = entry.decision
+        if decision.job == batch.job:
+            return entry
+        if decision.run == batch.run:
+            raise LedgerError(
+                f"batch {batch.number} of the query is written twice to the sink {self._stream.sink!r}: "
+                "give each write in foreachBatch a sinkId of its own. The second one wrote nothing"
+            )
+        if self._producer is None:
+            taken = await self._take_charge()
+            check_run(taken, batch.run)
+            assert taken is not None
+            entry = taken
+        return await self._write(take_over(entry, batch.run, batch.job, ()), {})
 
     # --- the decision ---------------------------------------------------------------------------------
 
@@ -234,16 +254,16 @@ class Decider:
     async def _sweep(self, entry: Entry | None, run: str, job: str, *, claims: bool = True) -> None:
         """End everything of this stream that is undecided: a transaction of two phases never expires."""
         plan = plan_sweep(entry, self._prefix, self._stream, run, await self._unsettled())
-        if plan.unknown_runs and not claims:
-            return
-        if plan.unknown_runs:
+        doomed = plan.doomed
+        if plan.unknown_runs and claims:
+            doomed = [*doomed, *plan.unclaimed]
             assert entry is not None
             if self._producer is None:
                 entry = await self._take_charge()
                 check_run(entry, run)
                 assert entry is not None
-            entry = await self._write(take_over(entry, run, job, plan.unknown_runs), {})
-        await asyncio.gather(*(self._fence(transactional_id) for transactional_id in plan.doomed))
+            await self._write(take_over(entry, run, job, plan.unknown_runs), {})
+        await asyncio.gather(*(self._fence(transactional_id) for transactional_id in doomed))
 
     async def _fence(self, transactional_id: str) -> None:
         """Whoever has the id cannot write as it any more. Left in a state that tells so: a later sweep does

@@ -184,10 +184,11 @@ def run_of(prefix: str, stream: Stream, transactional_id: str) -> str | None:
 
 
 class SweepPlan(NamedTuple):
-    """Ids to be fenced, and runs of which the ledger has to say first that they are superseded: one of them
-    might be about to decide."""
+    """Ids to be fenced: at once, and when the ledger says that their runs are superseded. One of these might
+    be about to decide."""
 
     doomed: list[str]
+    unclaimed: list[str]
     unknown_runs: list[str]
 
 
@@ -196,15 +197,18 @@ def plan_sweep(entry: Entry | None, prefix: str, stream: Stream, run: str, found
     decided = {p.transactional_id for p in entry.decision.participants} if entry is not None else set()
     known = {run, *(entry.superseded if entry is not None else ())}
     doomed: list[str] = []
+    unclaimed: list[str] = []
     unknown: dict[str, None] = {}
     for transactional_id in found:
         owner = run_of(prefix, stream, transactional_id)
         if owner is None or transactional_id in decided:
             continue
-        doomed.append(transactional_id)
-        if owner not in known:
+        if owner in known:
+            doomed.append(transactional_id)
+        else:
+            unclaimed.append(transactional_id)
             unknown[owner] = None
-    return SweepPlan(doomed, list(unknown))
+    return SweepPlan(doomed, unclaimed, list(unknown))
 
 
 # --- records ---------------------------------------------------------------------------------------------

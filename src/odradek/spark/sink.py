@@ -6,6 +6,7 @@ the message. The protocol is ledger.py's.
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -23,6 +24,7 @@ from pyspark.sql.types import StructType
 from odradek.client.blocking import BlockingClient
 from odradek.client.client import Client
 from odradek.client.idempotence import Idempotence
+from odradek.core.errors import KafkaError
 from odradek.records.compression import CODEC_IDS
 from odradek.spark import checkpoint
 from odradek.spark.deciding import Batch, Decider
@@ -74,7 +76,8 @@ class _Writer:
             self._put_all(client, _chain(first, rows), attempt.outbox)
             return Written(task, client.run(attempt.finish()))
         except BaseException:
-            client.run(attempt.abort())
+            with suppress(OSError, KafkaError):  # else the sweep ends it
+                client.run(attempt.abort())
             raise
 
     @property

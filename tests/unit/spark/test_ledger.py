@@ -129,7 +129,7 @@ def test_a_sweep_spares_what_is_decided_and_what_is_not_its_own() -> None:
     mine, decided, dead = (participant_id("p", STREAM, r, "w", 0) for r in ("aaaa", "bbbb", "cccc"))
     known = Entry("aaaa", ("bbbb", "cccc"), decision(1, "bbbb", FIRST, decided))
     found = [mine, decided, dead, coordinator_id("p", STREAM), "somebody.else"]
-    assert plan_sweep(known, "p", STREAM, "aaaa", found) == ([mine, dead], [])
+    assert plan_sweep(known, "p", STREAM, "aaaa", found) == ([mine, dead], [], [])
 
 
 @pytest.mark.parametrize("known", [None, entry(1, "bbbb")])
@@ -138,7 +138,7 @@ def test_a_run_that_the_ledger_does_not_rule_out_is_superseded_before_it_is_swep
 ) -> None:
     """It may be about to decide: only when it has lost the right to, its transactions may be ended."""
     other = participant_id("p", STREAM, "bbbb", "w", 0)
-    assert plan_sweep(known, "p", STREAM, "aaaa", [other]) == ([other], ["bbbb"])
+    assert plan_sweep(known, "p", STREAM, "aaaa", [other]) == ([], [other], ["bbbb"])
 
 
 # --- records ---------------------------------------------------------------------------------------------
