@@ -7,7 +7,6 @@ every state: whoever takes over serves what the other one served.
 import os
 import re
 import signal
-import socket
 import subprocess
 import time
 
@@ -24,7 +23,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from tests.support import peer
-from tests.support.node import NodeProcess, running
+from tests.support.node import NodeProcess, free_port, running
 
 pytestmark = [pytest.mark.apache, pytest.mark.timeout(400)]
 
@@ -39,12 +38,6 @@ TOPICS = {
 GROUPS = {"old": "classic", "new": "consumer"}
 INTERNAL = ("offsets.topic.num.partitions=3", "transaction.state.log.num.partitions=3")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Apache:

@@ -6,7 +6,6 @@ horizon, and a segment of magic 0 and 1. Apache's tools accept our files, and Ap
 
 import pathlib
 import shutil
-import socket
 import subprocess
 import time
 import uuid
@@ -28,6 +27,7 @@ from odradek.runtime.real import RealClock
 from tests.peer.test_dump_log import COMPLAINTS, dump
 from tests.support import peer
 from tests.support.cleaning import clean
+from tests.support.node import free_port
 from tests.unit.log.cleaning.test_legacy import entry, wrapped
 from tests.unit.log.support import LogRuntime
 
@@ -156,12 +156,6 @@ def wait_for(what: str, condition: Callable[[], bool], seconds: float = 60) -> N
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.05)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Apache:

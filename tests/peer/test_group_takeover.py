@@ -4,7 +4,6 @@ Members go on at their epochs as if nothing had happened: both read the same sta
 the hash of the group's topics.
 """
 
-import socket
 import subprocess
 import time
 
@@ -12,19 +11,13 @@ import pytest
 
 from tests.support import peer
 from tests.support.consumer import CONSUMER_GROUP_DESCRIBE, Consumer, prepare_group, settle
-from tests.support.node import running
+from tests.support.node import free_port, running
 from tests.support.raw import Connection
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.apache, pytest.mark.timeout(300)]
 
 LOADING = (14, 15, 16)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def described(bootstrap):

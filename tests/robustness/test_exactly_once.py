@@ -8,7 +8,6 @@ import os
 import pathlib
 import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,7 +17,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.node import NodeProcess
+from tests.support.node import NodeProcess, free_port
 
 STRIKING_S = float(os.environ.get("ODRADEK_SOAK_SECONDS", "60"))
 pytestmark = pytest.mark.timeout(3 * STRIKING_S + 180)
@@ -29,13 +28,6 @@ LOOK_EVERY_S = 1 + STRIKING_S / 100
 """The more there is, the longer it takes to read all of it again."""
 STUCK_S = 60.0
 """Without progress for so long after the last strike nothing more will come."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Pipeline:

@@ -9,7 +9,6 @@ import os
 import pathlib
 import random
 import signal
-import socket
 import threading
 import time
 
@@ -17,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.node import NodeProcess
+from tests.support.node import NodeProcess, free_port
 
 STRIKING_S = float(os.environ.get("ODRADEK_SOAK_SECONDS", "60"))
 PARTITIONS = 3
@@ -25,13 +24,6 @@ TOPICS = {"idempotent": True, "plain": False}
 CONFIG = {"flush.messages": "1", "segment.bytes": str(4 << 20)}
 UNKNOWN = -1
 SILENCE_S = 30.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Load:

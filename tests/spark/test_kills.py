@@ -14,7 +14,7 @@ import pytest
 
 from tests.spark.barred import STEPS
 from tests.spark.conftest import read_committed
-from tests.support.node import ODRADEK, NodeProcess, running
+from tests.support.node import ODRADEK, NodeProcess, free_port, running
 from tests.support.topics import create_topic
 
 RECORDS = 6_000
@@ -69,6 +69,10 @@ class Driver:
             time.sleep(0.02)
         raise AssertionError(f"the step was not reached: {self.log()}")
 
+    def release(self) -> None:
+        """Let the process at the barrier go on."""
+        (self.barrier_dir / "released").touch()
+
     def kill(self) -> None:
         """The driver, its JVM and its Python processes, all at once."""
         for pid in descendants(self.process.pid):
@@ -101,6 +105,10 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def kill(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGKILL)
@@ -110,7 +118,7 @@ def kill(pid: int) -> None:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[NodeProcess]:
-    with running(tmp_path / "data") as started:
+    with running(tmp_path / "data", "--port", str(free_port())) as started:
         for name in ("in", "out"):
             create_topic(started.bootstrap, name, PARTITIONS, {})
         producer = confluent_kafka.Producer({"bootstrap.servers": started.bootstrap})
@@ -118,6 +126,15 @@ def node(tmp_path: Path) -> Iterator[NodeProcess]:
             producer.produce("in", key=str(i), value=str(i))
         assert producer.flush(30) == 0
         yield started
+
+
+def strike(node: NodeProcess) -> None:
+    """kill -9 of the broker, which comes back under the same address."""
+    kill(node.pid)
+    node.close()
+    port = node.bootstrap.rpartition(":")[2]
+    started = NodeProcess(node.data_dir, "--port", port)
+    node.process, node._log = started.process, started._log
 
 
 def check(node: NodeProcess) -> None:
@@ -156,4 +173,52 @@ def test_a_task_that_is_killed_is_tried_again(node: NodeProcess, tmp_path: Path,
     driver = Driver(node, tmp_path, step)
     kill(driver.reached())
     assert driver.finish() == 0, driver.log()
+    check(node)
+
+
+@pytest.mark.timeout(300)
+def test_a_commit_that_is_killed_ends_the_query_and_the_next_one_goes_on(
+    node: NodeProcess, tmp_path: Path
+) -> None:
+    """Not the driver dies, but the process in which it commits: the query fails, and is started again."""
+    driver = Driver(node, tmp_path, "after the decision")
+    kill(driver.reached())
+    assert driver.finish() != 0
+    again = Driver(node, tmp_path)
+    assert again.finish() == 0, again.log()
+    check(node)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("step", ["written", "before the decision", "between the ends"])
+def test_a_broker_that_is_killed_is_waited_for(node: NodeProcess, tmp_path: Path, step: str) -> None:
+    driver = Driver(node, tmp_path, step)
+    driver.reached()
+    strike(node)
+    driver.release()
+    assert driver.finish() == 0, driver.log()
+    check(node)
+
+
+@pytest.mark.timeout(300)
+def test_an_executor_that_is_lost_is_replaced(node: NodeProcess, tmp_path: Path) -> None:
+    driver = Driver(node, tmp_path, "written", master="local-cluster[2,1,512]")
+    worker = driver.reached()
+    executor = parent(parent(worker))
+    assert "CoarseGrainedExecutorBackend" in Path(f"/proc/{executor}/cmdline").read_text()
+    kill(executor)
+    assert driver.finish() == 0, driver.log()
+    check(node)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("step", ["written", "before the decision", "after the decision"])
+def test_of_two_drivers_on_one_checkpoint_one_survives(node: NodeProcess, tmp_path: Path, step: str) -> None:
+    """The first one sleeps while the second does all the work, and wakes up when it is done."""
+    sleeper = Driver(node, tmp_path, step)
+    sleeper.reached()
+    other = Driver(node, tmp_path)
+    assert other.finish() == 0, other.log()
+    sleeper.release()
+    sleeper.finish()
     check(node)

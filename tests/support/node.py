@@ -5,6 +5,7 @@ import pathlib
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -71,6 +72,14 @@ class NodeProcess:
 
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")
+
+
+def free_port() -> int:
+    """A port for a node that is to come back under the same address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 @contextlib.contextmanager

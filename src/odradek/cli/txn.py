@@ -237,25 +237,29 @@ def abort(
         int | None,
         typer.Option("--start-offset", metavar="OFFSET", help="Its first offset, where there are several."),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where Spark has decided to commit it: its records are lost.")
+    ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
     """End an open transaction: all of it by its id, or a hanging one on its partition.
 
     By its id, the coordinator aborts it and fences its producer. On a partition, an abort marker is written
-    past the coordinator, which is for transactions that `txn hanging` finds.
+    past the coordinator, which is for transactions that `txn hanging` finds. A transaction that a Spark query
+    has decided to commit is left alone: the next run of the query commits it.
     """
     if (transactional_id is None) == (topic is None or partition is None):
         raise Usage("name a transactional id, or a partition with -t TOPIC -p PARTITION")
     if transactional_id is not None:
-        _abort_by_id(session, transactional_id, yes, dry_run)
+        _abort_by_id(session, transactional_id, force, yes, dry_run)
     else:
         assert topic is not None and partition is not None
         _abort_on_partition(session, topic, partition, start_offset, yes, dry_run)
 
 
-def _abort_by_id(session: Session, transactional_id: str, yes: bool, dry_run: bool) -> None:
-    from odradek.cli.txn_admin import describe_transaction, fence
+def _abort_by_id(session: Session, transactional_id: str, force: bool, yes: bool, dry_run: bool) -> None:
+    from odradek.cli.txn_admin import decided_rows, describe_transaction, fence
 
     found = describe_transaction(session.cluster, transactional_id)
     if found.state != "Ongoing":
@@ -263,11 +267,18 @@ def _abort_by_id(session: Session, transactional_id: str, yes: bool, dry_run: bo
             f"transactional id {transactional_id} has no open transaction: it is {found.state}",
             "next: odradek txn list --state Ongoing",
         )
+    rows = decided_rows(session.cluster, found)
+    if rows and not force:
+        raise Failure(
+            f"{transactional_id} was decided to be committed by its Spark query: {rows} records "
+            "would be lost",
+            "next: start the query again, which commits it, or add --force",
+        )
     heads = "TRANSACTIONAL-ID BEFORE AFTER PRODUCER-ID# EPOCH# PARTITIONS#"
     row = [
         transactional_id,
         found.state,
-        "Aborted",
+        f"Aborted, {rows} decided records lost" if rows else "Aborted",
         found.producer_id,
         found.producer_epoch,
         len(found.partitions),

@@ -231,3 +231,20 @@ def fence(cluster: ClusterAccess, described: Described) -> None:
 def _taken_for_ms(timeout_ms: int) -> int:
     """The timeout stays what it was, unless it was that of two-phase commit, which is none."""
     return timeout_ms if timeout_ms < 2_147_483_647 else 60_000
+
+
+def decided_rows(cluster: ClusterAccess, found: Described) -> int:
+    """How many records of an open transaction a Spark query has decided to commit; 0 where none has."""
+    from odradek.spark.ledger import LEDGER_TOPIC
+    from odradek.spark.ledger_log import LedgerLog
+
+    if LEDGER_TOPIC not in cluster.topic_names():
+        return 0
+    with cluster.failing(LEDGER_TOPIC):
+        view = cluster.client.call(LedgerLog(cluster.client.client).read)
+    return sum(
+        participant.rows
+        for entry in view.entries.values()
+        for participant in entry.decision.participants
+        if participant[:3] == (found.transactional_id, found.producer_id, found.producer_epoch)
+    )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from odradek.client.batches import NOBODY, Identity
 from odradek.client.client import Client, check
-from odradek.client.transaction_errors import FENCED, FatalError, OutcomeUnknownError
+from odradek.client.transaction_errors import FENCED, AbortableError, FatalError, OutcomeUnknownError
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.client.transactional import TransactionalProducer
 from odradek.core.errors import ErrorCode, KafkaError
@@ -48,6 +48,8 @@ _DECISION_TIMEOUT_MS = 10_000
 _END_TIMEOUT_S = 120.0
 _ATTEMPTS = 10
 _CHANNEL = "ends"
+_OVERTAKEN = (AbortableError, FatalError, OutcomeUnknownError)
+"""A decision that did not get through: somebody else took charge, or nobody knows. The ledger tells."""
 _UNSETTLED = ("Empty", "Ongoing")
 """States in which an id may hold a transaction open, or open one. After an end its holder's epoch is void."""
 
@@ -95,6 +97,7 @@ class Decider:
     async def commit(self, batch: Batch) -> Decision:
         """Returns when every participant is committed and nothing else of this stream is open."""
         entry = await self._ledger.entry(self._stream)
+        reason: Exception | None = None
         for _ in range(_ATTEMPTS):
             found = judge(entry, batch.number, batch.run, batch.range, adopts=self._adopts)
             if isinstance(found, Finish):
@@ -104,13 +107,13 @@ class Decider:
                 continue
             try:
                 entry = await self._decide(found, batch)
-            except (FatalError, OutcomeUnknownError) as e:
-                # Somebody else took charge meanwhile, or nobody knows: the ledger tells what became of it.
+            except _OVERTAKEN as e:
                 log.warning("%s: batch %d is asked for again: %s", self._stream, batch.number, e)
+                reason = e
                 await self._resign()
                 entry = await self._take_charge()
         else:
-            raise LedgerError(f"batch {batch.number} of {self._stream} could not be decided: others do, too")
+            raise LedgerError(f"batch {batch.number} of {self._stream} was not decided: {reason}") from reason
         assert entry is not None
         await self.finish(found.decision)
         check_run(entry, batch.run)
@@ -135,12 +138,7 @@ class Decider:
                 f"batch {batch.number} of the query is written twice to the sink {self._stream.sink!r}: "
                 "give each write in foreachBatch a sinkId of its own. The second one wrote nothing"
             )
-        if self._producer is None:
-            taken = await self._take_charge()
-            check_run(taken, batch.run)
-            assert taken is not None
-            entry = taken
-        return await self._write(take_over(entry, batch.run, batch.job, ()), {})
+        return await self._claim(entry, batch.run, batch.job, ())
 
     # --- the decision ---------------------------------------------------------------------------------
 
@@ -194,6 +192,22 @@ class Decider:
         cluster = await self._client.retrying(lambda: self._client.refresh(sorted(names)))
         there = {tp: offset for tp, offset in offsets.items() if tp.topic in cluster.topics}
         await producer.send_offsets(there, self._group)
+
+    async def _claim(self, entry: Entry, run: str, job: str, others: Sequence[str]) -> Entry:
+        """Say that this run decides from now on, and that others do not."""
+        reason: Exception | None = None
+        for _ in range(_ATTEMPTS):
+            if self._producer is None:
+                taken = await self._take_charge()
+                check_run(taken, run)
+                assert taken is not None
+                entry = taken
+            try:
+                return await self._write(take_over(entry, run, job, others), {})
+            except _OVERTAKEN as e:
+                await self._resign()
+                reason = e
+        raise LedgerError(f"{self._stream} could not be taken over: {reason}") from reason
 
     async def _check_open(self, participants: Sequence[Participant]) -> None:
         """After fencing and reading: whoever ended one of them has said so in the ledger before."""
@@ -258,11 +272,7 @@ class Decider:
         if plan.unknown_runs and claims:
             doomed = [*doomed, *plan.unclaimed]
             assert entry is not None
-            if self._producer is None:
-                entry = await self._take_charge()
-                check_run(entry, run)
-                assert entry is not None
-            await self._write(take_over(entry, run, job, plan.unknown_runs), {})
+            await self._claim(entry, run, job, plan.unknown_runs)
         await asyncio.gather(*(self._fence(transactional_id) for transactional_id in doomed))
 
     async def _fence(self, transactional_id: str) -> None:

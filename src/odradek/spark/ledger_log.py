@@ -71,6 +71,11 @@ class LedgerLog:
             await self._read_to(end)
         return self.view.entry(stream)
 
+    async def read(self) -> View:
+        """Everything that is committed now."""
+        await self._read_to(None)
+        return self.view
+
     async def _read_to(self, end: int | None) -> int:
         """Read to the high watermark of now, or at least once."""
         while True:

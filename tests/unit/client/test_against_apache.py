@@ -1,7 +1,6 @@
 """The client against Apache Kafka: every codec, groups, transactions read back, administration."""
 
 import asyncio
-import socket
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 from uuid import uuid4
@@ -17,15 +16,9 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.records.compression import CODEC_NAMES
 from tests.support import peer
+from tests.support.node import free_port
 
 pytestmark = [pytest.mark.apache, pytest.mark.timeout(300)]
-
-
-def free_port() -> int:
-    """A port such that it and the next hundred are likely to be free: the peer takes several."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return min(int(probe.getsockname()[1]), 65_000)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -25,20 +24,13 @@ from odradek.core.types import TopicPartition
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.support import peer
-from tests.support.node import NodeProcess, running
+from tests.support.node import NodeProcess, free_port, running
 
 pytestmark = pytest.mark.timeout(300)
 SWEEP = "transaction.abort.timed.out.transaction.cleanup.interval.ms=200"
 TWO_PHASE = "transaction.two.phase.commit.enable=true"
 NEWEST = "unstable.api.versions.enable=true"
 UPGRADE, DOWNGRADE = 1, 2
-
-
-def free_port() -> int:
-    """A port such that it and the next hundred are likely to be free: the peer takes several."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return min(int(probe.getsockname()[1]), 65_000)
 
 
 @pytest.fixture(scope="module", params=["odradek", pytest.param("apache", marks=pytest.mark.apache)])

@@ -1,0 +1,211 @@
+"""The protocol over a real node, without Spark: what happens between its steps."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+from odradek.client.client import Client
+from odradek.core.types import TopicPartition
+from odradek.records import kernel
+from odradek.records.header import HEADER_BYTES
+from odradek.spark.deciding import Batch, Decider, LostBatchError
+from odradek.spark.ledger import LedgerError, Participant, Range, Stream, SupersededError
+from odradek.spark.ledger_log import LedgerLog, ensure_topics
+from odradek.spark.participating import Attempt, Slots, Task
+from tests.spark.conftest import read_committed
+from tests.support.command import odradek
+
+T = TypeVar("T")
+
+
+class Query:
+    """A run of a query: what its driver and its workers have."""
+
+    def __init__(self, client: Client, stream: Stream, run: str, topic: str) -> None:
+        self.client = client
+        self.stream = stream
+        self.run = run
+        self.topic = topic
+        self.slots = Slots("odradek")
+        self.ledger = LedgerLog(client)
+        self.decider = Decider(client, stream)
+
+    async def begin(self, batch: int) -> Attempt | None:
+        return await Attempt.begin(
+            self.client, self.ledger, self.slots, Task(self.stream, self.run, batch), 0
+        )
+
+    async def write(self, batch: int, *values: str) -> Participant | None:
+        attempt = await self.begin(batch)
+        if attempt is None:
+            return None
+        records = [(0, None, value.encode(), ()) for value in values]
+        data = kernel.encode(records, 0, HEADER_BYTES)
+        await attempt.outbox.put(TopicPartition(self.topic, 0), data, len(values), int(time.time() * 1000))
+        return await attempt.finish()
+
+    def batch(self, number: int, *participants: Participant | None) -> Batch:
+        range_ = Range((str(number),), (str(number + 1),))
+        return Batch(number, self.run, "", range_, tuple(p for p in participants if p is not None), {})
+
+
+@pytest.fixture
+def play(bootstrap: str, topic: str, unique: Callable[[str], str]) -> Callable[..., Any]:
+    """Run a story with as many runs of one query as it takes."""
+
+    def played(story: Callable[..., Coroutine[Any, Any, T]], runs: int = 1) -> T:
+        async def main() -> T:
+            async with Client(bootstrap) as client:
+                await ensure_topics(client)
+                await client.refresh([topic])
+                stream = Stream(unique("query"), "sink")
+                return await story(*(Query(client, stream, f"run{i:05d}", topic) for i in range(runs)))
+
+        return asyncio.run(main())
+
+    return played
+
+
+@pytest.fixture
+def values(bootstrap: str, topic: str) -> Callable[[], list[str]]:
+    return lambda: [(message.value() or b"").decode() for message in read_committed(bootstrap, topic)]
+
+
+def test_a_decided_transaction_is_not_aborted_by_hand(
+    play: Callable[..., Any], values: Callable[[], list[str]], bootstrap: str
+) -> None:
+    async def story(query: Query) -> tuple[Query, Batch]:
+        written = await query.write(0, "a", "b")
+        batch = query.batch(0, written)
+        query.decider.finish = nothing  # type: ignore[method-assign]
+        await query.decider.commit(batch)
+        assert written is not None
+        refused = odradek("txn", "abort", written.transactional_id, "-y", "-b", bootstrap)
+        assert refused.code == 1
+        assert "was decided to be committed by its Spark query: 2 records would be lost" in refused.stderr
+        forced = odradek("txn", "abort", written.transactional_id, "-y", "--force", "-b", bootstrap)
+        assert forced.code == 0
+        assert "2 decided records lost" in forced.text
+        del query.decider.finish
+        with pytest.raises(LostBatchError, match="2 records are lost"):
+            await query.decider.commit(batch)
+        return query, batch
+
+    play(story)
+    assert values() == []
+
+
+async def nothing(_: Any) -> None:
+    """As if the driver had died before it committed anything."""
+
+
+def test_a_task_that_begins_after_the_decision_writes_nothing(
+    play: Callable[..., Any], values: Callable[[], list[str]]
+) -> None:
+    async def story(query: Query) -> None:
+        await query.decider.commit(query.batch(0, await query.write(0, "a")))
+        assert await query.begin(0) is None
+        assert await query.decider._unsettled() == []
+
+    play(story)
+    assert values() == ["a"]
+
+
+def test_a_task_that_was_swept_cannot_write_any_more(
+    play: Callable[..., Any], values: Callable[[], list[str]]
+) -> None:
+    async def story(query: Query) -> None:
+        late = await query.begin(0)
+        assert late is not None
+        await query.decider.commit(query.batch(0, await query.write(0, "a")))
+        data = kernel.encode([(0, None, b"late", ())], 0, HEADER_BYTES)
+        await late.outbox.put(TopicPartition(query.topic, 0), data, 1, 0)
+        with pytest.raises(Exception, match=r"INVALID_PRODUCER_EPOCH|PRODUCER_FENCED"):
+            await late.finish()
+        assert await query.decider._unsettled() == []
+
+    play(story)
+    assert values() == ["a"]
+
+
+def test_a_batch_that_another_run_decided_is_finished_and_what_was_written_for_it_swept(
+    play: Callable[..., Any], values: Callable[[], list[str]]
+) -> None:
+    async def story(first: Query, second: Query) -> None:
+        mine = await second.write(0, "second")
+        theirs = await first.write(0, "first")
+        await first.decider.commit(first.batch(0, theirs))
+        with pytest.raises(SupersededError, match="two drivers"):
+            await second.decider.commit(second.batch(0, mine))
+        assert await first.decider._unsettled() == []
+        await first.decider.commit(first.batch(1, await first.write(1, "more")))
+
+    play(story, runs=2)
+    assert values() == ["first", "more"]
+
+
+def test_a_run_goes_on_after_one_that_died_before_it_had_decided_anything(
+    play: Callable[..., Any], values: Callable[[], list[str]]
+) -> None:
+    async def story(dead: Query, second: Query) -> None:
+        await dead.write(0, "dead")
+        await second.decider.commit(second.batch(0, await second.write(0, "alive")))
+        assert await second.decider._unsettled() == []
+        with pytest.raises(SupersededError):
+            await dead.write(1, "zombie")
+
+    play(story, runs=2)
+    assert values() == ["alive"]
+
+
+def test_a_driver_that_is_fenced_while_it_decides_does_not_give_up(
+    play: Callable[..., Any], values: Callable[[], list[str]]
+) -> None:
+    """A zombie takes charge once, sees that it is superseded, and never does so again."""
+
+    async def story(zombie: Query, healthy: Query) -> None:
+        await zombie.decider.commit(zombie.batch(0, await zombie.write(0, "0")))
+        await healthy.decider.commit(healthy.batch(1, await healthy.write(1, "1")))
+        written = await healthy.write(2, "2")
+        await zombie.decider._take_charge()
+        await healthy.decider.commit(healthy.batch(2, written))
+        with pytest.raises(SupersededError):
+            await zombie.decider.commit(zombie.batch(3))
+        await healthy.decider.commit(healthy.batch(3, await healthy.write(3, "3")))
+
+    play(story, runs=2)
+    assert values() == ["0", "1", "2", "3"]
+
+
+def test_a_participant_that_somebody_ended_is_not_decided(
+    play: Callable[..., Any], values: Callable[[], list[str]], bootstrap: str
+) -> None:
+    async def story(query: Query) -> None:
+        written = await query.write(0, "a")
+        assert written is not None
+        assert odradek("txn", "abort", written.transactional_id, "-y", "-b", bootstrap).code == 0
+        with pytest.raises(LedgerError, match="another driver or person has ended it"):
+            await query.decider.commit(query.batch(0, written))
+        await query.decider.commit(query.batch(0, await query.write(0, "again")))
+
+    play(story)
+    assert values() == ["again"]
+
+
+def test_slots_are_used_again_batch_after_batch(
+    play: Callable[..., Any], values: Callable[[], list[str]], bootstrap: str
+) -> None:
+    async def story(query: Query) -> set[str]:
+        used = set()
+        for number in range(20):
+            first, second = await query.write(number, f"{number}a"), await query.write(number, f"{number}b")
+            assert first is not None and second is not None
+            used |= {first.transactional_id, second.transactional_id}
+            await query.decider.commit(query.batch(number, first, second))
+        return used
+
+    assert len(play(story)) == 2
+    assert len(values()) == 40
