@@ -1,7 +1,7 @@
 """The format "barred": Odradek's own, with barriers at every step of the protocol, for tests that kill.
 
-The first process to reach the step named in ODRADEK_BARRIER writes a file and waits there to be killed; the
-next ones go on.
+A test arms a step by writing its name into the barrier's folder. The first process to reach that step says so
+in a file and waits there, to be killed or released; the next ones go on.
 """
 
 import os
@@ -29,14 +29,14 @@ _HELD_S = 120
 
 
 def reach(step: str) -> None:
-    """Wait here to be killed, if this is the step and nobody has been here before."""
-    if os.environ.get("ODRADEK_BARRIER") != step:
-        return
-    folder = Path(os.environ["ODRADEK_BARRIER_DIR"])
+    """Wait here, if this is the step that is armed and nobody has been here since."""
+    folder = Path(os.environ["ODRADEK_BARRIER"])
     try:
+        if (folder / "step").read_text() != step:
+            return
         with (folder / "reached").open("x") as file:
             file.write(str(os.getpid()))
-    except FileExistsError:
+    except (FileNotFoundError, FileExistsError):
         return
     held_until = time.monotonic() + _HELD_S
     while time.monotonic() < held_until and not (folder / "released").exists():
@@ -98,5 +98,5 @@ class BarredSource(OdradekSource):
         return "barred"
 
 
-if "ODRADEK_BARRIER" in os.environ:
+if "ODRADEK_BARRIER" in os.environ:  # in drivers and their workers, not in the tests
     _bar()
