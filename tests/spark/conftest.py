@@ -22,8 +22,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with packaged_java():
         made = session("local[2]", tmp_path_factory.mktemp("warehouse"))
-        yield made
-        made.stop()
+    yield made
+    made.stop()
 
 
 @pytest.fixture

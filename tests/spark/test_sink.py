@@ -88,7 +88,7 @@ def test_what_cannot_become_a_record_is_told_and_nothing_is_written(
         (rows.selectExpr("cast(id as string) key"), {"topic": topic}, "there is no column value"),
         (rows.selectExpr("cast(id as string) value"), {}, "to which topic?"),
         (rows.selectExpr("cast(id as string) value", "cast(null as string) topic"), {}, "topic is null"),
-        (rows.selectExpr("cast(id as string) value"), {"topic": "nowhere"}, "nowhere"),
+        (rows.selectExpr("cast(id as string) value"), {"topic": "no/where"}, "INVALID_TOPIC"),
         (rows.selectExpr("'x' value", "9 partition"), {"topic": topic}, "there is no partition 9"),
         (rows.selectExpr("repeat('x', 2000000) value"), {"topic": topic}, "MESSAGE_TOO_LARGE"),
         (rows.selectExpr("'x' value"), {"topic": topic, "delivry": "x"}, "did you mean delivery"),

@@ -220,7 +220,8 @@ async def _idempotent_outbox(client: Client, codec: int) -> Outbox:
 
 
 async def _partitions(client: Client, topic: str) -> list[int]:
-    return await client.retrying(lambda: client.partitions(topic))
+    """A topic that is missing is made, where the cluster does that for producers."""
+    return await client.retrying(lambda: client.partitions(topic, allow_auto_creation=True))
 
 
 async def _put(outbox: Outbox, encoded: list[Any], now_ms: int) -> None:
