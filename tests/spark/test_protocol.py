@@ -108,7 +108,7 @@ def test_a_task_that_begins_after_the_decision_writes_nothing(
     async def story(query: Query) -> None:
         await query.decider.commit(query.batch(0, await query.write(0, "a")))
         assert await query.begin(0) is None
-        assert await query.decider._unsettled() == []
+        assert await query.decider.unsettled() == []
 
     play(story)
     assert values() == ["a"]
@@ -125,7 +125,7 @@ def test_a_task_that_was_swept_cannot_write_any_more(
         await late.outbox.put(TopicPartition(query.topic, 0), data, 1, 0)
         with pytest.raises(Exception, match=r"INVALID_PRODUCER_EPOCH|PRODUCER_FENCED"):
             await late.finish()
-        assert await query.decider._unsettled() == []
+        assert await query.decider.unsettled() == []
 
     play(story)
     assert values() == ["a"]
@@ -140,7 +140,7 @@ def test_a_batch_that_another_run_decided_is_finished_and_what_was_written_for_i
         await first.decider.commit(first.batch(0, theirs))
         with pytest.raises(SupersededError, match="two drivers"):
             await second.decider.commit(second.batch(0, mine))
-        assert await first.decider._unsettled() == []
+        assert await first.decider.unsettled() == []
         await first.decider.commit(first.batch(1, await first.write(1, "more")))
 
     play(story, runs=2)
@@ -153,7 +153,7 @@ def test_a_run_goes_on_after_one_that_died_before_it_had_decided_anything(
     async def story(dead: Query, second: Query) -> None:
         await dead.write(0, "dead")
         await second.decider.commit(second.batch(0, await second.write(0, "alive")))
-        assert await second.decider._unsettled() == []
+        assert await second.decider.unsettled() == []
         with pytest.raises(SupersededError):
             await dead.write(1, "zombie")
 

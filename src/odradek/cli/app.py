@@ -14,6 +14,7 @@ _COMMANDS = {
     "consume": ("consume", "Read records from topics."),
     "group": ("group", "Look at consumer groups, move and delete them."),
     "txn": ("txn", "Look at transactions, find and end those that hang."),
+    "pipeline": ("pipeline", "Run Spark pipelines, exactly once."),
     "cluster": ("cluster", "Look at the cluster, configure its brokers."),
     "log": ("log", "Read log files without a broker."),
     "why": ("why", "Ask why something does not go on."),

@@ -45,13 +45,13 @@ def source_offsets(range_: Range, cluster_id: str | None) -> dict[TopicPartition
 
 def _lines(checkpoint: str, batch: int) -> tuple[str, ...]:
     """The lines of the sources, after the version and the settings."""
-    lines = _read(checkpoint, f"offsets/{batch}").splitlines()
+    lines = read_file(checkpoint, f"offsets/{batch}").splitlines()
     if not lines or not lines[0].startswith("v"):
         raise ValueError(f"offsets/{batch} is not as Spark writes it")
     return tuple(lines[2:])
 
 
-def _read(checkpoint: str, name: str) -> str:
+def read_file(checkpoint: str, name: str) -> str:
     address = urlparse(checkpoint)
     if address.scheme in ("", "file"):
         return (Path(address.path) / name).read_text()

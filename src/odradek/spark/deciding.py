@@ -167,7 +167,7 @@ class Decider:
         others: Sequence[str] = ()
         if known is None or known.run != batch.run:
             # The first decision of a run also ends the runs before it, those that never decided, too.
-            listed = await self._unsettled()
+            listed = await self.unsettled()
             others = plan_sweep(known, self._prefix, self._stream, batch.run, listed).unknown_runs
         return await self._write(decide(known, decision, others), batch.offsets)
 
@@ -267,7 +267,7 @@ class Decider:
 
     async def _sweep(self, entry: Entry | None, run: str, job: str, *, claims: bool = True) -> None:
         """End everything of this stream that is undecided: a transaction of two phases never expires."""
-        plan = plan_sweep(entry, self._prefix, self._stream, run, await self._unsettled())
+        plan = plan_sweep(entry, self._prefix, self._stream, run, await self.unsettled())
         doomed = plan.doomed
         if plan.unknown_runs and claims:
             doomed = [*doomed, *plan.unclaimed]
@@ -291,7 +291,7 @@ class Decider:
                 raise
             # Another sweep is at the same id.
 
-    async def _unsettled(self) -> list[str]:
+    async def unsettled(self) -> list[str]:
         """The participants of this stream that are open, or could open a transaction."""
         types = request_types(ApiKey.LIST_TRANSACTIONS)
         start = stream_prefix(self._prefix, self._stream)

@@ -17,6 +17,7 @@ VERBS = {
     "topic": "list create describe alter delete add-partitions trim",
     "group": "list describe lag members seek delete",
     "txn": "list describe producers timeline hanging abort",
+    "pipeline": "init run status",
     "cluster": "info features config logdirs",
     "log": "dump verify diff",
     "why": "stuck",

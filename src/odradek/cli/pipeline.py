@@ -1,0 +1,154 @@
+"""`odradek pipeline`: Spark pipelines from a file. What one is stands in spark/pipeline_spec.py."""
+
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from odradek.cli.errors import Failure, Usage, usage
+from odradek.cli.options import command
+from odradek.cli.output import Table, columns
+from odradek.cli.session import Session
+from odradek.cli.times import format_time
+
+if TYPE_CHECKING:
+    from odradek.spark.pipeline import Pipeline, Told
+    from odradek.spark.pipeline_spec import Spec
+
+app = typer.Typer()
+
+_LOOK_S = 0.5
+_PLAIN_EVERY = 10
+"""Without a terminal: a line for as many batches."""
+
+_Place = Annotated[
+    Path, typer.Argument(metavar="[FILE|FOLDER]", help="A pipeline.toml, or the folder it is in.")
+]
+
+
+@command(app, "init", connects=False)
+def init(
+    session: Session,
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Where to write it; it must not be there.")
+    ],
+    sql: Annotated[bool, typer.Option("--sql", help="The transform in SQL, not in Python.")] = False,
+) -> None:
+    """Write an example that runs: orders are read, enriched and written, exactly once."""
+    from odradek.cli.pipeline_example import files
+
+    if folder.exists():
+        raise Usage(f"{folder} is there already")
+    rows = []
+    folder.mkdir(parents=True)
+    for name, (text, what) in files(folder.name, sql).items():
+        (folder / name).write_text(text)
+        rows.append([str(folder / name), what])
+    session.table(Table(columns("FILE WHAT"), rows))
+    session.terminal.note(
+        f"next: odradek start, odradek topic create orders --partitions 2, odradek pipeline run {folder}"
+    )
+
+
+@command(app, "run", connects=False)
+def run(session: Session, place: _Place = Path(".")) -> None:
+    """Run a pipeline until it is done, or interrupted: the batch at hand is given up, and nothing lost.
+
+    A line on a terminal shows rate, lag and the last batch that was committed.
+    """
+    spec = _load(place)
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    session.terminal.note(f"{spec.name}: starting Spark")
+    pipeline = _started(spec)
+    try:
+        _follow(session, pipeline, stopping)
+    finally:
+        if stopping.is_set():
+            session.terminal.note(f"{spec.name}: stopping")
+        pipeline.stop()
+    failure = pipeline.failure()
+    if failure is not None:
+        raise Failure(f"{spec.name} failed: {_reason(failure)}", "next: odradek pipeline run, which goes on")
+    session.table(_told_table(pipeline.told()))
+
+
+def _load(place: Path) -> "Spec":
+    from odradek.spark.pipeline_spec import load
+
+    with usage():
+        return load(place)
+
+
+def _started(spec: "Spec") -> "Pipeline":
+    try:
+        from odradek.spark.pipeline import Pipeline, make_session
+    except ImportError as e:
+        raise Failure(f"Spark is not installed: {e}", "next: pip install 'odradek[spark]'") from e
+    with usage():
+        pipeline = Pipeline(spec, make_session(spec))
+        pipeline.start()
+        return pipeline
+
+
+def _follow(session: Session, pipeline: "Pipeline", stopping: threading.Event) -> None:
+    shown: dict[str, int] = {}
+    while pipeline.is_active and pipeline.failure() is None and not stopping.wait(_LOOK_S):
+        for told in pipeline.told():
+            if shown.get(told.sink) == told.batch:
+                continue
+            if session.terminal.is_live:
+                session.terminal.redraw(_line(told))
+            elif told.batch // _PLAIN_EVERY != shown.get(told.sink, -_PLAIN_EVERY) // _PLAIN_EVERY:
+                session.terminal.note(_line(told))
+            shown[told.sink] = told.batch
+
+
+def _line(told: "Told") -> str:
+    lag = "-" if told.lag is None else f"{told.lag:,}"
+    return (
+        f"{told.sink}: batch {told.batch} committed, {told.rows:,} rows, {told.rows_per_second:,.0f} rows/s, "
+        f"{told.batch_ms:,} ms, lag {lag}"
+    )
+
+
+def _told_table(told: "list[Told]") -> Table:
+    return Table(columns("SINK BATCH# ROWS# ROWS/S# BATCH-MS# LAG#"), [_told_row(t) for t in told])
+
+
+def _told_row(told: "Told") -> list[Any]:
+    return [told.sink, told.batch, told.rows, round(told.rows_per_second), told.batch_ms, told.lag]
+
+
+def _reason(failure: Exception) -> str:
+    """The last line of a Python error in Spark's long one, else its first."""
+    lines = [line for line in str(failure).splitlines() if line.strip()]
+    python = [line for line in lines if line.startswith("odradek.") or "Error: " in line.split(" ")[0] + " "]
+    return (python or lines or ["?"])[-1 if python else 0].strip()
+
+
+@command(app, "status", connects=False)
+def status(session: Session, place: _Place = Path(".")) -> None:
+    """Show from outside how far a pipeline is: its last decision, who took part, its lag."""
+    from odradek.spark.pipeline_status import read_status
+
+    spec = _load(place)
+    rows = []
+    with _connected(session, spec) as cluster, cluster.failing(spec.name):
+        for found in read_status(cluster.client, spec):
+            decided = None if found.decided_ms is None else format_time(found.decided_ms, session.zone)
+            rows.append([*found[:4], decided, found.rows, found.participants, found.open, found.lag])
+    heads = "SINK TOPIC QUERY BATCH# DECIDED ROWS# PARTICIPANTS# OPEN# LAG#"
+    session.table(Table(columns(heads), rows))
+
+
+def _connected(session: Session, spec: "Spec") -> Any:
+    from contextlib import closing
+
+    from odradek.cli.cluster_access import ClusterAccess
+
+    servers = spec.cluster["kafka.bootstrap.servers"]
+    return closing(ClusterAccess({**session.properties, "bootstrap.servers": servers}))

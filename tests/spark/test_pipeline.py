@@ -1,0 +1,100 @@
+"""Pipelines from the command line: an example that runs, progress, a clean stop, a look from outside."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Message, Producer
+
+from tests.spark.conftest import read_committed
+from tests.support.command import odradek
+from tests.support.node import ODRADEK, running
+from tests.support.topics import create_topic
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def example(folder: Path, bootstrap: str, trigger: str, *options: str) -> None:
+    assert odradek("pipeline", "init", str(folder), *options).code == 0
+    spec = folder / "pipeline.toml"
+    text = spec.read_text().replace("localhost:9092", bootstrap).replace('"1s"', f'"{trigger}"')
+    spec.write_text(text)
+
+
+def start(folder: Path) -> "subprocess.Popen[str]":
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    return subprocess.Popen(
+        [str(ODRADEK), "pipeline", "run", str(folder), "-f", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "JDK_JAVA_OPTIONS": quick},
+    )
+
+
+def send(bootstrap: str, first: int, count: int) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for i in range(first, first + count):
+        producer.produce("orders", key=f"c{i % 7}", value=str(i))
+    assert producer.flush(30) == 0
+
+
+def amounts(messages: list[Message]) -> list[int]:
+    return sorted(int(json.loads(message.value() or b"")["amount"]) for message in messages)
+
+
+def test_the_example_runs_stops_and_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "orders"
+    with running(tmp_path / "data") as node:
+        create_topic(node.bootstrap, "orders", 2, {})
+        send(node.bootstrap, 0, 1_000)
+        example(folder, node.bootstrap, "200ms")
+        process = start(folder)
+        deadline = time.monotonic() + 120
+        found: list[Message] = []
+        while len(found) < 1_000 and time.monotonic() < deadline:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.5)
+            if odradek("topic", "describe", "orders-enriched", "-b", node.bootstrap).code == 0:
+                found = read_committed(node.bootstrap, "orders-enriched")
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        assert "stopping" in err
+        assert json.loads(out)[0]["sink"] == "enriched"
+        (told,) = json.loads(odradek("pipeline", "status", str(folder), "-f", "json").text)
+        assert (told["topic"], told["lag"], told["open"]) == ("orders-enriched", 0, 0)
+        send(node.bootstrap, 1_000, 500)
+        (told,) = json.loads(odradek("pipeline", "status", str(folder), "-f", "json").text)
+        assert told["lag"] == 500
+        spec = folder / "pipeline.toml"
+        spec.write_text(spec.read_text().replace('"200ms"', '"available-now"'))
+        process = start(folder)
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert amounts(read_committed(node.bootstrap, "orders-enriched")) == list(range(1_500))
+        (after,) = json.loads(odradek("pipeline", "status", str(folder), "-f", "json").text)
+        assert after["batch"] > told["batch"]
+        assert (after["lag"], after["open"]) == (0, 0)
+
+
+def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "orders"
+    with running(tmp_path / "data") as node:
+        example(folder, node.bootstrap, "available-now", "--sql")
+        refused = odradek("pipeline", "init", str(folder))
+        assert refused.code == 2
+        assert "is there already" in refused.stderr
+        (unknown,) = json.loads(odradek("pipeline", "status", str(folder), "-f", "json").text)
+        assert unknown["batch"] is None
+        process = start(folder)
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 1
+        assert "there is no topic orders" in err
+    missing = odradek("pipeline", "run", str(tmp_path / "nowhere"))
+    assert missing.code == 2
+    assert "there is no" in missing.stderr
