@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.support import packaged_java, session
 
-
 _OWN_DRIVERS = {"test_kills", "test_official_connector", "test_pipeline"}
 
 
