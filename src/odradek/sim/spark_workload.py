@@ -80,9 +80,8 @@ class Temper:
     give_up: float = 0.0
     fail: float = 0.0
     new_decider: float = 0.0
-
-
-CALM = Temper()
+    slow_storage: float = 0.0
+    cores: int = 4
 
 
 class End(NamedTuple, Generic[T]):
@@ -220,6 +219,7 @@ class Worker(Unit):
         super().__init__(world, name)
         self._slots = Slots(PREFIX, name)
         self._ledger: LedgerLog | None = None
+        self.is_busy = False
 
     async def write(self, task: Task, rows: Sequence[int], temper: Temper) -> Participant | None:
         """What sink.py's write does, with numbers for rows."""
@@ -257,7 +257,7 @@ class Driver(Unit):
         super().__init__(world, name)
         self._checkpoint = checkpoint
         self._temper = temper
-        self._idle: list[Worker] = []
+        self._cores = asyncio.Semaphore(temper.cores)
         self._decider: Decider | None = None
         self.workers: list[Worker] = []
 
@@ -292,7 +292,8 @@ class Driver(Unit):
 
     async def _store(self) -> None:
         """What it takes to write to the checkpoint. A driver may die there as well."""
-        await asyncio.sleep(self.rng.uniform(0, 0.01))
+        slow = self.rng.random() < self._temper.slow_storage
+        await asyncio.sleep(self.rng.uniform(0, 1.5 if slow else 0.01))
         if self.rng.random() < self._temper.kill_driver / 4:
             self.kill()
             raise ProcessCrashed(self.name)
@@ -300,53 +301,66 @@ class Driver(Unit):
     # --- tasks
 
     async def _job(self, task: Task, rows: Sequence[int]) -> list[Participant | None]:
-        count = self.rng.randint(1, 3)
+        count = self.rng.randint(1, 4)
         return await asyncio.gather(*(self._task(task, rows[index::count]) for index in range(count)))
 
     async def _task(self, task: Task, rows: Sequence[int]) -> Participant | None:
-        """The first attempt that succeeds. Others are killed or left to themselves."""
-        rng, temper = self.rng, self._temper
+        """The first attempt that succeeds."""
         failure: BaseException | None = None
         for _ in range(MAX_FAILURES):
-            ends: asyncio.Queue[End[Participant | None]] = asyncio.Queue()
-            count = 2 if rng.random() < temper.speculate else 1
-            attempts = [self._launch(task, rows, ends) for _ in range(count)]
-            patience = rng.uniform(0, 0.5) if rng.random() < temper.give_up else None
-            for _ in attempts:
-                try:
-                    end = await asyncio.wait_for(ends.get(), patience)
-                except TimeoutError:
-                    failure = QueryFailed("an executor does not answer")
-                    break
-                if end.error is None:
-                    for worker in attempts:
-                        if worker not in self._idle and rng.random() < 0.5:
-                            worker.kill()
-                    return end.result
-                failure = end.error
+            async with self._cores:
+                end = await self._attempts(task, rows)
+            if end.error is None:
+                return end.result
+            failure = end.error
         raise QueryFailed(f"a task of batch {task.batch} failed: {failure!r}")
+
+    async def _attempts(self, task: Task, rows: Sequence[int]) -> "End[Participant | None]":
+        """One or two at the same time. Those that nobody waits for any more are killed, or go on unheard."""
+        rng, temper = self.rng, self._temper
+        ends: asyncio.Queue[End[Participant | None]] = asyncio.Queue()
+        count = 2 if rng.random() < temper.speculate else 1
+        attempts = [self._launch(task, rows, ends) for _ in range(count)]
+        patience = rng.uniform(0, 0.5) if rng.random() < temper.give_up else None
+        end: End[Participant | None] = End(None, QueryFailed("an executor does not answer"))
+        for _ in attempts:
+            try:
+                end = await asyncio.wait_for(ends.get(), patience)
+            except TimeoutError:
+                break
+            if end.error is None:
+                break
+        for worker in attempts:
+            if worker.is_busy and rng.random() < 0.3:
+                worker.kill()
+        return end
 
     def _launch(
         self, task: Task, rows: Sequence[int], ends: "asyncio.Queue[End[Participant | None]]"
     ) -> Worker:
         rng, temper = self.rng, self._temper
-        self._idle = [worker for worker in self._idle if worker.alive]
-        if self._idle:
-            worker = self._idle.pop(rng.randrange(len(self._idle)))
-        else:
-            worker = Worker(self.world, f"{self.name}-w{len(self.workers)}")
-            self.workers.append(worker)
+        worker = self._free_worker()
         if rng.random() < temper.kill_worker:
             worker.kill_somewhere()
         if rng.random() < temper.hold:
             worker.client.hold_at(draw_moment(rng), rng.uniform(0, 3))
+        worker.is_busy = True
 
         def done(ended: "asyncio.Future[End[Participant | None]]") -> None:
-            if worker.alive:
-                self._idle.append(worker)
+            worker.is_busy = False
             ends.put_nowait(ended.result())
 
-        worker.spawn(worker.write(task, rows, temper)).add_done_callback(done)
+        # Also when this driver is dead.
+        ended = worker.spawn(worker.write(task, rows, temper))
+        ended.add_done_callback(done, context=Context())
+        return worker
+
+    def _free_worker(self) -> Worker:
+        free = [worker for worker in self.workers if worker.alive and not worker.is_busy]
+        if free:
+            return self.rng.choice(free)
+        worker = Worker(self.world, f"{self.name}-w{len(self.workers)}")
+        self.workers.append(worker)
         return worker
 
     # --- the sink's part
