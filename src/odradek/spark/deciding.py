@@ -27,6 +27,7 @@ from odradek.spark.ledger import (
     Propose,
     Range,
     Stream,
+    SupersededError,
     check_run,
     coordinator_id,
     decide,
@@ -35,6 +36,7 @@ from odradek.spark.ledger import (
     entry_key,
     judge,
     plan_sweep,
+    run_of,
     stream_prefix,
     take_over,
 )
@@ -112,7 +114,7 @@ class Decider:
         else:
             raise LedgerError(f"batch {batch.number} of {self._stream} could not be decided: others do, too")
         assert entry is not None
-        await self.finish(found.decision)
+        await self.finish(found.decision, batch.run)
         check_run(entry, batch.run)
         await self._sweep(entry, batch.run, batch.job)
         return found.decision
@@ -211,11 +213,11 @@ class Decider:
 
     # --- after the decision ---------------------------------------------------------------------------
 
-    async def finish(self, decision: Decision) -> None:
+    async def finish(self, decision: Decision, run: str) -> None:
         """Commit the participants of a decision, all at the same time."""
-        await asyncio.gather(*(self._commit(participant) for participant in decision.participants))
+        await asyncio.gather(*(self._commit(participant, run) for participant in decision.participants))
 
-    async def _commit(self, participant: Participant) -> None:
+    async def _commit(self, participant: Participant, run: str) -> None:
         requests = TransactionRequests(self._client, participant.transactional_id, channel=_CHANNEL)
         identity = Identity(participant.producer_id, participant.producer_epoch)
         deadline = asyncio.get_running_loop().time() + _END_TIMEOUT_S
@@ -224,6 +226,15 @@ class Decider:
         except RefusedError as e:
             if e.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING:
                 return  # completed so long ago that the coordinator has forgotten the id
+            owner = run_of(self._prefix, self._stream, participant.transactional_id)
+            if e.code in FENCED and owner != run:
+                # Only its own run uses an id again, and only when the batch is finished.
+                raise SupersededError(
+                    f"{participant.transactional_id}, which was decided to be committed, was used since: "
+                    f"run {owner} of this query is alive and further on, two drivers use one checkpoint. "
+                    f"If it is not, somebody ended the transaction by hand, and {participant.rows} records "
+                    "are lost"
+                ) from e
             raise LostBatchError(
                 f"{participant.transactional_id} was decided to be committed and is not: {e}. "
                 f"{participant.rows} records are lost"
@@ -239,9 +250,15 @@ class Decider:
         if plan.unknown_runs:
             assert entry is not None
             if self._producer is None:
-                entry = await self._take_charge()
+                before, entry = entry, await self._take_charge()
                 check_run(entry, run)
                 assert entry is not None
+                if entry.decision.batch != before.decision.batch:
+                    # It has decided over transactions that were open when they were listed.
+                    raise SupersededError(
+                        f"another run ({entry.run}) of this query has decided batch {entry.decision.batch} "
+                        f"while this one was at {before.decision.batch}: two drivers use one checkpoint"
+                    )
             entry = await self._write(take_over(entry, run, job, plan.unknown_runs), {})
         await asyncio.gather(*(self._fence(transactional_id) for transactional_id in plan.doomed))
 
