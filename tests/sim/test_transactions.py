@@ -15,7 +15,7 @@ from odradek.core.types import NO_PRODUCER_ID
 from odradek.log.log import FetchInfo, Log
 from odradek.log.producer_state import ProducerState
 from odradek.metadata.producer_id_block import ProducerIds
-from odradek.sim.main import EXIT_OK, odradek_node, report, run
+from odradek.sim.main import EXIT_OK, Story, odradek_node, report, run
 from odradek.sim.scenario import Outcome
 from odradek.sim.txn_scenario import TxnScenario
 
@@ -25,7 +25,7 @@ SEEDS_TO_CATCH_A_BUG = 60
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_seeds_have_no_finding(chunk: int, capfd: pytest.CaptureFixture[str]) -> None:
-    code = run(SEEDS_PER_CHUNK, chunk * SEEDS_PER_CHUNK, transactions=True)
+    code = run(SEEDS_PER_CHUNK, chunk * SEEDS_PER_CHUNK, story=Story.TRANSACTIONS)
     output = capfd.readouterr().out
     assert code == EXIT_OK, output
     assert f"{SEEDS_PER_CHUNK} seeds without a finding" in output
@@ -166,4 +166,4 @@ def test_a_node_that_breaks_a_promise_is_caught(plant: Plant, monkeypatch: pytes
     plant(monkeypatch)
     outcome = catch()
     assert any(PLANTS[plant] in violation for violation in outcome.violations), outcome.violations
-    assert f"odradek sim replay {outcome.seed} --transactions" in report(outcome, transactions=True)
+    assert f"odradek sim replay {outcome.seed} --transactions" in report(outcome, story=Story.TRANSACTIONS)

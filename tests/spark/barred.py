@@ -71,8 +71,8 @@ def _bar() -> None:
         reach("after the decision")
         return written
 
-    async def barred_end(self: Any, participant: Any) -> None:
-        await commit_one(self, participant)
+    async def barred_end(self: Any, *args: Any) -> None:
+        await commit_one(self, *args)
         reach("between the ends")
 
     async def barred_sweep(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -98,7 +98,7 @@ def test_a_decided_transaction_is_not_aborted_by_hand(
     assert values() == []
 
 
-async def nothing(_: Any) -> None:
+async def nothing(*_: Any) -> None:
     """As if the driver had died before it committed anything."""
 
 

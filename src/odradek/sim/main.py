@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from enum import Enum
 
 from odradek.broker.node import Node
 from odradek.core.configs import NodeConfig
@@ -19,15 +20,23 @@ from odradek.sim.cluster import NodeFactory, NodeLike
 from odradek.sim.plan import Settings
 from odradek.sim.runtime import SimRuntime
 from odradek.sim.scenario import HOST, PORT, Outcome, Scenario
+from odradek.sim.spark_scenario import SparkScenario
 from odradek.sim.txn_scenario import TxnScenario
 
 EXIT_OK, EXIT_FINDING, EXIT_INTERRUPTED = 0, 3, 130
 SHOWN_VIOLATIONS = 10
 SHOWN_EVENTS = 40
 _GRACE_S = 2
-_TRANSACTIONS = "transactions"
 
 Echo = Callable[[str], None]
+
+
+class Story(Enum):
+    """Which one is played; the value is the option that asks for it."""
+
+    GROUPS = ""
+    TRANSACTIONS = "--transactions"
+    PIPELINES = "--pipelines"
 
 
 def run(
@@ -35,26 +44,26 @@ def run(
     start: int = 0,
     minutes: float | None = None,
     *,
-    transactions: bool = False,
+    story: Story = Story.GROUPS,
     echo: Echo | None = None,
 ) -> int:
     """Play seeds in order until one has a finding, all are done or the time is up. Exit code 0 or 3."""
     if not _reproducible():
         until = "" if minutes is None else str(minutes)
-        return _again("run", str(seeds), str(start), until, _TRANSACTIONS if transactions else "")
+        return _again("run", str(seeds), str(start), until, story.value)
     echo = echo or print
     began = shown = time.monotonic()
     events = records = lives = played = 0
     code = EXIT_OK
     try:
         for seed in range(start, start + seeds):
-            outcome = play(seed, transactions=transactions)
+            outcome = play(seed, story=story)
             played += 1
             events += outcome.events
             records += outcome.acknowledged_records
             lives += outcome.lives
             if outcome.violations:
-                echo(report(outcome, transactions=transactions))
+                echo(report(outcome, story=story))
                 return EXIT_FINDING
             now = time.monotonic()
             if now - shown > 5:
@@ -77,26 +86,29 @@ def _count(number: int, noun: str, nouns: str | None = None) -> str:
     return f"{number} {noun if number == 1 else nouns or noun + 's'}"
 
 
-def replay(seed: int, *, trace: bool = False, transactions: bool = False, echo: Echo | None = None) -> int:
+def replay(seed: int, *, trace: bool = False, story: Story = Story.GROUPS, echo: Echo | None = None) -> int:
     """Play one seed again and tell all about it; with `trace`, every event as it happens."""
     if not _reproducible():
-        return _again("replay", str(seed), "trace" if trace else "", _TRANSACTIONS if transactions else "")
+        return _again("replay", str(seed), "trace" if trace else "", story.value)
     echo = echo or print
-    outcome = play(seed, transactions=transactions, sink=echo if trace else None)
-    echo(report(outcome, transactions=transactions))
+    outcome = play(seed, story=story, sink=echo if trace else None)
+    echo(report(outcome, story=story))
     return EXIT_FINDING if outcome.violations else EXIT_OK
 
 
-def play(seed: int, *, transactions: bool = False, sink: Echo | None = None) -> Outcome:
-    if transactions:
-        outcome = TxnScenario(seed, odradek_node, sink=sink).play()
-    else:
-        outcome = Scenario(seed, odradek_node, logs_of_node, sink=sink).play()
+def play(seed: int, *, story: Story = Story.GROUPS, sink: Echo | None = None) -> Outcome:
+    match story:
+        case Story.TRANSACTIONS:
+            outcome = TxnScenario(seed, odradek_node, sink=sink).play()
+        case Story.PIPELINES:
+            outcome = SparkScenario(seed, odradek_node, sink=sink).play()
+        case _:
+            outcome = Scenario(seed, odradek_node, logs_of_node, sink=sink).play()
     gc.collect()
     return outcome
 
 
-def report(outcome: Outcome, *, transactions: bool = False) -> str:
+def report(outcome: Outcome, *, story: Story = Story.GROUPS) -> str:
     """What happened in a seed: what befell the node, what was violated, what came last."""
     count = len(outcome.violations)
     lines = [
@@ -113,7 +125,7 @@ def report(outcome: Outcome, *, transactions: bool = False) -> str:
         if len(outcome.violations) > SHOWN_VIOLATIONS:
             lines.append(f"  and {len(outcome.violations) - SHOWN_VIOLATIONS} more")
         lines += ["the last events:", *(f"  {event}" for event in outcome.recent[-SHOWN_EVENTS:])]
-        option = "--transactions " if transactions else ""
+        option = f"{story.value} " if story.value else ""
         lines.append(f"again: odradek sim replay {outcome.seed} {option}[--trace]")
     return "\n".join(lines)
 
@@ -163,9 +175,9 @@ def _main(command: str, *arguments: str) -> int:
     if command == "run":
         seeds, start, minutes, story = arguments
         until = float(minutes) if minutes else None
-        return run(int(seeds), int(start), until, transactions=story == _TRANSACTIONS)
+        return run(int(seeds), int(start), until, story=Story(story))
     seed, trace, story = arguments
-    return replay(int(seed), trace=bool(trace), transactions=story == _TRANSACTIONS)
+    return replay(int(seed), trace=bool(trace), story=Story(story))
 
 
 if __name__ == "__main__":

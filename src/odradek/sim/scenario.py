@@ -36,6 +36,7 @@ from odradek.sim.plan import (
     draw_settings,
 )
 from odradek.sim.platter import flushed_commits, flushed_records
+from odradek.sim.process import ProcessCrashed
 from odradek.sim.producing import Producer
 from odradek.sim.trace import Trace
 from odradek.sim.world import World
@@ -107,7 +108,7 @@ class NodeLog(logging.Handler):
         if error is not None:
             line += f": {error!r}"
         self._trace.event("log", record.levelname, line)
-        if record.levelno >= logging.ERROR:
+        if record.levelno >= logging.ERROR and not isinstance(error, ProcessCrashed):
             where = ""
             if error is not None:
                 frames = traceback.extract_tb(error.__traceback__)[-3:]

@@ -22,10 +22,11 @@ from odradek.replication.led_log import LedLog
 from odradek.replication.partition import Partition
 from odradek.sim import txn_checkers as checkers
 from odradek.sim.caller import Caller, NoAnswer
-from odradek.sim.cluster import CrashKind, NodeCrashed, NodeFactory, SimHost
+from odradek.sim.cluster import NodeFactory, SimHost
 from odradek.sim.consuming import fetch_committed
-from odradek.sim.plan import Blow, Episode, Settings, draw_disk_faults, draw_episode, draw_net_faults
+from odradek.sim.plan import Episode, Settings, draw_disk_faults, draw_episode, draw_net_faults
 from odradek.sim.scenario import HOST, PORT, NodeLog, Outcome, told
+from odradek.sim.striking import strike
 from odradek.sim.txn_client import TxnClient
 from odradek.sim.txn_history import TxnHistory
 from odradek.sim.txn_workload import GROUP, CommittedReader, Decider, Pipeline, TxnProducer
@@ -42,9 +43,6 @@ PRODUCERS = (("one", 2), ("two", 1), ("fighter-a", 2), ("fighter-b", 2), ("rival
 PIPELINES = (("pipe0-a", 2, 0), ("pipe0-b", 1, 0), ("pipe1-a", 2, 1))
 DECIDER = "decider"
 PATIENCE_SECONDS = 60.0
-_STRUCK_BY = frozenset(
-    {Blow.CRASH_IN_A_CALL, Blow.CRASH, Blow.RESTART, Blow.PARTITION, Blow.RESET, Blow.CLOCK_JUMP}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,44 +213,9 @@ class TxnScenario:
     # -- blows
 
     async def _strike(self, episode: Episode) -> None:
-        host, network = self._host, self._world.network
-        blow = episode.blow if episode.blow in _STRUCK_BY else Blow.CRASH_IN_A_CALL
-        kind = episode.kind if self._settings.flush_everything else CrashKind.KILL
-        self._world.trace.event("plan", blow.value)
-        self._outcome.faults.append(f"{self._world.loop.time():8.3f} s  {blow.value}")
-        match blow:
-            case Blow.CRASH:
-                host.crash(kind)
-            case Blow.CRASH_IN_A_CALL:
-                host.crash_after(episode.calls % 60, kind)
-                try:
-                    await asyncio.wait_for(host.dead(), 1)
-                except TimeoutError:
-                    host.crash(kind)
-            case Blow.PARTITION:
-                for name, *_ in (*PRODUCERS, *PIPELINES, (DECIDER,)):
-                    network.partition(HOST, name)
-                await asyncio.sleep(episode.seconds / 4)
-                network.heal()
-                return
-            case Blow.RESET:
-                network.reset_connections(HOST)
-                return
-            case Blow.CLOCK_JUMP:
-                host.clock.skew_ms += int((episode.seconds - 7) * 1000)
-                return
-            case _:
-                await host.stop()
-        await asyncio.sleep(episode.seconds / 50)
-        fuse = None if episode.crash_in_recovery is None else (episode.crash_in_recovery, kind)
-        while True:
-            try:
-                await host.start(fuse)
-            except NodeCrashed:
-                fuse = None
-                continue
-            host.call_off_crash()
-            return
+        clients = [name for name, *_ in (*PRODUCERS, *PIPELINES, (DECIDER,))]
+        power = self._settings.flush_everything
+        self._outcome.faults.append(await strike(self._world, self._host, episode, clients, power=power))
 
     # -- evidence
 

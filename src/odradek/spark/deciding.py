@@ -27,6 +27,7 @@ from odradek.spark.ledger import (
     Propose,
     Range,
     Stream,
+    SupersededError,
     check_run,
     coordinator_id,
     decide,
@@ -35,6 +36,7 @@ from odradek.spark.ledger import (
     entry_key,
     judge,
     plan_sweep,
+    run_of,
     stream_prefix,
     take_over,
 )
@@ -115,7 +117,7 @@ class Decider:
         else:
             raise LedgerError(f"batch {batch.number} of {self._stream} was not decided: {reason}") from reason
         assert entry is not None
-        await self.finish(found.decision)
+        await self.finish(found.decision, batch.run)
         check_run(entry, batch.run)
         if batch.job:
             entry = await self._note_job(entry, batch)
@@ -201,6 +203,12 @@ class Decider:
                 taken = await self._take_charge()
                 check_run(taken, run)
                 assert taken is not None
+                if taken.decision.batch != entry.decision.batch:
+                    # It has decided over transactions that were open when this run looked.
+                    raise SupersededError(
+                        f"another run ({taken.run}) of this query has decided batch {taken.decision.batch} "
+                        f"while this one was at {entry.decision.batch}: two drivers use one checkpoint"
+                    )
                 entry = taken
             try:
                 return await self._write(take_over(entry, run, job, others), {})
@@ -245,11 +253,11 @@ class Decider:
 
     # --- after the decision ---------------------------------------------------------------------------
 
-    async def finish(self, decision: Decision) -> None:
+    async def finish(self, decision: Decision, run: str) -> None:
         """Commit the participants of a decision, all at the same time."""
-        await asyncio.gather(*(self._commit(participant) for participant in decision.participants))
+        await asyncio.gather(*(self._commit(participant, run) for participant in decision.participants))
 
-    async def _commit(self, participant: Participant) -> None:
+    async def _commit(self, participant: Participant, run: str) -> None:
         requests = TransactionRequests(self._client, participant.transactional_id, channel=_CHANNEL)
         identity = Identity(participant.producer_id, participant.producer_epoch)
         deadline = asyncio.get_running_loop().time() + _END_TIMEOUT_S
@@ -258,6 +266,15 @@ class Decider:
         except RefusedError as e:
             if e.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING:
                 return  # completed so long ago that the coordinator has forgotten the id
+            owner = run_of(self._prefix, self._stream, participant.transactional_id)
+            if e.code in FENCED and owner != run:
+                # Only its own run uses an id again, and only when the batch is finished.
+                raise SupersededError(
+                    f"{participant.transactional_id}, which was decided to be committed, was used since: "
+                    f"run {owner} of this query is alive and further on, two drivers use one checkpoint. "
+                    f"If it is not, somebody ended the transaction by hand, and {participant.rows} records "
+                    "are lost"
+                ) from e
             raise LostBatchError(
                 f"{participant.transactional_id} was decided to be committed and is not: {e}. "
                 f"{participant.rows} records are lost"

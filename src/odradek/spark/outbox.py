@@ -58,7 +58,7 @@ class Outbox:
         self._channel = client.new_channel("produce")
         self._lanes: dict[TopicPartition, _Lane] = {}
         self._queued = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._moved = asyncio.Event()
         self._failure: BaseException | None = None
 
@@ -87,9 +87,10 @@ class Outbox:
         await self._until(lambda: self._queued == 0)
 
     async def close(self) -> None:
-        for task in self._tasks:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._client.close_channel(self._channel)
 
     def _sealed(self, lane: _Lane, batch: bytearray, count: int, timestamp_ms: int) -> bytearray:
@@ -144,11 +145,11 @@ class Outbox:
         for lane in lanes:
             lane.is_sending = True
         task = asyncio.ensure_future(self._deliver(lanes))
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._on_done)
 
     def _on_done(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None and self._failure is None:
             self._failure = task.exception()
         self._moved.set()

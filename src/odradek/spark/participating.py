@@ -42,9 +42,9 @@ class Task(NamedTuple):
 class Slots:
     """The ids of this process, by stream and run."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, worker: str | None = None) -> None:
         self._prefix = prefix
-        self._worker = uuid4().hex[:12]
+        self._worker = worker or uuid4().hex[:12]
         self._used: dict[tuple[Stream, str], list[int]] = {}
         """For every slot the last batch that it was taken for."""
 
