@@ -53,7 +53,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
 
 def _fill(bootstrap: str, codec: str) -> None:
     """Plain records and transactions of every end, between each other, then one that stays open."""
-    settings = {"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 0}
+    settings = {"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 20}
     plain = confluent_kafka.Producer(settings)
     writers = []
     for name in ("x", "y"):

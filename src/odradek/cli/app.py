@@ -16,6 +16,7 @@ _COMMANDS = {
     "txn": ("txn", "Look at transactions, find and end those that hang."),
     "cluster": ("cluster", "Look at the cluster, configure its brokers."),
     "log": ("log", "Read log files without a broker."),
+    "prove": ("prove", "Prove what a pipeline has done."),
     "why": ("why", "Ask why something does not go on."),
     "sim": ("sim", "Simulate a cluster under faults."),
 }

@@ -19,6 +19,7 @@ VERBS = {
     "txn": "list describe producers timeline hanging abort",
     "cluster": "info features config logdirs",
     "log": "dump verify diff",
+    "prove": "eos",
     "why": "stuck",
     "sim": "run replay",
 }
