@@ -1,6 +1,7 @@
 """`odradek prove eos`: a stream that delivered exactly once is proven, and what was planted is found."""
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from odradek.spark.ledger import HISTORY_TOPIC, Range, encode_decision
 from odradek.spark.proving.scanning import read_history
 from tests.spark.test_sink import copy
 from tests.support.command import Outcome, odradek
+from tests.support.node import ODRADEK
 
 RECORDS = 900
 
@@ -144,3 +146,16 @@ def test_what_cannot_be_proven_is_told(copied: Copied, topic: str) -> None:
         outcome = copied.prove()
     assert (outcome.code, outcome.text) == (1, "")
     assert outcome.stderr == "error: pyspark is not installed\n  next: pip install 'odradek[spark]'\n"
+
+
+@pytest.mark.timeout(300)
+def test_the_command_starts_a_spark_of_its_own_and_keeps_it_quiet(copied: Copied) -> None:
+    arguments = ("--from", copied.source, "--to", copied.sink, "-b", copied.bootstrap, "--master", "local[1]")
+    done = subprocess.run(
+        [str(ODRADEK), "prove", "eos", *arguments, "--by", "key"], capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 0, done
+    assert "PROVEN           true" in done.stdout
+    told = done.stderr.splitlines()
+    assert (told[0], told[-1][:7]) == ("starting Spark", "proven:")
+    assert all(line.startswith("proving: ") for line in told[1:-1])
