@@ -17,6 +17,7 @@ _COMMANDS = {
     "pipeline": ("pipeline", "Run Spark pipelines, exactly once."),
     "cluster": ("cluster", "Look at the cluster, configure its brokers."),
     "log": ("log", "Read log files without a broker."),
+    "prove": ("prove", "Prove what a pipeline has done."),
     "why": ("why", "Ask why something does not go on."),
     "sim": ("sim", "Simulate a cluster under faults."),
 }

@@ -1,6 +1,6 @@
 """Fetched bytes as Arrow columns: those of the official connector, without a Python object per record."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -8,8 +8,9 @@ import pyarrow as pa
 from odradek.client.visibility import visible_batches
 from odradek.core.types import Buffer, TopicPartition
 from odradek.records import kernel
-from odradek.records.batch import BatchMeta, iter_records, records_of
+from odradek.records.batch import BatchMeta, Record, iter_records, records_of
 from odradek.records.header import HEADER_BYTES, LOG_APPEND_TIME
+from odradek.records.kernel import Part
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 SCHEMA = pa.schema(
@@ -39,16 +40,30 @@ def arrow_batches(
     with_headers: bool,
 ) -> Iterator[pa.RecordBatch]:
     """The records of fetched bytes that a reader is shown, between two offsets."""
+    shown = (batch for batch, is_shown in visible_batches(data, aborted) if is_shown)
+    return arrow_of(tp, data, shown, first_offset, last_offset, with_headers=with_headers)
+
+
+def arrow_of(
+    tp: TopicPartition,
+    data: Buffer,
+    batches: Iterable[BatchMeta],
+    first_offset: int,
+    last_offset: int,
+    *,
+    with_headers: bool,
+) -> Iterator[pa.RecordBatch]:
+    """The records of some batches of a buffer, between two offsets."""
     parts: list[Any] = []
     stamps: list[tuple[int, int]] = []
     size = 0
-    for batch, is_shown in visible_batches(data, aborted):
-        if not is_shown or batch.last_offset < first_offset or batch.base_offset > last_offset:
+    for batch in batches:
+        if batch.last_offset < first_offset or batch.base_offset > last_offset:
             continue
-        part = _part(data, batch)
-        stamps.append((batch.record_count, batch.timestamp_type))
-        parts.append(part)
-        size += part[2] - part[1]
+        for part in _parts(data, batch):
+            stamps.append((part[3], batch.timestamp_type))
+            parts.append(part)
+            size += part[2] - part[1]
         if size >= _PART_BYTES:
             yield _arrow(tp, parts, stamps, first_offset, last_offset, with_headers)
             parts, stamps, size = [], [], 0
@@ -56,20 +71,31 @@ def arrow_batches(
         yield _arrow(tp, parts, stamps, first_offset, last_offset, with_headers)
 
 
-def _part(data: Buffer, batch: BatchMeta) -> tuple[Buffer, int, int, int, int, int, int]:
+def _parts(data: Buffer, batch: BatchMeta) -> Iterator[Part]:
     """Where the records of a batch are, and what their deltas count from."""
     append_time = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else -1
-    told = (batch.record_count, batch.base_offset, batch.base_timestamp, append_time)
     if batch.magic < 2:
-        records = list(iter_records(data, batch))
-        base = records[0].timestamp
-        rows = [(r.timestamp, r.key, r.value, r.headers) for r in records]
-        encoded = kernel.encode(rows, base)
-        return (encoded, 0, len(encoded), len(rows), records[0].offset, base, append_time)
+        yield from _legacy_parts(list(iter_records(data, batch)), append_time)
+        return
+    told = (batch.record_count, batch.base_offset, batch.base_timestamp, append_time)
     if batch.compression:
         section = records_of(data, batch)
-        return (section, 0, len(section), *told)
-    return (data, batch.position + HEADER_BYTES, batch.position + batch.size, *told)
+        yield (section, 0, len(section), *told)
+    else:
+        yield (data, batch.position + HEADER_BYTES, batch.position + batch.size, *told)
+
+
+def _legacy_parts(records: Sequence[Record], append_time: int) -> Iterator[Part]:
+    """Records of magic 0 or 1, encoded anew; one part for as many as have offsets without a gap."""
+    start = 0
+    for i in range(1, len(records) + 1):
+        if i < len(records) and records[i].offset == records[i - 1].offset + 1:
+            continue
+        run = records[start:i]
+        base = run[0].timestamp
+        encoded = kernel.encode([(r.timestamp, r.key, r.value, r.headers) for r in run], base)
+        yield (encoded, 0, len(encoded), len(run), run[0].offset, base, append_time)
+        start = i
 
 
 def _arrow(

@@ -1,9 +1,10 @@
-"""What Spark is given: `format("odradek")`.
+"""What Spark is given: `format("odradek")` and `format("odradek.segments")`.
 
 Spark imports this in a handful of processes that only look at the class, at the start of every query: what is
 not needed there is imported where it is.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
@@ -30,8 +31,7 @@ class OdradekSource(DataSource):
         return "odradek"
 
     def schema(self) -> str:
-        with_headers = self.options.get("includeHeaders", "").lower() == "true"
-        return f"{_COLUMNS}, {_HEADERS}" if with_headers else _COLUMNS
+        return _schema(self.options)
 
     def reader(self, schema: "StructType") -> DataSourceReader:
         from odradek.spark.options import source_options
@@ -58,3 +58,23 @@ class OdradekSource(DataSource):
         from odradek.spark.sink import StreamWriter
 
         return StreamWriter(sink_options(dict(self.options)), schema)
+
+
+class SegmentsSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "odradek.segments"
+
+    def schema(self) -> str:
+        return _schema(self.options)
+
+    def reader(self, schema: "StructType") -> DataSourceReader:
+        from odradek.spark.options import segment_options
+        from odradek.spark.segments.source import SegmentReader
+
+        return SegmentReader(segment_options(dict(self.options)))
+
+
+def _schema(options: Mapping[str, str]) -> str:
+    with_headers = options.get("includeHeaders", "").lower() == "true"
+    return f"{_COLUMNS}, {_HEADERS}" if with_headers else _COLUMNS

@@ -5,6 +5,7 @@ over in lower case. A name that is not known is an error, with the one that was 
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -82,6 +83,17 @@ class SinkOptions:
     adopts: bool
 
 
+@dataclass(frozen=True)
+class SegmentOptions:
+    """Of log directories that are read without a cluster."""
+
+    paths: tuple[str, ...]
+    topics: tuple[str, ...]
+    pattern: str | None
+    include_headers: bool
+    isolation: int
+
+
 def source_options(given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     read = _Reader(given, _SOURCE, _REFUSED_SOURCE)
     chosen = _chosen(read)
@@ -141,6 +153,46 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
     )
 
 
+def segment_options(given: Mapping[str, str]) -> SegmentOptions:
+    read = _Reader(given, _SEGMENTS, {})
+    paths = tuple(_local(path) for path in (*_listed(read.text("path")), *(read.json("paths", list) or ())))
+    if not paths:
+        raise OptionError("path is missing: which log directories?")
+    topics, pattern = _listed(read.text("topics")), read.text("topicspattern")
+    if topics and pattern:
+        raise OptionError("give topics or topicsPattern, not both")
+    isolation = read.one_of("isolation", ("read_committed", "read_uncommitted"), "read_committed")
+    return SegmentOptions(
+        paths=tuple(dict.fromkeys(paths)),
+        topics=topics,
+        pattern=_pattern("topicsPattern", pattern),
+        include_headers=read.flag("includeheaders", False),
+        isolation=READ_COMMITTED if isolation == "read_committed" else READ_UNCOMMITTED,
+    )
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    """What stands between commas, each once."""
+    return tuple(dict.fromkeys(part.strip() for part in (text or "").split(",") if part.strip()))
+
+
+def _local(path: str) -> str:
+    scheme, found, rest = path.partition(":")
+    if not found or "/" in scheme:
+        return path
+    if scheme != "file":
+        raise OptionError(f"{path}: log directories are read from file systems that every worker has mounted")
+    return "/" + rest.lstrip("/")
+
+
+def _pattern(name: str, text: str | None) -> str | None:
+    try:
+        return text if text is None or re.compile(text) else None
+    except re.error as e:
+        raise OptionError(f"{name}={text}: {e}") from None
+
+
+_SEGMENTS = ("path", "paths", "topics", "topicsPattern", "includeHeaders", "isolation")
 _CONNECTION = (
     "kafka.bootstrap.servers",
     "kafka.client.id",
@@ -295,8 +347,7 @@ def _chosen(read: _Reader) -> Chosen:
     if names[0] == "assign":
         return Chosen(assign=read.json("assign", _assigned))
     if names[0] == "subscribe":
-        topics = (read.text("subscribe") or "").split(",")
-        return Chosen(subscribe=tuple(dict.fromkeys(t.strip() for t in topics if t.strip())))
+        return Chosen(subscribe=_listed(read.text("subscribe")))
     return Chosen(pattern=read.text("subscribepattern"))
 
 

@@ -20,6 +20,7 @@ VERBS = {
     "pipeline": "init run status",
     "cluster": "info features config logdirs",
     "log": "dump verify diff",
+    "prove": "eos",
     "why": "stuck",
     "sim": "run replay",
 }

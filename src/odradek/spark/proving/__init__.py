@@ -1,0 +1,1 @@
+"""Proving exactly-once delivery after the fact: `odradek prove eos`."""

@@ -1,0 +1,159 @@
+"""The proof as a whole: what was decided, held against what is in the output, by a job of Spark's."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from odradek.client.blocking import BlockingClient
+from odradek.core.types import TopicPartition
+from odradek.spark.ledger import Decision, Stream
+from odradek.spark.options import Connecting
+from odradek.spark.planning import OffsetRange, Offsets, split
+from odradek.spark.proving.ranges import (
+    Covered,
+    check_overlaps,
+    check_ranges,
+    decisions_between,
+    once_each,
+    topics_of,
+)
+from odradek.spark.proving.rows import compare_rows
+from odradek.spark.proving.scanning import (
+    bounds_of,
+    count_transactions,
+    ids_of,
+    partitions_of,
+    read_history,
+)
+from odradek.spark.proving.transactions import Judge, Judged, Producer, Written, merge, participants_of
+from odradek.spark.proving.violations import Violation
+
+_OFFSETS_PER_TASK = 5_000_000
+
+
+class NothingToProveError(Exception):
+    """No stream is known that reads the one topic and writes the other."""
+
+
+class Question(NamedTuple):
+    source: str
+    sink: str
+    by: str = "none"
+    stream: str | None = None
+    """The id of a query, or query/sink: only this one of several."""
+
+
+class Proof(NamedTuple):
+    streams: list[str]
+    first_batch: int
+    batches: int
+    inputs: int
+    behind: int
+    """Offsets of the input that are not in a decided batch yet."""
+    judged: Judged
+    violations: list[Violation]
+
+
+def prove(
+    client: BlockingClient, connecting: Connecting, spark: Callable[[], SparkSession], question: Question
+) -> Proof:
+    """Decisions are read before and after the output: one that was made meanwhile names what it committed."""
+    streams = _choose(read_history(client), question)
+    partitions_of(client, question.source)
+    violations: list[Violation] = []
+    decided: dict[Stream, list[Decision]] = {}
+    for stream, decisions in streams.items():
+        decided[stream], twice = once_each(stream, decisions)
+        violations += twice
+    covered = {stream: check_ranges(stream, kept, question.source) for stream, kept in decided.items()}
+    for found in covered.values():
+        violations += found.violations
+    violations += check_overlaps(covered)
+
+    judged = _judge(client, connecting, spark, question, decided)
+    violations += judged.violations
+    source = bounds_of(client, partitions_of(client, question.source))
+    if question.by != "none":
+        sink = bounds_of(client, partitions_of(client, question.sink))
+        violations += compare_rows(spark(), connecting, _clip(source, covered), sink, question.by)
+    return Proof(
+        streams=sorted(str(stream) for stream in decided),
+        first_batch=min(kept[0].batch for kept in decided.values()),
+        batches=sum(len(kept) for kept in decided.values()),
+        inputs=sum(_inputs(source, found) for found in covered.values()),
+        behind=sum(max(0, r.end - max(r.start, _reached(covered, r.tp))) for r in source),
+        judged=judged,
+        violations=violations,
+    )
+
+
+def _choose(history: Sequence[tuple[Stream, Decision]], question: Question) -> dict[Stream, list[Decision]]:
+    found = decisions_between(history, question.source, question.sink)
+    if question.stream is not None:
+        found = {s: kept for s, kept in found.items() if question.stream in (s.query, str(s))}
+    if not found:
+        which = f"the query {question.stream}" if question.stream else "a query"
+        raise NothingToProveError(
+            f"no decision is known of {which} that reads {question.source} and writes {question.sink}"
+        )
+    return found
+
+
+def _judge(
+    client: BlockingClient,
+    connecting: Connecting,
+    spark: Callable[[], SparkSession],
+    question: Question,
+    decided: Mapping[Stream, list[Decision]],
+) -> Judged:
+    ids = {stream: ids_of(client, stream, kept) for stream, kept in decided.items()}
+    written, log_starts = _scan(client, connecting, spark, question.sink, decided)
+    later = read_history(client)
+    named: set[Producer] = set(participants_of(decision for _, decision in later))
+    for kept in decided.values():
+        named |= set(participants_of(kept))
+    unfinished = {name for found in ids.values() for name in found.unfinished}
+    judge = Judge(question.sink, written, named, unfinished, log_starts)
+    for stream, kept in decided.items():
+        judge.judge(stream, kept, ids[stream].producer_ids)
+    return judge.result()
+
+
+def _scan(
+    client: BlockingClient,
+    connecting: Connecting,
+    spark: Callable[[], SparkSession],
+    sink: str,
+    decided: Mapping[Stream, list[Decision]],
+) -> tuple[list[Written], Offsets]:
+    """Everything in the output, and in whatever other topics the same transactions wrote to."""
+    topics = {sink}.union(*(topics_of(decision) for kept in decided.values() for decision in kept))
+    wanted = bounds_of(client, [tp for topic in sorted(topics) for tp in partitions_of(client, topic)])
+    log_starts = {r.tp: r.start for r in wanted}
+    tasks = [(connecting, r, log_starts[r.tp]) for r in split(wanted, None, _OFFSETS_PER_TASK)]
+    if not tasks:
+        return [], log_starts
+    context = spark().sparkContext
+    found = context.parallelize(tasks, len(tasks)).flatMap(lambda task: count_transactions(*task)).collect()
+    return merge(found), log_starts
+
+
+def _reached(covered: Mapping[Stream, Covered], tp: TopicPartition) -> int:
+    return max((found.ends.get(tp, 0) for found in covered.values()), default=0)
+
+
+def _inputs(source: Sequence[OffsetRange], found: Covered) -> int:
+    firsts = {r.tp: r.start for r in source}
+    return sum(max(0, end - found.starts.get(tp, firsts.get(tp, 0))) for tp, end in found.ends.items())
+
+
+def _clip(source: Sequence[OffsetRange], covered: Mapping[Stream, Covered]) -> list[OffsetRange]:
+    """The part of the input that batches were made of."""
+    clipped = []
+    for tp, start, end in source:
+        begins = [found.starts.get(tp, start) for found in covered.values() if tp in found.ends]
+        clipped.append(
+            OffsetRange(tp, max(start, min(begins, default=start)), min(end, _reached(covered, tp)))
+        )
+    return clipped
