@@ -114,6 +114,12 @@ def test_aborted_and_open_transactions_are_not_shown_without_any_index(tmp_path:
     assert {p.last_offset for p in parts} == {10}
 
 
+def test_what_compaction_has_emptied_holds_nothing_back(tmp_path: Path) -> None:
+    emptied = batch(payload=b"", count=0, base_offset=1, attributes=TRANSACTIONAL, producer_id=1)
+    write(tmp_path / "t-0", (0, data(0, "a") + emptied + data(2, "b")))
+    assert values(tmp_path) == ["a", "b"]
+
+
 # --- which files -----------------------------------------------------------------------------------------
 
 

@@ -219,7 +219,8 @@ class _Partition:
             if kind in (ControlType.COMMIT, ControlType.ABORT):
                 commit = kind is ControlType.COMMIT
                 transactions.end(header.producer_id, header.base_offset, commit=commit)
-        elif header.attributes & TRANSACTIONAL_FLAG:
+        elif header.attributes & TRANSACTIONAL_FLAG and header.record_count:
+            # What compaction has emptied belongs to a transaction that ended, whatever is left of its marker.
             transactions.write(header.producer_id, header.base_offset)
 
     def _control_type(self, path: str, fd: int, header: Header) -> ControlType | None:
