@@ -13,7 +13,7 @@ from odradek.log.checkpoints import format_offsets
 from odradek.records.control import EndTransactionMarker, marker_record
 from odradek.runtime.real import RealDisk
 from odradek.spark.options import READ_COMMITTED, READ_UNCOMMITTED, OptionError, segment_options
-from odradek.spark.segments.directory import SegmentError, SegmentPart, plan
+from odradek.spark.segments.directory import SegmentError, SegmentPart, pack, plan
 from odradek.spark.segments.reading import read_part
 from odradek.spark.segments.transactions import Aborted, AbortedSpans, Transactions
 from tests.golden import loader
@@ -114,6 +114,12 @@ def test_aborted_and_open_transactions_are_not_shown_without_any_index(tmp_path:
     assert {p.last_offset for p in parts} == {10}
 
 
+def test_what_compaction_has_emptied_holds_nothing_back(tmp_path: Path) -> None:
+    emptied = batch(payload=b"", count=0, base_offset=1, attributes=TRANSACTIONAL, producer_id=1)
+    write(tmp_path / "t-0", (0, data(0, "a") + emptied + data(2, "b")))
+    assert values(tmp_path) == ["a", "b"]
+
+
 # --- which files -----------------------------------------------------------------------------------------
 
 
@@ -159,6 +165,14 @@ def test_directories_that_cannot_be_meant(tmp_path: Path) -> None:
         planned(tmp_path / "empty")
     with pytest.raises(OptionError, match="No such file"):
         planned(tmp_path / "nowhere")
+
+
+def test_small_files_share_a_task_and_large_ones_do_not(tmp_path: Path) -> None:
+    sizes = [3, 4, 4, 20, 1, 9, 10, 11, 2]
+    parts = [SegmentPart("", TopicPartition("t", 0), size, 0, 0, ()) for size in sizes]
+    packed = [[part.end_position for part in task] for task in pack(parts, 10)]
+    assert packed == [[3, 4], [4], [20], [1, 9], [10], [11], [2]]
+    assert pack([]) == []
 
 
 # --- damage ----------------------------------------------------------------------------------------------

@@ -35,7 +35,9 @@ from odradek.spark.options import READ_COMMITTED, OptionError, SegmentOptions
 from odradek.spark.segments.headers import Header, HeaderWalk, Problem
 from odradek.spark.segments.transactions import Aborted, Transactions
 
-__all__ = ["SegmentError", "SegmentPart", "plan"]
+__all__ = ["SegmentError", "SegmentPart", "pack", "plan"]
+
+_PACKED_BYTES = 16 << 20
 
 _OWN_TOPICS = "__"
 """The cluster's own topics begin so. They are read when they are asked for."""
@@ -69,6 +71,20 @@ def plan(disk: Disk, options: SegmentOptions) -> list[SegmentPart]:
     _check_twice(found)
     is_committed = options.isolation == READ_COMMITTED
     return [part for folder in found for part in _Partition(disk, folder).parts(is_committed)]
+
+
+def pack(parts: Sequence[SegmentPart], most_bytes: int = _PACKED_BYTES) -> list[list[SegmentPart]]:
+    """What each task reads: a file of its own, or as many small ones as come to so many bytes. A task costs
+    tens of milliseconds, as much as reading some megabytes does."""
+    packs: list[list[SegmentPart]] = []
+    room = 0
+    for part in parts:
+        if part.end_position > room:
+            packs.append([])
+            room = most_bytes
+        packs[-1].append(part)
+        room -= part.end_position
+    return packs
 
 
 # --- which partitions ------------------------------------------------------------------------------------
@@ -203,7 +219,8 @@ class _Partition:
             if kind in (ControlType.COMMIT, ControlType.ABORT):
                 commit = kind is ControlType.COMMIT
                 transactions.end(header.producer_id, header.base_offset, commit=commit)
-        elif header.attributes & TRANSACTIONAL_FLAG:
+        elif header.attributes & TRANSACTIONAL_FLAG and header.record_count:
+            # What compaction has emptied belongs to a transaction that ended, whatever is left of its marker.
             transactions.write(header.producer_id, header.base_offset)
 
     def _control_type(self, path: str, fd: int, header: Header) -> ControlType | None:

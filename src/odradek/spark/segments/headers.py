@@ -20,8 +20,9 @@ _SEARCH_BYTES: Final = 16 << 20
 
 # base_offset int64 0, batch_length int32 8, magic int8 16
 _START = Struct(">qi4xb")
-# attributes int16 21, last_offset_delta int32 23, (timestamps,) producer_id int64 43
-_REST = Struct(">hi16xq")
+# attributes int16 21, last_offset_delta int32 23, (timestamps,) producer_id int64 43, (epoch, sequence,)
+# record_count int32 57
+_REST = Struct(">hi16xq6xi")
 _REST_AT: Final = 21
 
 
@@ -32,6 +33,7 @@ class Header(NamedTuple):
     last_offset: int
     attributes: int
     producer_id: int
+    record_count: int
 
 
 class Problem(NamedTuple):
@@ -79,9 +81,9 @@ class HeaderWalk:
             is_torn = magic < 2 or rest < HEADER_BYTES or not self._goes_on_behind(window, at, position)
             return Problem(position, f"{rest} bytes of a batch of {size}", is_torn)
         if magic < 2:
-            return Header(position, size, base_offset, base_offset, 0, -1)
-        attributes, last_delta, producer_id = _REST.unpack_from(window, at + _REST_AT)
-        return Header(position, size, base_offset, base_offset + last_delta, attributes, producer_id)
+            return Header(position, size, base_offset, base_offset, 0, -1, 1)
+        attributes, last_delta, *rest_of_it = _REST.unpack_from(window, at + _REST_AT)
+        return Header(position, size, base_offset, base_offset + last_delta, attributes, *rest_of_it)
 
     def _is_empty_from(self, position: int) -> bool:
         """Whether there are only zeros: room that was made for batches and never used."""
@@ -96,7 +98,7 @@ class HeaderWalk:
         """Whether the batch that follows by its offset is there, where one is longer than the file: then it
         is its length that is wrong."""
         base_offset, _, _ = _START.unpack_from(window, at)
-        _, last_delta, _ = _REST.unpack_from(window, at + _REST_AT)
+        _, last_delta, *_ = _REST.unpack_from(window, at + _REST_AT)
         following = (base_offset + last_delta + 1).to_bytes(8, "big", signed=True)
         data = read_fully(self._disk, self._fd, min(self._size - position, _SEARCH_BYTES), position)
         found = data.find(following, HEADER_BYTES)

@@ -1,4 +1,4 @@
-"""What Spark calls to read log directories: the plan on the driver, a file in each task."""
+"""What Spark calls to read log directories: the plan on the driver, files in the tasks."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,14 +7,14 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from odradek.runtime.real import RealDisk
 from odradek.spark.options import READ_COMMITTED, SegmentOptions
-from odradek.spark.segments.directory import SegmentPart, plan
+from odradek.spark.segments.directory import SegmentPart, pack, plan
 from odradek.spark.segments.reading import read_part
 
 
 class SegmentTask(InputPartition):
-    def __init__(self, part: SegmentPart) -> None:
+    def __init__(self, parts: list[SegmentPart]) -> None:
         super().__init__(None)
-        self.part = part
+        self.parts = parts
 
 
 class SegmentReader(DataSourceReader):
@@ -22,15 +22,11 @@ class SegmentReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [SegmentTask(part) for part in plan(RealDisk(), self._options)]
+        return [SegmentTask(parts) for parts in pack(plan(RealDisk(), self._options))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, SegmentTask):
-            return iter(())  # Spark's own, where there is nothing to read
-        is_committed = self._options.isolation == READ_COMMITTED
-        return read_part(
-            RealDisk(),
-            partition.part,
-            is_committed=is_committed,
-            with_headers=self._options.include_headers,
-        )
+            return  # Spark's own, where there is nothing to read
+        is_committed, with_headers = self._options.isolation == READ_COMMITTED, self._options.include_headers
+        for part in partition.parts:
+            yield from read_part(RealDisk(), part, is_committed=is_committed, with_headers=with_headers)
