@@ -192,6 +192,16 @@ FIRST, SECOND = data(0, "a", "b"), data(2, "c")
         bytes(200_000),
         SECOND[:-3] + b"xyz",
     ],
+    ids=[
+        "a byte less",
+        "half a record",
+        "a header",
+        "half a header",
+        "a length",
+        "zeros",
+        "many zeros",
+        "bad CRC",
+    ],
 )
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 def test_a_torn_tail_is_left_out(tmp_path: Path, tail: bytes, isolation: str) -> None:
