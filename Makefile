@@ -8,7 +8,7 @@ UV := $(shell command -v uv 2>/dev/null)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: install check test judge bench soak-eos soak-storage lock clean
+.PHONY: install check test judge bench soak-eos soak-storage soak-spark lock clean
 
 install: $(STAMP)
 
@@ -53,6 +53,10 @@ soak-eos: install
 # Producers at full speed into flushed topics while the node is killed, for ten minutes; CI does one.
 soak-storage: install
 	ODRADEK_SOAK_SECONDS=600 $(BIN)/python -m pytest -s tests/robustness/test_kill_storage.py $(PYTEST_ARGS)
+
+# Spark drivers, tasks, executors and the broker killed at every step of the protocol, three times; CI does it once.
+soak-spark: install
+	ODRADEK_SOAK_ROUNDS=3 $(BIN)/python -m pytest -s tests/spark/test_kills.py $(PYTEST_ARGS)
 
 # Only after a change of pyproject.toml's dependencies; needs pip-tools.
 lock:
