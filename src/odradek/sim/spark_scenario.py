@@ -59,7 +59,7 @@ def draw_temper(rng: random.Random) -> Temper:
     return Temper(
         kill_worker=chance(0, 0.05, 0.2),
         kill_driver=chance(0, 0.1, 0.4),
-        hold=chance(0, 0.05, 0.2),
+        hold=chance(0, 0.1, 0.4),
         speculate=chance(0, 0.2, 0.6),
         give_up=chance(0, 0.1),
         fail=chance(0, 0.05),
@@ -87,7 +87,7 @@ class SparkScenario:
         self._host = SimHost(self._world, HOST, factory(self._settings))
         self._checkpoint = Checkpoint(INPUTS)
         self._temper = draw_temper(self._rng)
-        self._rivals = self._rng.choice((0.0, 0.02, 0.1))
+        self._rivals = self._rng.choice((0.0, 0.05, 0.25))
         self._strikes = self._rng.random() < 0.7
         self._drivers: list[Driver] = []
         self._log = NodeLog(self._world.trace)
