@@ -203,13 +203,16 @@ def _abandon(options: SinkOptions, messages: Sequence[Written | None]) -> None:
     if not options.exactly_once or task is None:
         return
     client = client_of(options.connecting)
-    decider = client.run(_make_decider(client.client, options, task.stream))
-    try:
-        client.run(decider.abandon(task.run))
-    except (LedgerError, OSError):
-        pass
-    finally:
-        client.run(decider.close())
+
+    async def sweep() -> None:
+        decider = await _make_decider(client.client, options, task.stream)
+        try:
+            await decider.abandon(task.run)
+        finally:
+            await decider.close()
+
+    with suppress(LedgerError, KafkaError, OSError):  # what made the batch fail must be told
+        client.run(sweep())
 
 
 async def _idempotent_outbox(client: Client, codec: int) -> Outbox:
