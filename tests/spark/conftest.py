@@ -11,15 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.support import packaged_java, session
 
-_OWN_DRIVERS = {"test_kills", "test_official_connector", "test_pipeline"}
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Who shares the session is one xdist group; who starts drivers of its own can be anywhere."""
+    """One xdist group: they share a session, and two Sparks at a time are too much for two cores."""
     for item in items:
-        name = item.path.stem
         if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.xdist_group(f"spark-{name}" if name in _OWN_DRIVERS else "spark"))
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
