@@ -16,6 +16,7 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
+    KafkaException,
     Producer,
     TopicCollection,
     TopicPartition,
@@ -184,6 +185,20 @@ def records(bootstrap, isolation):
     return found
 
 
+def offsets_of(admin, group):
+    """What a group committed, once its coordinator has read it: librdkafka does not ask again by itself."""
+    deadline = time.monotonic() + 60
+    while True:
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group]
+        try:
+            return sorted((p.topic, p.partition, p.offset) for p in asked.result(30).topic_partitions)
+        except KafkaException as error:
+            loading = KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE
+            if error.args[0].code() not in loading or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
 def state(bootstrap):
     """All that a client can ask about what is kept, except for the open transactions' end."""
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
@@ -193,12 +208,7 @@ def state(bootstrap):
     for resource, future in admin.describe_configs(resources).items():
         entries = future.result(30).values()
         configs[resource.name] = {e.name: e.value for e in entries if not e.is_default}
-    offsets = {}
-    for group in GROUPS:
-        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-        offsets[group] = sorted(
-            (p.topic, p.partition, p.offset) for p in asked[group].result(30).topic_partitions
-        )
+    offsets = {group: offsets_of(admin, group) for group in GROUPS}
     starts = admin.list_offsets(
         {TopicPartition("plain", i): OffsetSpec.earliest() for i in range(2)},
         isolation_level=IsolationLevel.READ_UNCOMMITTED,
