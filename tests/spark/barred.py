@@ -31,16 +31,25 @@ _HELD_S = 120
 def reach(step: str) -> None:
     """Wait here, if this is the step that is armed and nobody has been here since."""
     folder = Path(os.environ["ODRADEK_BARRIER"])
+    armed = _armed(folder)
+    if armed.partition("\n")[0] != step:
+        return
     try:
-        if (folder / "step").read_text() != step:
-            return
         with (folder / "reached").open("x") as file:
             file.write(str(os.getpid()))
-    except (FileNotFoundError, FileExistsError):
+    except FileExistsError:
         return
     held_until = time.monotonic() + _HELD_S
-    while time.monotonic() < held_until and not (folder / "released").exists():
+    while time.monotonic() < held_until and _armed(folder) == armed and not (folder / "released").exists():
         time.sleep(0.01)
+
+
+def _armed(folder: Path) -> str:
+    """The step, and a number that no other arming has: to arm anew lets go whoever waits."""
+    try:
+        return (folder / "step").read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def _bar() -> None:

@@ -47,7 +47,7 @@ class Driver:
         (self._barrier / "step").unlink(missing_ok=True)
         (self._barrier / "reached").unlink(missing_ok=True)
         (self._barrier / "released").unlink(missing_ok=True)
-        (self._barrier / "new").write_text(step)
+        (self._barrier / "new").write_text(f"{step}\n{time.monotonic_ns()}")
         (self._barrier / "new").rename(self._barrier / "step")
 
     def reached(self) -> int:
@@ -67,7 +67,6 @@ class Driver:
     def release(self) -> None:
         """Let the process at the barrier go on."""
         (self._barrier / "released").touch()
-        time.sleep(0.1)
 
     def kill(self) -> None:
         """The driver, its JVM and its Python processes, all at once."""

@@ -175,6 +175,21 @@ def test_another_copy_of_the_checkpoint_is_refused(
     assert ids(committed(sink)) == Counter(range(1_000))
 
 
+def each_batch(
+    spark: SparkSession,
+    options: dict[str, str],
+    source: str,
+    checkpoint: Path,
+    program: Callable[[DataFrame, int], None],
+) -> None:
+    """Run a program over all that is there."""
+    reader = spark.readStream.format("odradek").options(
+        **options, subscribe=source, startingOffsets="earliest"
+    )
+    writer = reader.load().writeStream.foreachBatch(program).option("checkpointLocation", str(checkpoint))
+    writer.trigger(availableNow=True).start().awaitTermination(90)
+
+
 def test_writes_in_foreach_batch_belong_to_the_batch(
     spark: SparkSession,
     options: dict[str, str],
@@ -194,17 +209,7 @@ def test_writes_in_foreach_batch_belong_to_the_batch(
                 raise RuntimeError("on purpose")
             write(frame.select("value"), options, topic=second, sinkId="second")
 
-        reader = spark.readStream.format("odradek").options(
-            **options, subscribe=source, startingOffsets="earliest"
-        )
-        query = (
-            reader.load()
-            .writeStream.foreachBatch(write_both)
-            .option("checkpointLocation", str(tmp_path))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination(90)
+        each_batch(spark, options, source, tmp_path, write_both)
 
     with pytest.raises(PySparkException, match="on purpose"):
         run(fails=True)
@@ -224,19 +229,6 @@ def test_two_writes_of_a_batch_to_one_sink_are_refused(
         for _ in range(2):
             write(frame.select("value"), options, topic=sink)
 
-    def run() -> None:
-        reader = spark.readStream.format("odradek").options(
-            **options, subscribe=source, startingOffsets="earliest"
-        )
-        query = (
-            reader.load()
-            .writeStream.foreachBatch(write_twice)
-            .option("checkpointLocation", str(tmp_path))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination(90)
-
     for _ in range(2):
         with pytest.raises(PySparkException, match="give each write in foreachBatch a sinkId of its own"):
-            run()
+            each_batch(spark, options, source, tmp_path, write_twice)

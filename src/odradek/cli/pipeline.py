@@ -72,7 +72,9 @@ def run(session: Session, place: _Place = Path(".")) -> None:
         pipeline.stop()
     failure = pipeline.failure()
     if failure is not None:
-        raise Failure(f"{spec.name} failed: {_reason(failure)}", "next: odradek pipeline run, which goes on")
+        from odradek.spark.session import cause
+
+        raise Failure(f"{spec.name} failed: {cause(failure)}", "next: odradek pipeline run, which goes on")
     session.table(_told_table(pipeline.told()))
 
 
@@ -85,11 +87,13 @@ def _load(place: Path) -> "Spec":
 
 def _started(spec: "Spec") -> "Pipeline":
     try:
-        from odradek.spark.pipeline import Pipeline, make_session
+        from odradek.spark.pipeline import Pipeline
+        from odradek.spark.session import make_session
     except ImportError as e:
         raise Failure(f"Spark is not installed: {e}", "next: pip install 'odradek[spark]'") from e
     with usage():
-        pipeline = Pipeline(spec, make_session(spec))
+        settings = {"spark.master": "local[*]", "spark.log.level": "ERROR", **spec.spark}
+        pipeline = Pipeline(spec, make_session(spec.name, settings))
         pipeline.start()
         return pipeline
 
@@ -121,13 +125,6 @@ def _told_table(told: "list[Told]") -> Table:
 
 def _told_row(told: "Told") -> list[Any]:
     return [told.sink, told.batch, told.rows, round(told.rows_per_second), told.batch_ms, told.lag]
-
-
-def _reason(failure: Exception) -> str:
-    """The last line of a Python error in Spark's long one, else its first."""
-    lines = [line for line in str(failure).splitlines() if line.strip()]
-    python = [line for line in lines if line.startswith("odradek.") or "Error: " in line.split(" ")[0] + " "]
-    return (python or lines or ["?"])[-1 if python else 0].strip()
 
 
 @command(app, "status", connects=False)

@@ -104,6 +104,7 @@ def _run(session: Session, connecting: "Connecting", question: "Question", maste
     from pyspark.errors import PySparkException
 
     from odradek.spark.proving.job import NothingToProveError, prove
+    from odradek.spark.session import cause
 
     cluster = session.cluster
     for topic in (question.source, question.sink):
@@ -116,15 +117,7 @@ def _run(session: Session, connecting: "Connecting", question: "Question", maste
             hint = "only what format('odradek') writes with checkpoint and delivery=exactly-once is recorded"
             raise Failure(str(e), hint) from e
         except (PySparkException, Py4JError) as e:
-            raise Failure(f"the Spark job failed: {_cause(str(e))}") from e
-
-
-def _cause(text: str) -> str:
-    """The line of a worker's trace that says what happened."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if ": " in line and not line.startswith(("at ", "File "))]
-    errors = [line for line in told if line.partition(":")[0].endswith(("Error", "Exception"))]
-    return (errors or told or lines or ["no reason given"])[-1 if errors else 0]
+            raise Failure(f"the Spark job failed: {cause(e)}") from e
 
 
 @contextmanager
@@ -155,18 +148,13 @@ def _sessions(session: Session, master: str) -> "Iterator[Callable[[], SparkSess
 
 
 def _start_spark(master: str) -> "SparkSession":
-    from pyspark.sql import SparkSession
+    from odradek.spark.session import make_session
 
-    import odradek.spark  # noqa: F401  finds a Java
-
-    builder = SparkSession.builder.master(master).appName("odradek prove eos")
-    for name, value in (("spark.ui.enabled", "false"), ("spark.ui.showConsoleProgress", "false")):
-        builder = builder.config(name, value)
     # What the Java process says on stderr, from its first line on, is not for who runs this command.
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
-        return builder.getOrCreate()
+        return make_session("odradek prove eos", {"spark.master": master})
     finally:
         os.dup2(kept, 2)
         os.close(kept)

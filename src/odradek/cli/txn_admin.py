@@ -236,12 +236,13 @@ def _taken_for_ms(timeout_ms: int) -> int:
 def decided_rows(cluster: ClusterAccess, found: Described) -> int:
     """How many records of an open transaction a Spark query has decided to commit; 0 where none has."""
     from odradek.spark.ledger import LEDGER_TOPIC
-    from odradek.spark.ledger_log import LedgerLog
+    from odradek.spark.ledger_log import LedgerLog, is_there
 
-    if LEDGER_TOPIC not in cluster.topic_names():
-        return 0
+    client = cluster.client
     with cluster.failing(LEDGER_TOPIC):
-        view = cluster.client.call(LedgerLog(cluster.client.client).read)
+        if not client.call(is_there, client.client):
+            return 0
+        view = client.call(LedgerLog(client.client).read)
     return sum(
         participant.rows
         for entry in view.entries.values()

@@ -3,6 +3,7 @@
 Results are the response's own objects (wire/definitions); an error in them is raised as KafkaError.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -245,14 +246,31 @@ class Admin:
 
     # Transactions
 
+    async def list_transactions(
+        self, states: Sequence[str] = (), prefix: str | None = None
+    ) -> dict[int, list[Any]]:
+        """The transactional ids of every broker that are in one of these states and begin so."""
+        types = request_types(ApiKey.LIST_TRANSACTIONS)
+        pattern = None if prefix is None else f"{re.escape(prefix)}.*"
+        request = types.ListTransactionsRequest(
+            state_filters=list(states), producer_id_filters=[], transactional_id_pattern=pattern
+        )
+        found: dict[int, list[Any]] = {}
+        for node_id in sorted((await self._client.retrying(self._client.refresh)).brokers):
+            listed = await self._call(ApiKey.LIST_TRANSACTIONS, request, node_id)
+            # A broker that does not know patterns yet tells of all.
+            found[node_id] = [
+                state
+                for state in listed.transaction_states
+                if prefix is None or state.transactional_id.startswith(prefix)
+            ]
+        return found
+
     async def open_transactions(self) -> list[Any]:
         """What coordinators say of every transactional id that is not at rest, by name."""
-        types = request_types(ApiKey.LIST_TRANSACTIONS)
-        request = types.ListTransactionsRequest(state_filters=list(_UNDER_WAY), producer_id_filters=[])
         found: list[Any] = []
-        for node_id in sorted((await self._client.refresh()).brokers):
-            listed = await self._call(ApiKey.LIST_TRANSACTIONS, request, node_id)
-            ids = [transaction.transactional_id for transaction in listed.transaction_states]
+        for node_id, listed in (await self.list_transactions(_UNDER_WAY)).items():
+            ids = [transaction.transactional_id for transaction in listed]
             asked = request_types(ApiKey.DESCRIBE_TRANSACTIONS).DescribeTransactionsRequest(
                 transactional_ids=ids
             )

@@ -78,6 +78,14 @@ class Outcome:
     acknowledged_commits: int = 0
     read_records: int = 0
 
+    def told_by(self, world: World, host: SimHost) -> "Outcome":
+        """With what the world knows, when the story is over."""
+        self.digest, self.events = world.trace.digest(), world.trace.count
+        self.virtual_seconds, self.lives = world.loop.time(), host.lives
+        if self.violations:
+            self.recent = world.trace.recent()
+        return self
+
 
 class NodeLog(logging.Handler):
     """Traces what the node logs, and collects the errors: in a simulation each of them must be explained."""
@@ -170,14 +178,10 @@ class Scenario:
                 self._violation(told(e))
         history = self._history
         self._collect()
-        outcome.digest, outcome.events = world.trace.digest(), world.trace.count
-        outcome.virtual_seconds, outcome.lives = world.loop.time(), self._host.lives
         outcome.acknowledged_records = history.acknowledged_records
         outcome.acknowledged_commits = history.acknowledged_commits
         outcome.read_records = history.read_records
-        if outcome.violations:
-            outcome.recent = world.trace.recent()
-        return outcome
+        return outcome.told_by(world, self._host)
 
     # -- the story
 

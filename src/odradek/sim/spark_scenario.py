@@ -101,12 +101,8 @@ class SparkScenario:
             except Exception as e:
                 outcome.violations.append(told(e))
         outcome.violations += [*world.loop.unhandled, *self._log.errors]
-        outcome.digest, outcome.events = world.trace.digest(), world.trace.count
-        outcome.virtual_seconds, outcome.lives = world.loop.time(), self._host.lives
         outcome.acknowledged_commits = len(self._checkpoint.commits)
-        if outcome.violations:
-            outcome.recent = world.trace.recent()
-        return outcome
+        return outcome.told_by(world, self._host)
 
     # -- the story
 

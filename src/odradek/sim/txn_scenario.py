@@ -105,14 +105,10 @@ class TxnScenario:
             except Exception as e:
                 outcome.violations.append(told(e))
         outcome.violations += [*self.history.oddities, *world.loop.unhandled, *self._log.errors]
-        outcome.digest, outcome.events = world.trace.digest(), world.trace.count
-        outcome.virtual_seconds, outcome.lives = world.loop.time(), self._host.lives
         outcome.acknowledged_commits = self.history.commits
         outcome.acknowledged_records = sum(len(txn.writes) for txn in self.history.txns)
         outcome.read_records = sum(len(reader.polled) for reader in self.history.readers)
-        if outcome.violations:
-            outcome.recent = world.trace.recent()
-        return outcome
+        return outcome.told_by(world, self._host)
 
     # -- the story
 

@@ -5,16 +5,16 @@ The rules are ledger.py's; here they are carried out, by the driver, once per ba
 
 import asyncio
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from odradek.client.admin import Admin
 from odradek.client.batches import NOBODY, Identity
 from odradek.client.client import Client, check
 from odradek.client.transaction_errors import FENCED, AbortableError, FatalError, OutcomeUnknownError
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.client.transactional import TransactionalProducer
-from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
 from odradek.spark.ledger import (
     HISTORY_TOPIC,
@@ -40,7 +40,7 @@ from odradek.spark.ledger import (
     stream_prefix,
     take_over,
 )
-from odradek.spark.ledger_log import LedgerLog
+from odradek.spark.ledger_log import LedgerLog, ensure_topics
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
@@ -310,32 +310,16 @@ class Decider:
 
     async def unsettled(self) -> list[str]:
         """The participants of this stream that are open, or could open a transaction."""
-        types = request_types(ApiKey.LIST_TRANSACTIONS)
-        start = stream_prefix(self._prefix, self._stream)
-        request = types.ListTransactionsRequest(
-            state_filters=list(_UNSETTLED),
-            producer_id_filters=[],
-            transactional_id_pattern=f"{re.escape(start)}.*",
-        )
-        found: list[str] = []
-
-        async def attempt() -> None:
-            found.clear()
-            brokers = self._client.cluster.brokers or (await self._client.refresh()).brokers
-            for node_id in sorted(brokers):
-                response = await self._client.send(ApiKey.LIST_TRANSACTIONS, request, node_id=node_id)
-                check(response.error_code, place="listing transactions")
-                found.extend(t.transactional_id for t in response.transaction_states)
-
-        await self._client.retrying(attempt)
-        return [transactional_id for transactional_id in found if transactional_id.startswith(start)]
+        prefix = stream_prefix(self._prefix, self._stream)
+        listed = await Admin(self._client).list_transactions(_UNSETTLED, prefix)
+        return [state.transactional_id for states in listed.values() for state in states]
 
 
-def refusal_of_2pc(error: KafkaError) -> KafkaError:
-    """What a cluster says to a participant that it does not let hold a transaction open, with the way out."""
-    return KafkaError(
-        error.code,
-        "this cluster does not serve two-phase commit, which exactly-once delivery needs. On Apache Kafka "
-        "set transaction.two.phase.commit.enable=true and unstable.api.versions.enable=true on every broker, "
-        "or write with the option delivery=at-least-once",
-    )
+async def abandon(client: Client, stream: Stream, prefix: str, run: str) -> None:
+    """A run gives up: end what it has left open and not decided."""
+    await ensure_topics(client)
+    decider = Decider(client, stream, prefix=prefix)
+    try:
+        await decider.abandon(run)
+    finally:
+        await decider.close()

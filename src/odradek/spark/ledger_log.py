@@ -1,6 +1,7 @@
 """The ledger as a topic: made when it is missing, read to its end."""
 
 import asyncio
+from functools import partial
 from uuid import UUID
 
 from odradek.client.admin import Admin
@@ -41,7 +42,12 @@ async def ensure_topics(client: Client) -> None:
             if e.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
     for tp in (LEDGER, HISTORY):
-        await client.retrying(lambda tp=tp: client.leader(tp))  # type: ignore[misc]
+        await client.retrying(partial(client.leader, tp))
+
+
+async def is_there(client: Client) -> bool:
+    """Has anything ever been decided in this cluster?"""
+    return LEDGER_TOPIC in (await client.retrying(partial(client.refresh, [LEDGER_TOPIC]))).topics
 
 
 class LedgerLog:

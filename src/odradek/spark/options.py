@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
+from odradek.client.admin import EARLIEST, LATEST
+from odradek.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from odradek.core.types import TopicPartition
-
-EARLIEST, LATEST = -2, -1
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class OptionError(ValueError):
@@ -332,12 +331,12 @@ def _connecting(read: _Reader) -> Connecting:
     protocol = read.text("kafka.security.protocol")
     if protocol not in (None, "PLAINTEXT"):
         raise OptionError(f"kafka.security.protocol={protocol} is not supported: PLAINTEXT is")
-    given = {
-        "client_id": read.text("kafka.client.id"),
-        "request_timeout_ms": read.number("kafka.request.timeout.ms", 1),
-        "api_timeout_ms": read.number("kafka.default.api.timeout.ms", 1),
-    }
-    return Connecting(bootstrap, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    return Connecting(
+        bootstrap,
+        read.text("kafka.client.id") or Connecting.client_id,
+        read.number("kafka.request.timeout.ms", 1) or Connecting.request_timeout_ms,
+        read.number("kafka.default.api.timeout.ms", 1) or Connecting.api_timeout_ms,
+    )
 
 
 def _chosen(read: _Reader) -> Chosen:

@@ -5,20 +5,16 @@ only in a later batch of the same run: then the driver has ended what the slot w
 """
 
 import asyncio
-import logging
 from typing import NamedTuple
 from uuid import uuid4
 
 from odradek.client.batches import NOBODY, Identity
 from odradek.client.client import Client
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
-from odradek.core.errors import ErrorCode
-from odradek.spark.deciding import refusal_of_2pc
+from odradek.core.errors import ErrorCode, KafkaError
 from odradek.spark.ledger import Participant, Stream, check_run, participant_id
 from odradek.spark.ledger_log import LedgerLog
 from odradek.spark.outbox import Outbox
-
-log = logging.getLogger("odradek.spark")
 
 _LONGEST_TIMEOUT_MS = 0x7FFFFFFF
 _INIT_TIMEOUT_S = 120.0
@@ -90,7 +86,7 @@ class Attempt:
                 NOBODY, _LONGEST_TIMEOUT_MS, deadline, enable_2pc=True, keep_prepared=False
             )
         except RefusedError as e:
-            raise (refusal_of_2pc(e) if e.code in _REFUSED_2PC else e) from e
+            raise (_refusal_of_2pc(e) if e.code in _REFUSED_2PC else e) from e
         identity = Identity(given.producer_id, given.producer_epoch)
         entry = await ledger.entry(task.stream)
         if entry is not None and entry.decision.batch >= task.batch:
@@ -116,3 +112,13 @@ class Attempt:
 
 def _deadline() -> float:
     return asyncio.get_running_loop().time() + _INIT_TIMEOUT_S
+
+
+def _refusal_of_2pc(error: KafkaError) -> KafkaError:
+    """What a cluster says to a participant that it does not let hold a transaction open, with the way out."""
+    return KafkaError(
+        error.code,
+        "this cluster does not serve two-phase commit, which exactly-once delivery needs. On Apache Kafka "
+        "set transaction.two.phase.commit.enable=true and unstable.api.versions.enable=true on every broker, "
+        "or write with the option delivery=at-least-once",
+    )

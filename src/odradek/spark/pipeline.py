@@ -9,9 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from odradek.client.blocking import BlockingClient
-from odradek.spark.deciding import Decider
+from odradek.spark.deciding import abandon
 from odradek.spark.ledger import Stream
-from odradek.spark.ledger_log import ensure_topics
 from odradek.spark.options import sink_options
 from odradek.spark.pipeline_spec import Spec, SpecError
 from odradek.spark.planning import from_json
@@ -26,20 +25,6 @@ class Told(NamedTuple):
     rows_per_second: float
     batch_ms: int
     lag: int | None
-
-
-def make_session(spec: Spec) -> SparkSession:
-    builder = SparkSession.builder.appName(spec.name)
-    settings = {
-        "spark.master": "local[*]",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        **spec.spark,
-    }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
 
 
 class Pipeline:
@@ -115,14 +100,8 @@ def sweep(spec: Spec, sink: str, query_id: str, run: str) -> None:
     if not options.exactly_once:
         return
 
-    async def swept() -> None:
-        await ensure_topics(client.client)
-        decider = Decider(client.client, Stream(query_id, options.sink), prefix=options.prefix)
-        await decider.abandon(run)
-        await decider.close()
-
     with BlockingClient(options.connecting.bootstrap) as client:
-        client.run(swept())
+        client.run(abandon(client.client, Stream(query_id, options.sink), options.prefix, run))
 
 
 def _load_transform(spec: Spec) -> Any:

@@ -3,16 +3,15 @@
 import json
 from typing import NamedTuple
 
+from odradek.client.admin import LATEST
 from odradek.client.blocking import BlockingClient
 from odradek.client.fetching import READ_COMMITTED
 from odradek.spark.checkpoint import read_file
 from odradek.spark.deciding import Decider
 from odradek.spark.ledger import Entry, Stream
-from odradek.spark.ledger_log import LedgerLog, ensure_topics
+from odradek.spark.ledger_log import LedgerLog, is_there
 from odradek.spark.options import sink_options
 from odradek.spark.pipeline_spec import Spec
-
-LATEST = -1
 
 
 class Status(NamedTuple):
@@ -31,7 +30,6 @@ class Status(NamedTuple):
 
 
 def read_status(client: BlockingClient, spec: Spec) -> list[Status]:
-    client.call(ensure_topics, client.client)
     return [_status(client, spec, sink) for sink in spec.sinks]
 
 
@@ -47,7 +45,8 @@ def _status(client: BlockingClient, spec: Spec, sink: str) -> Status:
         ledger = LedgerLog(client.client)
         decider = Decider(client.client, stream, prefix=options.prefix)
         try:
-            return await ledger.entry(stream), len(await decider.unsettled())
+            entry = await ledger.entry(stream) if await is_there(client.client) else None
+            return entry, len(await decider.unsettled())
         finally:
             ledger.close()
             await decider.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from odradek.client.admin import EARLIEST
 from odradek.client.blocking import BlockingClient
 from odradek.client.fetching import Fetched, PartitionFetcher
 from odradek.core.errors import ErrorCode, KafkaError
@@ -44,8 +45,8 @@ def read_range(
                 under_way = _start(client, fetcher, position) if position < end else None
                 continue
             start, position = position, _end_of(fetched.records, position)
-            if position == start:
-                _check_end(wanted, position, fetched, options)
+            if position == start and _is_cut_off(wanted, fetched, options):
+                return
             under_way = _start(client, fetcher, position) if position < end else None
             yield from arrow_batches(
                 tp, fetched.records, fetched.aborted, start, end - 1, with_headers=options.include_headers
@@ -70,17 +71,16 @@ def _end_of(data: Buffer, position: int) -> int:
     return position if last is None else max(position, last.last_offset + 1)
 
 
-def _check_end(wanted: OffsetRange, position: int, fetched: Fetched, options: SourceOptions) -> None:
-    """Nothing came. Fine while the partition reaches further; else the log has been cut off or made anew."""
-    if (
-        fetched.high_watermark < wanted.end
-        and options.fail_on_data_loss
-        and fetched.high_watermark < position
-    ):
+def _is_cut_off(wanted: OffsetRange, fetched: Fetched, options: SourceOptions) -> bool:
+    """Nothing came. Fine while the partition reaches further; else what is missing will never come."""
+    if fetched.high_watermark >= wanted.end:
+        return False
+    if options.fail_on_data_loss:
         raise DataLossError(
             f"{wanted.tp} ends at offset {fetched.high_watermark}, and offsets up to {wanted.end - 1} were "
-            "to be read: was the topic deleted and made anew? (failOnDataLoss=false goes on)"
+            "to be read: was the topic made anew? (failOnDataLoss=false goes on with what is there)"
         )
+    return True
 
 
 def _after_loss(
@@ -90,7 +90,7 @@ def _after_loss(
     if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
         raise error
     tp = wanted.tp
-    earliest = int(client.call(client.admin.list_offsets, {tp: -2})[tp].offset)
+    earliest = int(client.call(client.admin.list_offsets, {tp: EARLIEST})[tp].offset)
     if options.fail_on_data_loss:
         raise DataLossError(
             f"{tp} begins at offset {earliest} now, and offsets {position} to {wanted.end - 1} were to be "

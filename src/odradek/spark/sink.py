@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -27,7 +28,7 @@ from odradek.client.idempotence import Idempotence
 from odradek.core.errors import KafkaError
 from odradek.records.compression import CODEC_IDS
 from odradek.spark import checkpoint
-from odradek.spark.deciding import Batch, Decider
+from odradek.spark.deciding import Batch, Decider, abandon
 from odradek.spark.ledger import LedgerError, Participant, Range, Stream
 from odradek.spark.ledger_log import LedgerLog, ensure_topics
 from odradek.spark.options import SinkOptions
@@ -60,8 +61,11 @@ class _Writer:
         client = client_of(self.options.connecting)
         if not self.options.exactly_once:
             outbox = client.run(_idempotent_outbox(client.client, self._codec))
-            self._put_all(client, rows, outbox)
-            client.run(_finish(outbox))
+            try:
+                self._put_all(client, rows, outbox)
+                client.run(outbox.flush())
+            finally:
+                client.run(outbox.close())
             return Written(None, None)
         first = next((batch for batch in rows if batch.num_rows), None)
         if first is None:
@@ -73,7 +77,7 @@ class _Writer:
                 pass
             return Written(task, None)
         try:
-            self._put_all(client, _chain(first, rows), attempt.outbox)
+            self._put_all(client, chain([first], rows), attempt.outbox)
             return Written(task, client.run(attempt.finish()))
         except BaseException:
             with suppress(OSError, KafkaError):  # else the sweep ends it
@@ -119,11 +123,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[Any], batchId: int) -> None:
         options = self._options
-        if not options.exactly_once:
-            return
-        task = next((message.task for message in messages if message is not None), None)
-        if task is None:
-            return  # no task has run, so nothing was written
+        task = _task_of(messages)
+        if not options.exactly_once or task is None:
+            return  # without a task nothing was written
         range_ = checkpoint.read_range(options.checkpoint, batchId)
         _decide(options, task._replace(batch=batchId), "", range_, messages)
 
@@ -153,12 +155,17 @@ class Writer(DataSourceArrowWriter):
 
     def commit(self, messages: list[Any]) -> None:
         options = self._writer.options
-        task = next((m.task for m in messages if m is not None and m.task is not None), None)
+        task = _task_of(messages)
         if options.exactly_once and task is not None:
             _decide(options, task, self._writer.job, Range(), messages)
 
     def abort(self, messages: list[Any]) -> None:
         _abandon(self._writer.options, messages)
+
+
+def _task_of(messages: Sequence[Written | None]) -> Task | None:
+    """For which batch tasks wrote; those that failed tell nothing."""
+    return next((m.task for m in messages if m is not None and m.task is not None), None)
 
 
 def _slots_of(options: SinkOptions) -> Slots:
@@ -199,20 +206,12 @@ async def _make_decider(client: Client, options: SinkOptions, stream: Stream) ->
 
 def _abandon(options: SinkOptions, messages: Sequence[Written | None]) -> None:
     """The batch failed. What its tasks left open is ended if that can be done now, else by the next run."""
-    task = next((m.task for m in messages if m is not None and m.task is not None), None)
+    task = _task_of(messages)
     if not options.exactly_once or task is None:
         return
     client = client_of(options.connecting)
-
-    async def sweep() -> None:
-        decider = await _make_decider(client.client, options, task.stream)
-        try:
-            await decider.abandon(task.run)
-        finally:
-            await decider.close()
-
     with suppress(LedgerError, KafkaError, OSError):  # what made the batch fail must be told
-        client.run(sweep())
+        client.run(abandon(client.client, task.stream, options.prefix, task.run))
 
 
 async def _idempotent_outbox(client: Client, codec: int) -> Outbox:
@@ -230,13 +229,3 @@ async def _partitions(client: Client, topic: str) -> list[int]:
 async def _put(outbox: Outbox, encoded: list[Any], now_ms: int) -> None:
     for tp, batch, count in encoded:
         await outbox.put(tp, batch, count, now_ms)
-
-
-async def _finish(outbox: Outbox) -> None:
-    await outbox.flush()
-    await outbox.close()
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest

@@ -14,9 +14,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from odradek.client.admin import EARLIEST, LATEST
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
-from odradek.spark.options import EARLIEST, LATEST, Bounds, OptionError, SourceOptions
+from odradek.spark.options import Bounds, OptionError, SourceOptions
 from odradek.spark.planning import OffsetRange, Offsets, from_json, limit_to, split, to_json
 from odradek.spark.process import client_of
 from odradek.spark.reading import DataLossError, read_range

@@ -2,12 +2,10 @@
 
 import pytest
 
+from odradek.client.admin import EARLIEST, LATEST
+from odradek.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from odradek.core.types import TopicPartition
 from odradek.spark.options import (
-    EARLIEST,
-    LATEST,
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
     OptionError,
     SourceOptions,
     sink_options,

@@ -8,11 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from odradek.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from odradek.core.types import TopicPartition
 from odradek.log.checkpoints import format_offsets
 from odradek.records.control import EndTransactionMarker, marker_record
 from odradek.runtime.real import RealDisk
-from odradek.spark.options import READ_COMMITTED, READ_UNCOMMITTED, OptionError, segment_options
+from odradek.spark.options import OptionError, segment_options
 from odradek.spark.segments.directory import SegmentError, SegmentPart, pack, plan
 from odradek.spark.segments.reading import read_part
 from odradek.spark.segments.transactions import Aborted, AbortedSpans, Transactions

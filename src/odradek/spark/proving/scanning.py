@@ -1,22 +1,19 @@
 """What the cluster tells a proof: the history of decisions, and which transactions a partition holds."""
 
-import re
 from collections.abc import Iterator
 
+from odradek.client.admin import EARLIEST, LATEST
 from odradek.client.blocking import BlockingClient
-from odradek.client.client import Client, check
 from odradek.client.fetching import READ_COMMITTED, PartitionFetcher
 from odradek.client.visibility import visible_batches
 from odradek.core.types import Buffer, TopicPartition
 from odradek.records.batch import BatchMeta, iter_records
 from odradek.spark.ledger import HISTORY_TOPIC, Decision, Stream, decode_decision, stream_prefix
 from odradek.spark.ledger_log import HISTORY
-from odradek.spark.options import EARLIEST, LATEST, Connecting
+from odradek.spark.options import Connecting
 from odradek.spark.planning import OffsetRange
 from odradek.spark.process import client_of
 from odradek.spark.proving.transactions import NO_TRANSACTION, Producer, Written
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import request_types
 
 _OPEN = ("Ongoing", "PrepareCommit")
 
@@ -122,27 +119,8 @@ def ids_of(client: BlockingClient, stream: Stream, decisions: list[Decision]) ->
         if tail in name
     }
     for prefix in sorted(prefixes):
-        found.update(client.run(_list(client.client, prefix)))
-    return found
-
-
-async def _list(client: Client, prefix: str) -> dict[str, tuple[int, bool]]:
-    types = request_types(ApiKey.LIST_TRANSACTIONS)
-    request = types.ListTransactionsRequest(
-        state_filters=[], producer_id_filters=[], transactional_id_pattern=f"{re.escape(prefix)}.*"
-    )
-    found: dict[str, tuple[int, bool]] = {}
-
-    async def attempt() -> None:
-        found.clear()
-        brokers = client.cluster.brokers or (await client.refresh()).brokers
-        for node_id in sorted(brokers):
-            response = await client.send(ApiKey.LIST_TRANSACTIONS, request, node_id=node_id)
-            check(response.error_code, place="listing transactions")
-            for state in response.transaction_states:
-                if state.transactional_id.startswith(prefix):
-                    is_open = state.transaction_state in _OPEN
-                    found[state.transactional_id] = (state.producer_id, is_open)
-
-    await client.retrying(attempt)
+        for states in client.call(client.admin.list_transactions, (), prefix).values():
+            for state in states:
+                is_open = state.transaction_state in _OPEN
+                found[state.transactional_id] = (state.producer_id, is_open)
     return found

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from os import O_RDONLY
 from typing import NamedTuple
 
+from odradek.client.fetching import READ_COMMITTED
 from odradek.core.types import TopicPartition
 from odradek.log.checkpoints import CheckpointError, parse_offsets
 from odradek.log.files import read_file, read_fully
@@ -31,7 +32,7 @@ from odradek.records.header import (
     iter_batches,
 )
 from odradek.runtime.api import Disk
-from odradek.spark.options import READ_COMMITTED, OptionError, SegmentOptions
+from odradek.spark.options import OptionError, SegmentOptions
 from odradek.spark.segments.headers import Header, HeaderWalk, Problem
 from odradek.spark.segments.transactions import Aborted, Transactions
 

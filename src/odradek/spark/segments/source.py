@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from odradek.client.fetching import READ_COMMITTED
 from odradek.runtime.real import RealDisk
-from odradek.spark.options import READ_COMMITTED, SegmentOptions
+from odradek.spark.options import SegmentOptions
 from odradek.spark.segments.directory import SegmentPart, pack, plan
 from odradek.spark.segments.reading import read_part
 
