@@ -23,14 +23,15 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import chart
 import report
 from awake import awake
-from budget import SECTIONS
+from budget import SECTIONS, SPARK, Row
 from cluster import HERE, PEER, Cluster, build_kgen, run
 from loads import LOADS, QUICK, NewCluster, Plan
+from spark_load import spark
 from steal import Meter, Sample, Samples, median
 
 
@@ -87,9 +88,26 @@ class Bench:
                 into.setdefault(key, []).append(sample)
                 print(f"  {key} = {value:.4g} ({sample.stolen:.0%} stolen)", flush=True)
 
+    def compare_connectors(self) -> None:
+        """Spark's connectors, ours and the official one, take turns on one broker in one session."""
+        results, rounds = self.results, max(1, self.runs // 2)
+        places = {"odradek": results.first, "official": results.apache, "odradek again": results.second}
+        print(f"{datetime.datetime.now():%H:%M:%S} {SPARK}, {rounds} rounds", flush=True)
+        with alone(self.args.lock), self.new("odradek")() as cluster:
+            meter = Meter()
+            for side, key, value in spark(
+                cluster, rows=self.plan.spark_rows, seconds=self.plan.spark_s, rounds=rounds
+            ):
+                sample = Sample(value, round(meter.share(), 4))
+                places[side].setdefault(key, []).append(sample)
+                print(f"  {key} = {value:.4g}, {side} ({sample.stolen:.0%} stolen)", flush=True)
+
     def section(self, section: str) -> None:
         results = self.results
         try:
+            if section == SPARK:
+                self.compare_connectors()
+                return
             half = max(1, self.runs // 2)
             self.measure(section, "odradek", half, results.first)
             if not self.args.no_apache:
@@ -124,7 +142,7 @@ def versions(with_apache: bool) -> dict[str, str]:
 def main() -> None:
     args = parse()
     sections = args.only.split(",")
-    unknown = [s for s in sections if s not in LOADS]
+    unknown = [s for s in sections if s not in SECTIONS]
     if unknown:
         sys.exit(f"unknown section: {', '.join(unknown)}; known: {', '.join(SECTIONS)}")
     counts = (args.update or sections == list(SECTIONS)) and not args.quick and not args.no_apache
@@ -170,15 +188,24 @@ def invocation(args: argparse.Namespace, sections: list[str]) -> report.Invocati
 def write(out: pathlib.Path, results: report.Results) -> None:
     (out / "RESULTS.md").write_text(report.markdown(results))
     (out / "results.json").write_text(results.dump())
+    draw(out / "results.svg", "Apache Kafka", results, lambda row: row.section != SPARK)
+    draw(
+        out / "spark.svg",
+        "Spark's official Kafka connector",
+        results,
+        lambda row: row.section == SPARK,
+    )
+
+
+def draw(path: pathlib.Path, other: str, results: report.Results, wanted: Callable[[Row], bool]) -> None:
     rows = [
         (row, median(results.odradek(row.key)), median(results.apache[row.key]))
         for row in results.rows()
-        if row.key in results.apache
+        if row.key in results.apache and wanted(row)
     ]
     if rows:
         newest = results.invocations[-1]
-        subtitle = f"{newest.machine}, {newest.when}"
-        (out / "results.svg").write_text(chart.svg("Odradek beside Apache Kafka", subtitle, rows))
+        path.write_text(chart.svg(other, f"{newest.machine}, {newest.when}", rows))
 
 
 if __name__ == "__main__":

@@ -60,6 +60,11 @@ def _beside(key: str, label: str, unit: str, *, higher: bool = False) -> Row:
     return Row(key, label, unit, key.split(".")[0], 1, 1, not higher, by_ratio_only=True)
 
 
+def _times(key: str, label: str, unit: str, ratio: float) -> Row:
+    """A number that must be so many times the other's in the same run."""
+    return Row(key, label, unit, key.split(".")[0], 1, ratio, lower_is_better=False, by_ratio_only=True)
+
+
 # Apache's 1 MB throughput is bimodal (200-620 MB/s, 1.5-4.7 CPU s/GB): the middle of it stands here.
 ROWS = (
     _row("produce.16K.cpu", "produce 16 KB batches, broker CPU", "s/GB", 10.7, 1.3),
@@ -108,5 +113,20 @@ ROWS = (
     _beside("groups.fetch", "OffsetFetch of 1,000 partitions", "us"),
     _beside("compaction.rate", "compaction, 100 B records, ten to a key", "MB/s", higher=True),
     _beside("compaction.p99", "produce latency while a log is compacted, p99", "us"),
+    _times("spark.read", "batch read, all columns", "rows/s", 2),
+    _seen("spark.read.cpu", "batch read, all columns, CPU", "us/record"),
+    _times("spark.count", "batch read, count", "rows/s", 2),
+    _seen("spark.count.cpu", "batch read, count, CPU", "us/record"),
+    _times("spark.write", "batch write, exactly once", "rows/s", 1),
+    _seen("spark.write.cpu", "batch write, exactly once, CPU", "us/record"),
+    _times("spark.pass", "topic to topic, passed through", "rows/s", 1.5),
+    _seen("spark.pass.cpu", "topic to topic, passed through, CPU", "us/record"),
+    _times("spark.json", "topic to topic, JSON in and out", "rows/s", 1),
+    _seen("spark.json.cpu", "topic to topic, JSON in and out, CPU", "us/record"),
+    _beside("spark.micro.p50", "micro-batch at 1,000 records/s, p50", "ms"),
+    _seen("spark.micro.p99", "micro-batch at 1,000 records/s, p99", "ms"),
+    _seen("spark.segments", "log directory read", "rows/s", higher=True),
+    _seen("spark.segments.cpu", "log directory read, CPU", "us/record"),
 )
+SPARK = "spark"
 SECTIONS = tuple(dict.fromkeys(row.section for row in ROWS))

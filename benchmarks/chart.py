@@ -17,7 +17,8 @@ def _gain(row: Row, odradek: float, apache: float) -> float:
     return apache / odradek if row.lower_is_better else odradek / apache
 
 
-def svg(title: str, subtitle: str, results: list[tuple[Row, float, float]]) -> str:
+def svg(other: str, subtitle: str, results: list[tuple[Row, float, float]]) -> str:
+    title = f"Odradek beside {other}"
     gains = [_gain(row, odradek, apache) for row, odradek, apache in results]
     top = max([10.0, *gains])
     low, high = -1.0, math.ceil(math.log10(top))
@@ -47,7 +48,7 @@ def svg(title: str, subtitle: str, results: list[tuple[Row, float, float]]) -> s
         y = TOP + i * ROW_HEIGHT
         start, end = sorted((x(1.0), x(gain)))
         colour = BLUE if gain >= 1 else ORANGE
-        numbers = f"{row.label}: Odradek {odradek:.4g} {row.unit}, Apache Kafka {apache:.4g} {row.unit}"
+        numbers = f"{row.label}: Odradek {odradek:.4g} {row.unit}, {other} {apache:.4g} {row.unit}"
         out.append(f'<text x="{LEFT - 10}" y="{y + 17}" text-anchor="end">{escape(row.label)}</text>')
         out.append(
             f'<rect x="{start:.1f}" y="{y + 4}" width="{max(end - start, 1):.1f}" height="18" '
@@ -64,7 +65,7 @@ def svg(title: str, subtitle: str, results: list[tuple[Row, float, float]]) -> s
             )
     out.append(
         f'<text x="{LEFT + PLOT_WIDTH / 2}" y="{bottom + 42}" text-anchor="middle" fill="{GREY}">'
-        "times better than Apache Kafka in the same run (log scale); black ticks: budget</text>"
+        f"times better than {escape(other)} in the same run (log scale); black ticks: budget</text>"
     )
     out.append("</svg>")
     return "\n".join(out) + "\n"

@@ -49,6 +49,15 @@ def _stat(pid: int) -> list[str]:
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
 
 
+def cpu_s(pid: int) -> float:
+    """User and system time of a process and its children so far, those included that have ended."""
+    ticks = 0
+    for member in _family(pid):
+        with contextlib.suppress(OSError):
+            ticks += sum(map(int, _stat(member)[11:15]))
+    return ticks / TICKS_PER_S
+
+
 class Cluster:
     """A broker of one node in a fresh directory, and kgen aimed at it."""
 
@@ -86,12 +95,7 @@ class Cluster:
         return int(self.act("status", "--dir", self.directory).split()[2])
 
     def cpu_s(self) -> float:
-        """User and system time of the broker's processes so far."""
-        ticks = 0
-        for pid in _family(self.pid):
-            with contextlib.suppress(OSError):
-                ticks += sum(map(int, _stat(pid)[11:13]))
-        return ticks / TICKS_PER_S
+        return cpu_s(self.pid)
 
     def rss_mb(self) -> float:
         kilobytes = 0

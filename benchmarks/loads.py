@@ -35,6 +35,8 @@ class Plan:
     partitions: int = 1000
     many_partitions: int = 10_000
     random_reads: int = 10_000
+    spark_rows: int = 5_000_000
+    spark_s: float = 20
 
 
 QUICK = Plan(
@@ -54,6 +56,8 @@ QUICK = Plan(
     partitions=200,
     many_partitions=500,
     random_reads=2000,
+    spark_rows=500_000,
+    spark_s=5,
 )
 
 

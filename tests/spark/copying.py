@@ -26,6 +26,7 @@ def main() -> None:
             spark.readStream.format("barred")
             .options(**options, subscribe=given.source, startingOffsets="earliest")
             .option("maxOffsetsPerTrigger", given.per_batch)
+            .option("minRecordsPerPartition", 1)  # several tasks, however small a batch is
             .load()
             .select("key", "value")
             .writeStream.format("barred")

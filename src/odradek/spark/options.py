@@ -61,6 +61,7 @@ class SourceOptions:
     max_trigger_delay_ms: int
     min_partitions: int | None
     max_records_per_partition: int | None
+    min_records_per_partition: int
     include_headers: bool
     isolation: int
     fetch_bytes: int
@@ -105,6 +106,7 @@ def source_options(given: Mapping[str, str], *, streaming: bool) -> SourceOption
         raise OptionError("startingOffsets=latest reads nothing in a batch: give earliest or offsets")
     if read.text("endingoffsets") == "earliest":
         raise OptionError("endingOffsets=earliest reads nothing: give latest or offsets")
+    is_split = any(read.text(name) for name in ("minpartitions", "maxrecordsperpartition"))
     return SourceOptions(
         connecting=_connecting(read),
         chosen=chosen,
@@ -118,6 +120,8 @@ def source_options(given: Mapping[str, str], *, streaming: bool) -> SourceOption
         max_trigger_delay_ms=_duration_ms(read.text("maxtriggerdelay") or "15m"),
         min_partitions=read.number("minpartitions", 1),
         max_records_per_partition=read.number("maxrecordsperpartition", 1),
+        min_records_per_partition=read.number("minrecordsperpartition", 1)
+        or (1 if is_split else _WORTH_A_TASK),
         include_headers=read.flag("includeheaders", False),
         isolation=READ_UNCOMMITTED
         if (isolation or kafka_isolation) == "read_uncommitted"
@@ -191,6 +195,8 @@ def _pattern(name: str, text: str | None) -> str | None:
         raise OptionError(f"{name}={text}: {e}") from None
 
 
+_WORTH_A_TASK = 5_000
+"""Offsets that Spark passes through in about the time that it takes to start and end a task in Python."""
 _SEGMENTS = ("path", "paths", "topics", "topicsPattern", "includeHeaders", "isolation")
 _CONNECTION = (
     "kafka.bootstrap.servers",
@@ -220,6 +226,7 @@ _SOURCE = (
     "maxTriggerDelay",
     "minPartitions",
     "maxRecordsPerPartition",
+    "minRecordsPerPartition",
     "groupIdPrefix",
     "kafka.group.id",
     "includeHeaders",

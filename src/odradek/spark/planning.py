@@ -70,6 +70,21 @@ def split(
     return list(ranges)
 
 
+def pack(ranges: Sequence[OffsetRange], least: int) -> list[tuple[OffsetRange, ...]]:
+    """What the tasks read: each at least so many offsets, as far as there are. To start and end a task takes
+    longer than to read thousands of records, so that a small micro-batch is best read by one."""
+    tasks: list[tuple[OffsetRange, ...]] = []
+    gathered: list[OffsetRange] = []
+    for r in ranges:
+        gathered.append(r)
+        if sum(g.size for g in gathered) >= least:
+            tasks.append(tuple(gathered))
+            gathered = []
+    if gathered:
+        tasks.append(tuple(gathered))
+    return tasks
+
+
 def _pieces(r: OffsetRange, count: int) -> list[OffsetRange]:
     count = min(count, r.size)
     cuts = [r.start + r.size * i // count for i in range(count + 1)]

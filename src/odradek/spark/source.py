@@ -18,15 +18,15 @@ from odradek.client.admin import EARLIEST, LATEST
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.spark.options import Bounds, OptionError, SourceOptions
-from odradek.spark.planning import OffsetRange, Offsets, from_json, limit_to, split, to_json
+from odradek.spark.planning import OffsetRange, Offsets, from_json, limit_to, pack, split, to_json
 from odradek.spark.process import client_of
 from odradek.spark.reading import DataLossError, read_range
 
 
-class TaskRange(InputPartition):
+class TaskRanges(InputPartition):
     """What one task reads."""
 
-    def __init__(self, wanted: OffsetRange) -> None:
+    def __init__(self, wanted: tuple[OffsetRange, ...]) -> None:
         super().__init__(None)
         self.wanted = wanted
 
@@ -216,10 +216,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _tasks(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputPartition]:
-    return [TaskRange(r) for r in split(ranges, options.min_partitions, options.max_records_per_partition)]
+    pieces = split(ranges, options.min_partitions, options.max_records_per_partition)
+    return [TaskRanges(wanted) for wanted in pack(pieces, options.min_records_per_partition)]
 
 
 def _read(partition: InputPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    if not isinstance(partition, TaskRange):
-        return iter(())  # Spark's own, where there is nothing to read
-    return read_range(client_of(options.connecting), partition.wanted, options)
+    if not isinstance(partition, TaskRanges):
+        return  # Spark's own, where there is nothing to read
+    client = client_of(options.connecting)
+    for wanted in partition.wanted:
+        yield from read_range(client, wanted, options)

@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.core.types import TopicPartition
-from odradek.spark.planning import OffsetRange, from_json, limit_to, split, to_json
+from odradek.spark.planning import OffsetRange, from_json, limit_to, pack, split, to_json
 
 A, B, C = (TopicPartition("t", p) for p in range(3))
 
@@ -69,3 +69,12 @@ def test_pieces_cover_everything_once(least: int | None, most: int | None) -> No
 def test_there_are_no_more_pieces_than_records() -> None:
     assert len(split([OffsetRange(A, 0, 2)], 50, None)) == 2
     assert split([], 50, None) == []
+
+
+def test_small_ranges_share_a_task_and_large_ones_have_their_own() -> None:
+    few, some, many = OffsetRange(A, 0, 10), OffsetRange(B, 0, 95), OffsetRange(C, 0, 100)
+    assert pack([few, some, many], 100) == [(few, some), (many,)]
+    assert pack([many, few], 100) == [(many,), (few,)]
+    assert pack([few, some, many], 1) == [(few,), (some,), (many,)]
+    assert pack([few, some], 1_000) == [(few, some)]
+    assert pack([], 100) == []
