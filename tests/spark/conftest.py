@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with packaged_java():
-        made = session("local[2]", tmp_path_factory.mktemp("warehouse"))
+        made = session("local[*]", tmp_path_factory.mktemp("warehouse"))
     yield made
     made.stop()
 

@@ -9,6 +9,14 @@ from pyspark.sql import SparkSession
 
 from odradek.spark.java import prepare, use_packaged_java
 
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",
+}
+
 
 @contextmanager
 def packaged_java() -> Iterator[None]:
@@ -28,13 +36,9 @@ def packaged_java() -> Iterator[None]:
 def session(master: str, scratch: Path, more: Mapping[str, str] | None = None) -> SparkSession:
     builder = SparkSession.builder.master(master).appName("tests")
     settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
+        **SETTINGS,
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch / "local"),
-        "spark.log.level": "ERROR",
-        "spark.ui.showConsoleProgress": "false",
     }
     for name, value in {**settings, **(more or {})}.items():
         builder = builder.config(name, value)
