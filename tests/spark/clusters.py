@@ -14,7 +14,7 @@ from pathlib import Path
 import pyspark
 
 from tests.spark.driver import ROOT, descendants, kill
-from tests.spark.support import SETTINGS, packaged_java
+from tests.spark.support import SETTINGS, packaged_java, spark_home
 from tests.support.node import free_port
 
 _CLASSES = Path(pyspark.__file__).parent / "bin"
@@ -36,7 +36,12 @@ def environment(folder: Path, master: str, more: Mapping[str, str] | None = None
     lines = "".join(f"{name} {value}\n" for name, value in settings.items())
     (configuration / "spark-defaults.conf").write_text(lines)
     with packaged_java():
-        return {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_CONF_DIR": str(configuration)}
+        here = {
+            "PYTHONPATH": str(ROOT),
+            "SPARK_HOME": spark_home(folder),
+            "SPARK_CONF_DIR": str(configuration),
+        }
+        return {**os.environ, **here}
 
 
 @contextmanager
@@ -45,6 +50,7 @@ def standalone(folder: Path, hosts: Sequence[str] = ("127.0.0.1",)) -> Iterator[
     port = free_port()
     address = f"spark://127.0.0.1:{port}"
     env = environment(folder, address)
+    del env["PYSPARK_PYTHON"]  # which Python it is, executors are told by the driver
     # The address of a worker is that of its executors; Spark has no two copies of a task on one.
     with ExitStack() as stack:
         at = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")

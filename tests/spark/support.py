@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from odradek.spark.java import prepare, use_packaged_java
@@ -31,6 +32,16 @@ def packaged_java() -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+def spark_home(folder: Path) -> str:
+    """Spark's own files under another roof: a local-cluster leaves its executors' folders there."""
+    home = folder / "spark"
+    home.mkdir(parents=True, exist_ok=True)
+    for part in Path(pyspark.__file__).parent.iterdir():
+        if not (home / part.name).exists():
+            (home / part.name).symlink_to(part)
+    return str(home)
 
 
 def session(master: str, scratch: Path, more: Mapping[str, str] | None = None) -> SparkSession:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,8 +29,19 @@ pytestmark = pytest.mark.timeout(300)
 
 @contextmanager
 def standalone_program(folder: Path) -> Iterator[tuple[Mapping[str, str], str]]:
+    """Its executors get their Python in an archive, as on YARN. The driver has it under the same path."""
+    python = folder / "environment" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\necho "$PWD" >> {folder}/used\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    with tarfile.open(folder / "environment.tar.gz", "w:gz") as archive:
+        archive.add(python, "bin/python")
+    packed = {"spark.archives": f"{folder}/environment.tar.gz#environment"}
     with standalone(folder) as master:
-        yield environment(folder, master), master
+        env = environment(folder, master, packed)
+        yield {**env, "PYSPARK_PYTHON": "./environment/bin/python"}, master
+    places = set((folder / "used").read_text().splitlines())
+    assert str(folder) in places and any(place.startswith(f"{folder}/work/") for place in places), places
 
 
 @contextmanager
@@ -42,7 +54,7 @@ def local_cluster_program(folder: Path) -> Iterator[tuple[Mapping[str, str], str
 def connect_program(folder: Path) -> Iterator[tuple[Mapping[str, str], str]]:
     """The client knows nothing but the server's address."""
     with connect_server(folder, "local[2]") as remote:
-        yield {**os.environ, "SPARK_REMOTE": remote}, "local[2]"
+        yield {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_REMOTE": remote}, "local[2]"
 
 
 class Topics:
@@ -91,7 +103,7 @@ def test_elsewhere(topics: Topics, tmp_path: Path, program: Callable[[Path], Any
         ran = subprocess.run(
             [sys.executable, "-m", "tests.spark.anywhere", *topics.arguments(tmp_path)],
             env=env,
-            cwd=ROOT,
+            cwd=tmp_path,
             capture_output=True,
             text=True,
             timeout=200,
