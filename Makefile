@@ -54,9 +54,10 @@ soak-eos: install
 soak-storage: install
 	ODRADEK_SOAK_SECONDS=600 $(BIN)/python -m pytest -s tests/robustness/test_kill_storage.py $(PYTEST_ARGS)
 
-# Spark drivers, tasks, executors and the broker killed at every step of the protocol, three times; CI does it once.
+# Spark drivers, tasks, executors and the broker killed at every step of the protocol, copies of tasks, stages run
+# again, state: three times; CI does it once.
 soak-spark: install
-	ODRADEK_SOAK_ROUNDS=3 $(BIN)/python -m pytest -s tests/spark/test_kills.py $(PYTEST_ARGS)
+	ODRADEK_SOAK_ROUNDS=3 $(BIN)/python -m pytest -s tests/spark/test_kills.py tests/spark/test_stateful.py $(PYTEST_ARGS)
 
 # Only after a change of pyproject.toml's dependencies; needs pip-tools.
 lock:

@@ -1,7 +1,7 @@
 """The format "barred": Odradek's own, with barriers at every step of the protocol, for tests that kill.
 
-A test arms a step by writing its name into the barrier's folder. The first process to reach that step says so
-in a file and waits there, to be killed or released; the next ones go on.
+A test arms a step by writing its name into the barrier's folder. The first process to reach that step (or the
+first few) says so in a file and waits there, to be killed or released; the next ones go on.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import Any
 from odradek.spark import participating, source
 from odradek.spark.datasource import OdradekSource
 from odradek.spark.deciding import Decider
-from odradek.spark.sink import StreamWriter
+from odradek.spark.sink import StreamWriter, _Writer
 
 STEPS = (
     "source read",
@@ -26,26 +26,35 @@ STEPS = (
     "committed",
 )
 _HELD_S = 120
+_held: list[str] = []
+"""Where this process has been held."""
 
 
 def reach(step: str) -> None:
-    """Wait here, if this is the step that is armed and nobody has been here since."""
+    """Wait here, if this is the step that is armed and it does not hold enough processes yet."""
     folder = Path(os.environ["ODRADEK_BARRIER"])
     armed = _armed(folder)
-    if armed.partition("\n")[0] != step:
+    if not armed or armed.split("\n")[0] != step or not _enter(folder, int(armed.split("\n")[1])):
         return
-    try:
-        with (folder / "reached").open("x") as file:
-            file.write(str(os.getpid()))
-    except FileExistsError:
-        return
+    _held.append(step)
     held_until = time.monotonic() + _HELD_S
     while time.monotonic() < held_until and _armed(folder) == armed and not (folder / "released").exists():
         time.sleep(0.01)
 
 
+def _enter(folder: Path, places: int) -> bool:
+    for place in range(places):
+        try:
+            with (folder / f"reached-{place}").open("x") as file:
+                file.write(str(os.getpid()))
+            return True
+        except FileExistsError:
+            continue
+    return False
+
+
 def _armed(folder: Path) -> str:
-    """The step, and a number that no other arming has: to arm anew lets go whoever waits."""
+    """The step, how many it holds, and a number of this arming: to arm anew lets go whoever waits."""
     try:
         return (folder / "step").read_text()
     except FileNotFoundError:
@@ -57,7 +66,16 @@ def _bar() -> None:
     begin, finish = participating.Attempt.begin.__func__, participating.Attempt.finish  # type: ignore[attr-defined]
     write, commit_one = Decider._write, Decider._commit
     sweep, commit = Decider._sweep, StreamWriter.commit
-    read = source._read
+    read, write_task = source._read, _Writer.write_task
+
+    def barred_write_task(self: Any, *args: Any) -> Any:
+        """An attempt that was held, and was refused when it went on, says why."""
+        try:
+            return write_task(self, *args)
+        except BaseException as e:
+            if _held:
+                (Path(os.environ["ODRADEK_BARRIER"]) / "refused").write_text(repr(e))
+            raise
 
     def barred_read(*args: Any) -> Iterator[Any]:
         for batch in read(*args):
@@ -93,6 +111,7 @@ def _bar() -> None:
         reach("committed")
 
     source._read = barred_read
+    _Writer.write_task = barred_write_task  # type: ignore[method-assign]
     participating.Attempt.begin = classmethod(barred_begin)  # type: ignore[assignment, method-assign]
     participating.Attempt.finish = barred_finish  # type: ignore[method-assign]
     Decider._write = barred_write  # type: ignore[method-assign]

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.support import packaged_java, session
+from tests.support.command import odradek
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with packaged_java():
-        made = session("local[2]", tmp_path_factory.mktemp("warehouse"))
+        made = session("local[*]", tmp_path_factory.mktemp("warehouse"))
     yield made
     made.stop()
 
@@ -91,6 +92,14 @@ def read_committed(bootstrap: str, topic: str) -> list[confluent_kafka.Message]:
         return found
     finally:
         consumer.close()
+
+
+def check_nothing_open(bootstrap: str) -> None:
+    """A transaction of two phases that was forgotten would hold up readers for ever."""
+    listed = odradek("txn", "list", "-b", bootstrap, "-f", "json")
+    assert listed.code == 0, listed
+    assert '"Ongoing"' not in listed.text, listed.text
+    assert '"Prepare' not in listed.text, listed.text
 
 
 @pytest.fixture

@@ -5,9 +5,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from odradek.spark.java import prepare, use_packaged_java
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",
+}
 
 
 @contextmanager
@@ -25,16 +34,22 @@ def packaged_java() -> Iterator[None]:
         os.environ.update(before)
 
 
+def spark_home(folder: Path) -> str:
+    """Spark's own files under another roof: a local-cluster leaves its executors' folders there."""
+    home = folder / "spark"
+    home.mkdir(parents=True, exist_ok=True)
+    for part in Path(pyspark.__file__).parent.iterdir():
+        if not (home / part.name).exists():
+            (home / part.name).symlink_to(part)
+    return str(home)
+
+
 def session(master: str, scratch: Path, more: Mapping[str, str] | None = None) -> SparkSession:
     builder = SparkSession.builder.master(master).appName("tests")
     settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
+        **SETTINGS,
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch / "local"),
-        "spark.log.level": "ERROR",
-        "spark.ui.showConsoleProgress": "false",
     }
     for name, value in {**settings, **(more or {})}.items():
         builder = builder.config(name, value)

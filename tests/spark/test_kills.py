@@ -4,24 +4,43 @@ Starting a driver takes most of the time, so one query is killed at all steps, o
 ODRADEK_SOAK_ROUNDS plays everything several times.
 """
 
+import json
 import os
-import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 import pytest
 
 from tests.spark.barred import STEPS
-from tests.spark.conftest import read_committed
-from tests.spark.driver import Driver, kill, parent
-from tests.support.node import ODRADEK, NodeProcess, free_port, running
+from tests.spark.clusters import standalone
+from tests.spark.conftest import check_nothing_open, read_committed
+from tests.spark.driver import RUN_S, Driver, kill, parent
+from tests.support.node import NodeProcess, free_port, running
 from tests.support.topics import create_topic
 
 RECORDS = 20_000
 PARTITIONS = 2
 ROUNDS = int(os.environ.get("ODRADEK_SOAK_ROUNDS", "1"))
+
+EXECUTORS_FIRST = {
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+    "spark.python.task.killTimeout": "120s",  # who is held stays alive, and goes on when it is let go
+}
+"""No task begins before all executors are there, so that each of them has one."""
+
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.minTaskRuntime": "500ms",
+}
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.parametrize("turn", range(ROUNDS))]
 
@@ -54,19 +73,36 @@ def check_so_far(node: NodeProcess) -> Counter[int]:
     return found
 
 
+def wait_for_more(node: NodeProcess, driver: Driver) -> None:
+    """Until a batch is committed that was not before."""
+    before = len(check_so_far(node))
+    deadline = time.monotonic() + RUN_S
+    while len(check_so_far(node)) <= before:
+        assert time.monotonic() < deadline and driver.process.poll() is None, driver.log()
+        time.sleep(0.1)
+
+
+def event_log(folder: Path) -> dict[str, str]:
+    (folder / "events").mkdir()
+    settings = {"enabled": "true", "dir": f"file://{folder}/events", "compress": "false"}
+    return {f"spark.eventLog.{name}": value for name, value in settings.items()}
+
+
+def events(folder: Path, kind: str) -> Iterator[dict[str, Any]]:
+    """What Spark says that it did."""
+    for path in folder.glob("events/**/events_*"):
+        for line in path.read_text().splitlines():
+            event = json.loads(line)
+            if event["Event"] == kind:
+                yield event
+
+
 def check(node: NodeProcess) -> None:
     found = check_so_far(node)
     missing = [number for number in range(RECORDS) if number not in found]
     assert not missing, f"{len(missing)} records are missing, {missing[0]} among them"
     assert len(found) == RECORDS
-    listed = subprocess.run(
-        [str(ODRADEK), "txn", "list", "-b", node.bootstrap, "-f", "json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert '"Ongoing"' not in listed.stdout, listed.stdout
-    assert '"Prepare' not in listed.stdout, listed.stdout
+    check_nothing_open(node.bootstrap)
 
 
 def test_a_driver_that_is_killed_at_every_step_goes_on_as_if_nothing_had_been(
@@ -117,6 +153,53 @@ def test_an_executor_that_is_lost_is_replaced(node: NodeProcess, tmp_path: Path,
     kill(executor)
     assert driver.finish() == 0, driver.log()
     check(node)
+
+
+def test_of_a_task_and_its_speculative_copy_one_is_committed(
+    node: NodeProcess, tmp_path: Path, turn: int
+) -> None:
+    """The first attempt is held, once when it has written all, once before it writes: its copy wins. It is
+    let go when the batch is committed, and finds its transaction ended."""
+    settings = {**EXECUTORS_FIRST, **SPECULATION, **event_log(tmp_path)}
+    with standalone(tmp_path, ("127.0.0.2", "127.0.0.3")) as master:
+        driver = Driver(node.bootstrap, tmp_path, master=master, settings=settings)
+        for step in ("written", "write begun"):
+            driver.arm(step)
+            driver.reached()
+            wait_for_more(node, driver)
+        driver.release()
+        assert "INVALID_PRODUCER_EPOCH" in driver.refused()
+        assert driver.finish() == 0, driver.log()
+    check(node)
+    tasks = [event["Task Info"] for event in events(tmp_path, "SparkListenerTaskEnd")]
+    assert sum(task["Speculative"] and not task["Failed"] for task in tasks) >= 2
+
+
+def test_a_stage_that_is_run_again_writes_once(node: NodeProcess, tmp_path: Path, turn: int) -> None:
+    """Two tasks of the sink's stage are held as they begin to write, and the executor of one of them is lost,
+    with what it had shuffled. The stage before is run again and so is the sink's, with attempts that are 0
+    again, beside the task that is still held: it is let go when the batch is committed."""
+    settings = {**EXECUTORS_FIRST, **event_log(tmp_path)}
+    driver = Driver(
+        *(node.bootstrap, tmp_path, "write begun"),
+        holds=2,
+        master="local-cluster[2,1,1024]",
+        program=("copying", "--shuffled"),
+        settings=settings,
+    )
+    _, lost = driver.reached(0), parent(parent(driver.reached(1)))
+    assert "CoarseGrainedExecutorBackend" in Path(f"/proc/{lost}/cmdline").read_text()
+    kill(lost)
+    wait_for_more(node, driver)
+    driver.release()
+    assert "INVALID_PRODUCER_EPOCH" in driver.refused()
+    assert driver.finish() == 0, driver.log()
+    check(node)
+    ended = list(events(tmp_path, "SparkListenerTaskEnd"))
+    again = {e["Stage ID"] for e in ended if e["Task End Reason"]["Reason"] == "FetchFailed"}
+    assert again, "nothing that was shuffled was missed"
+    retried = [e for e in ended if e["Stage ID"] in again and e["Stage Attempt ID"] > 0]
+    assert any(e["Task Info"]["Attempt"] == 0 and not e["Task Info"]["Failed"] for e in retried)
 
 
 def test_of_two_drivers_on_one_checkpoint_one_survives(node: NodeProcess, tmp_path: Path, turn: int) -> None:

@@ -1,0 +1,106 @@
+"""Places for Spark programs, from the pip package alone: standalone clusters, and servers of Spark Connect.
+
+A program is told of them by its environment, and every process by the same spark-defaults.conf.
+"""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+from tests.spark.driver import ROOT, descendants, kill
+from tests.spark.support import SETTINGS, packaged_java, spark_home
+from tests.support.node import free_port
+
+_CLASSES = Path(pyspark.__file__).parent / "bin"
+_START_S = 60
+
+
+def environment(folder: Path, master: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """For a program, or a server, that runs on a master."""
+    settings = {
+        **SETTINGS,
+        "spark.master": master,
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+        **(more or {}),
+    }
+    configuration = folder / f"conf-{time.monotonic_ns()}"
+    configuration.mkdir(parents=True)
+    lines = "".join(f"{name} {value}\n" for name, value in settings.items())
+    (configuration / "spark-defaults.conf").write_text(lines)
+    with packaged_java():
+        here = {
+            "PYTHONPATH": str(ROOT),
+            "SPARK_HOME": spark_home(folder),
+            "SPARK_CONF_DIR": str(configuration),
+        }
+        return {**os.environ, **here}
+
+
+@contextmanager
+def standalone(folder: Path, hosts: Sequence[str] = ("127.0.0.1",)) -> Iterator[str]:
+    """A master, and a worker of one core on every host: its address."""
+    port = free_port()
+    address = f"spark://127.0.0.1:{port}"
+    env = environment(folder, address)
+    del env["PYSPARK_PYTHON"]  # which Python it is, executors are told by the driver
+    # The address of a worker is that of its executors; Spark has no two copies of a task on one.
+    with ExitStack() as stack:
+        at = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+        stack.enter_context(
+            _daemon(folder, env, port, "spark-class", "org.apache.spark.deploy.master.Master", *at)
+        )
+        for host in hosts:
+            at = ("--host", host, "--webui-port", "0", "--cores", "1", "--memory", "1g")
+            there = {**env, "SPARK_LOCAL_IP": host}
+            worker = (
+                "org.apache.spark.deploy.worker.Worker",
+                *at,
+                "--work-dir",
+                str(folder / "work"),
+                address,
+            )
+            stack.enter_context(_daemon(folder, there, None, "spark-class", *worker))
+        yield address
+
+
+@contextmanager
+def connect_server(folder: Path, master: str) -> Iterator[str]:
+    """A server of Spark Connect: its address, for SPARK_REMOTE."""
+    port = free_port()
+    env = environment(folder, master, {"spark.connect.grpc.binding.port": str(port)})
+    service = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal")
+    with _daemon(folder, env, port, "spark-submit", *service):
+        yield f"sc://127.0.0.1:{port}"
+
+
+@contextmanager
+def _daemon(
+    folder: Path, env: Mapping[str, str], port: int | None, command: str, *args: str
+) -> Iterator[None]:
+    """A process of Spark until its port answers, and all that it starts, until the end."""
+    log = folder / f"{args[-1].rpartition('/')[2]}-{time.monotonic_ns()}.log"
+    with log.open("ab") as out:
+        process = subprocess.Popen([str(_CLASSES / command), *args], env=env, stdout=out, stderr=out)
+        try:
+            deadline = time.monotonic() + _START_S
+            while port is not None and not _answers(port):
+                assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+                time.sleep(0.05)
+            yield
+        finally:
+            for pid in descendants(process.pid):
+                kill(pid)
+            process.wait()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
