@@ -1,55 +1,31 @@
 """The protocol over a real node, without Spark: what happens between its steps."""
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
+from odradek.client.blocking import BlockingClient
 from odradek.client.client import Client
 from odradek.core.types import TopicPartition
 from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
+from odradek.spark import ledger
 from odradek.spark.deciding import Batch, Decider, LostBatchError
-from odradek.spark.ledger import LedgerError, Participant, Range, Stream, SupersededError
+from odradek.spark.ledger import LedgerError, Stream, SupersededError
 from odradek.spark.ledger_log import LedgerLog, ensure_topics
-from odradek.spark.participating import Attempt, Slots, Task
+from odradek.spark.options import SinkOptions, sink_options
+from odradek.spark.participating import Task
+from odradek.spark.sink import Writer
+from tests.spark.byhand import Query
 from tests.spark.conftest import read_committed
 from tests.support.command import odradek
 
 T = TypeVar("T")
-
-
-class Query:
-    """A run of a query: what its driver and its workers have."""
-
-    def __init__(self, client: Client, stream: Stream, run: str, topic: str) -> None:
-        self.client = client
-        self.stream = stream
-        self.run = run
-        self.topic = topic
-        self.slots = Slots("odradek")
-        self.ledger = LedgerLog(client)
-        self.decider = Decider(client, stream)
-
-    async def begin(self, batch: int) -> Attempt | None:
-        return await Attempt.begin(
-            self.client, self.ledger, self.slots, Task(self.stream, self.run, batch), 0
-        )
-
-    async def write(self, batch: int, *values: str) -> Participant | None:
-        attempt = await self.begin(batch)
-        if attempt is None:
-            return None
-        records = [(0, None, value.encode(), ()) for value in values]
-        data = kernel.encode(records, 0, HEADER_BYTES)
-        await attempt.outbox.put(TopicPartition(self.topic, 0), data, len(values), int(time.time() * 1000))
-        return await attempt.finish()
-
-    def batch(self, number: int, *participants: Participant | None) -> Batch:
-        range_ = Range((str(number),), (str(number + 1),))
-        return Batch(number, self.run, "", range_, tuple(p for p in participants if p is not None), {})
 
 
 @pytest.fixture
@@ -209,3 +185,54 @@ def test_slots_are_used_again_batch_after_batch(
 
     assert len(play(story)) == 2
     assert len(values()) == 40
+
+
+def write_plainly(options: SinkOptions, value: str) -> Stream:
+    """What df.write does, in a task and on the driver."""
+    writer = Writer(options, StructType([StructField("value", StringType())]))
+    job = writer._writer.job
+    stream = Stream(options.idempotency_key or job, "sink")
+    rows = pa.record_batch({"value": [value]})
+    writer.commit([writer._writer.write_task(iter([rows]), Task(stream, job[:8], 0))])
+    return stream
+
+
+def test_plain_writes_leave_no_connection_behind(bootstrap: str, topic: str) -> None:
+    """Each is a stream of its own, that nobody comes back to, in a driver that may live for months."""
+    options = sink_options({"kafka.bootstrap.servers": bootstrap, "topic": topic})
+
+    def write() -> int:
+        write_plainly(options, "x")
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    first = write()
+    assert [write() for _ in range(5)] == [first] * 5
+    assert len(read_committed(bootstrap, topic)) == 6
+
+
+def test_plain_writes_of_the_past_leave_the_ledger_and_what_they_decided_is_finished(
+    bootstrap: str,
+    topic: str,
+    values: Callable[[], list[str]],
+    unique: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = {"kafka.bootstrap.servers": bootstrap, "topic": topic}
+    keyed = sink_options({**given, "idempotencyKey": unique("key")})
+    options = sink_options(given)
+
+    def is_known(stream: Stream) -> bool:
+        with BlockingClient(bootstrap) as client:
+            return client.call(LedgerLog(client.client).read).entry(stream) is not None
+
+    finish = Decider.finish
+    monkeypatch.setattr(Decider, "finish", nothing)
+    died = write_plainly(options, "its driver died after the decision")
+    monkeypatch.setattr(Decider, "finish", finish)
+    named = write_plainly(keyed, "has a key")
+    assert is_known(died) and is_known(named)
+    assert values() == []
+    monkeypatch.setattr(ledger, "KEPT_AFTER_A_JOB_MS", -1)
+    write_plainly(options, "a day later")
+    assert (is_known(died), is_known(named)) == (False, True)
+    assert values() == ["its driver died after the decision", "has a key", "a day later"]

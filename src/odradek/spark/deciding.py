@@ -6,6 +6,7 @@ The rules are ledger.py's; here they are carried out, by the driver, once per ba
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from odradek.client.admin import Admin
@@ -34,6 +35,7 @@ from odradek.spark.ledger import (
     encode_decision,
     encode_entry,
     entry_key,
+    finished_jobs,
     judge,
     plan_sweep,
     run_of,
@@ -49,6 +51,8 @@ log = logging.getLogger("odradek.spark")
 _DECISION_TIMEOUT_MS = 10_000
 _END_TIMEOUT_S = 120.0
 _ATTEMPTS = 10
+_MOST_FORGOTTEN = 64
+"""Of jobs, by each that ends: more than come up, and no long wait."""
 _CHANNEL = "ends"
 _OVERTAKEN = (AbortableError, FatalError, OutcomeUnknownError)
 """A decision that did not get through: somebody else took charge, or nobody knows. The ledger tells."""
@@ -279,6 +283,24 @@ class Decider:
                 f"{participant.transactional_id} was decided to be committed and is not: {e}. "
                 f"{participant.rows} records are lost"
             ) from e
+
+    async def forget_jobs(self) -> None:
+        """Take plain writes that are long over out of the ledger: every new process reads it whole. What a
+        driver that died had decided and not committed is committed first."""
+        now_ms = self._client.runtime.clock.now_ms()
+        jobs = dict(islice(finished_jobs(await self._ledger.read(), now_ms).items(), _MOST_FORGOTTEN))
+        producer = self._producer
+        if not jobs or producer is None:
+            return
+        for stream, decision in jobs.items():
+            try:
+                await self.finish(decision, decision.run)
+            except LostBatchError as e:
+                log.warning("%s is forgotten: %s", stream, e)
+        producer.begin()
+        for stream in jobs:
+            await producer.send(LEDGER_TOPIC, None, key=entry_key(stream), partition=0)
+        await producer.commit()
 
     # --- the sweep ------------------------------------------------------------------------------------
 

@@ -21,6 +21,9 @@ HISTORY_TOPIC = "__odradek_decisions"
 LONGEST_MEMORY = 256
 """How many runs a stream remembers not to listen to."""
 
+KEPT_AFTER_A_JOB_MS = 86_400_000
+"""How long after a plain write without an idempotencyKey the ledger tells late attempts that it is over."""
+
 _FORMAT = 1
 
 
@@ -158,6 +161,17 @@ def decide(known: Entry | None, decision: Decision, others: Iterable[str] = ()) 
     before = () if known is None else (*known.superseded, known.run)
     superseded = dict.fromkeys(run for run in (*before, *others) if run != decision.run)
     return Entry(decision.run, tuple(superseded)[-LONGEST_MEMORY:], decision)
+
+
+def finished_jobs(view: "View", now_ms: int) -> dict[Stream, Decision]:
+    """Plain writes that nobody can run again, and so long ago that no attempt of them is alive: their entries
+    are not needed any more. A stream's entry is needed for as long as its checkpoint may be."""
+    found: dict[Stream, Decision] = {}
+    for key, entry in view.entries.items():
+        stream, decision = Stream(**json.loads(key)), entry.decision
+        if decision.job == stream.query and decision.decided_ms + KEPT_AFTER_A_JOB_MS < now_ms:
+            found[stream] = decision
+    return found
 
 
 # --- transactional ids -----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ only in a later batch of the same run: then the driver has ended what the slot w
 """
 
 import asyncio
+from itertools import count
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -18,6 +19,8 @@ from odradek.spark.outbox import Outbox
 
 _LONGEST_TIMEOUT_MS = 0x7FFFFFFF
 _INIT_TIMEOUT_S = 120.0
+_MOST_RUNS = 256
+"""Of so many runs a process remembers its slots. A plain write is a run of its own."""
 _REFUSED_2PC = frozenset(
     {
         ErrorCode.UNSUPPORTED_VERSION,
@@ -36,23 +39,25 @@ class Task(NamedTuple):
 
 
 class Slots:
-    """The ids of this process, by stream and run."""
+    """The ids of this process, by stream and run. No two have the same number: when it is forgotten whether
+    the last transaction of an id is complete, the id is not used again."""
 
     def __init__(self, prefix: str, worker: str | None = None) -> None:
         self._prefix = prefix
         self._worker = worker or uuid4().hex[:12]
-        self._used: dict[tuple[Stream, str], list[int]] = {}
-        """For every slot the last batch that it was taken for."""
+        self._used: dict[tuple[Stream, str], dict[int, int]] = {}
+        """For every slot the last batch that it was taken for; who has taken one last comes last."""
+        self._numbers = count()
 
     def take(self, task: Task) -> str:
-        used = self._used.setdefault((task.stream, task.run), [])
-        for slot, batch in enumerate(used):
-            if batch < task.batch:
-                used[slot] = task.batch
-                break
-        else:
-            slot = len(used)
-            used.append(task.batch)
+        owner = (task.stream, task.run)
+        used = self._used[owner] = self._used.pop(owner, {})
+        if len(self._used) > _MOST_RUNS:
+            del self._used[next(iter(self._used))]
+        slot = next((slot for slot, batch in used.items() if batch < task.batch), None)
+        if slot is None:
+            slot = next(self._numbers)
+        used[slot] = task.batch
         return participant_id(self._prefix, task.stream, task.run, self._worker, slot)
 
 

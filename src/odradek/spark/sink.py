@@ -4,6 +4,7 @@
 the message. The protocol is ledger.py's.
 """
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -36,6 +37,8 @@ from odradek.spark.outbox import Outbox
 from odradek.spark.participating import Attempt, Slots, Task
 from odradek.spark.process import client_of, forget, kept
 from odradek.spark.rows import RowEncoder, check_columns
+
+log = logging.getLogger("odradek.spark")
 
 _FIRST_BATCH = 0
 
@@ -157,7 +160,8 @@ class Writer(DataSourceArrowWriter):
         options = self._writer.options
         task = _task_of(messages)
         if options.exactly_once and task is not None:
-            _decide(options, task, self._writer.job, Range(), messages)
+            is_plain = task.stream.query in (self._writer.job, options.idempotency_key)
+            _decide(options, task, self._writer.job, Range(), messages, is_last=is_plain)
 
     def abort(self, messages: list[Any]) -> None:
         _abandon(self._writer.options, messages)
@@ -183,8 +187,15 @@ def _ledger_of(client: BlockingClient, options: SinkOptions) -> LedgerLog:
 
 
 def _decide(
-    options: SinkOptions, task: Task, job: str, range_: Range, messages: Sequence[Written | None]
+    options: SinkOptions,
+    task: Task,
+    job: str,
+    range_: Range,
+    messages: Sequence[Written | None],
+    *,
+    is_last: bool = False,
 ) -> None:
+    """`is_last`: no batch of this stream will follow, so its decider need not be kept."""
     client = client_of(options.connecting)
     participants = tuple(m.participant for m in messages if m is not None and m.participant is not None)
     key = ("decider", options.connecting, options.prefix, task.stream)
@@ -192,10 +203,22 @@ def _decide(
     offsets = checkpoint.source_offsets(range_, client.client.cluster.cluster_id)
     try:
         client.run(decider.commit(Batch(task.batch, task.run, job, range_, participants, offsets)))
+        if is_last:
+            _forget_jobs(client, decider)
     except BaseException:
-        forget(key)
-        client.run(decider.close())
+        is_last = True
         raise
+    finally:
+        if is_last:
+            forget(key)
+            client.run(decider.close())
+
+
+def _forget_jobs(client: BlockingClient, decider: Decider) -> None:
+    try:
+        client.run(decider.forget_jobs())
+    except (LedgerError, KafkaError, OSError) as e:
+        log.warning("jobs of the past are left in the ledger for the next one: %s", e)
 
 
 async def _make_decider(client: Client, options: SinkOptions, stream: Stream) -> Decider:
