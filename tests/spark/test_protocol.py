@@ -1,6 +1,8 @@
 """The protocol over a real node, without Spark: what happens between its steps."""
 
 import asyncio
+import json
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -72,6 +74,77 @@ def test_a_decided_transaction_is_not_aborted_by_hand(
 
     play(story)
     assert values() == []
+
+
+def test_what_a_query_that_died_has_left_open_is_told_with_a_way_out(
+    play: Callable[..., Any], values: Callable[[], list[str]], bootstrap: str, topic: str
+) -> None:
+    def hanging() -> tuple[dict[str, Any], str]:
+        told = odradek("txn", "hanging", topic, "--older-than", "0s", "-b", bootstrap, "-f", "json")
+        assert told.code == 3
+        (row,) = json.loads(told.text)
+        return row, told.stderr
+
+    async def story(query: Query) -> None:
+        written = await query.write(0, "a", "b")
+        assert written is not None
+        name = written.transactional_id
+        row, told = hanging()
+        assert row["of"] == f"Spark query {query.stream}, run run00000, undecided"
+        assert row["transactional_id"] == name
+        assert f"start the query again, or if it is over: odradek txn abort {name}" in told
+        refused = odradek("txn", "commit", name, "-y", "-b", bootstrap)
+        assert refused.code == 1
+        assert "was not decided to be committed" in refused.stderr
+        query.decider.finish = nothing  # type: ignore[method-assign]
+        await query.decider.commit(query.batch(0, written))
+        row, told = hanging()
+        assert row["of"].endswith(", decided")
+        assert f"start the query again, or odradek txn commit {name}" in told
+        committed = odradek("txn", "commit", name, "-y", "-b", bootstrap, "-f", "json")
+        assert committed.code == 0
+        assert json.loads(committed.text)[0]["rows"] == 2
+
+    play(story)
+    assert values() == ["a", "b"]
+    assert odradek("txn", "hanging", topic, "--older-than", "0s", "-b", bootstrap).code == 0
+
+
+def test_a_decision_tells_how_long_it_took_until_the_one_before_was_visible(play: Callable[..., Any]) -> None:
+    """A driver dies in between: until the next run has finished the batch, readers see a part of it."""
+
+    async def story(first: Query, second: Query) -> None:
+        decided = await first.decider.commit(first.batch(0, await first.write(0, "0")))
+        assert decided.visible_ms is None
+        first.decider.finish = nothing  # type: ignore[method-assign]
+        decided = await first.decider.commit(first.batch(1, await first.write(1, "1")))
+        assert decided.visible_ms is not None
+        assert 0 <= decided.visible_ms < 5_000
+        dead_ms = int(time.time() * 1000) - decided.decided_ms
+        await second.decider.commit(second.batch(1, await second.write(1, "1")))
+        after = await second.decider.commit(second.batch(2, await second.write(2, "2")))
+        assert after.visible_ms is not None
+        assert after.visible_ms >= dead_ms
+
+    play(story, runs=2)
+
+
+def test_a_topic_that_is_deleted_before_the_decision_holds_nothing_up(
+    play: Callable[..., Any], make_topic: Callable[..., str], values: Callable[[], list[str]], bootstrap: str
+) -> None:
+    """Its records are gone with it. Those for other topics are committed, and the next batch goes on."""
+    doomed = make_topic()
+
+    async def story(query: Query) -> None:
+        written = [await query.write(0, "a"), await query.worker.write(query.task(0), doomed, "b")]
+        assert odradek("topic", "delete", doomed, "-y", "-b", bootstrap).code == 0
+        await query.decider.commit(query.batch(0, *written))
+        await query.decider.commit(query.batch(1, await query.write(1, "c"), await query.write(1, "d")))
+        assert await query.decider.unsettled() == []
+
+    play(story)
+    assert values() == ["a", "c", "d"]
+    assert '"Prepare' not in odradek("txn", "list", "-b", bootstrap, "-f", "json").text
 
 
 async def nothing(*_: Any) -> None:

@@ -14,9 +14,12 @@ from odradek.client.client import Client, check, may_pass
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, ZERO_UUID, TopicPartition
 from odradek.records.compression import NONE, compress
-from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, pack_header
+from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, iter_batches, pack_header
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
+
+DELIVERY_TIMEOUT_S = 120.0
+"""How long a cluster that does not answer is waited for, unless kafka.delivery.timeout.ms says otherwise."""
 
 _LAST_PRODUCE_BY_NAME = 12
 _REQUEST_BYTES = 4 << 20
@@ -48,7 +51,7 @@ class Outbox:
         transactional_id: str | None,
         *,
         codec: int = NONE,
-        delivery_timeout_s: float = 120.0,
+        delivery_timeout_s: float = DELIVERY_TIMEOUT_S,
     ) -> None:
         self._client = client
         self._identity = identity
@@ -201,6 +204,8 @@ class Outbox:
     def _check(self, lane: _Lane, answer: Any) -> None:
         if answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             return
+        if answer.error_code == ErrorCode.MESSAGE_TOO_LARGE:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, _too_large(lane, answer.error_message))
         if answer.error_code:
             self._client.forget_leader(lane.tp)
             check(answer.error_code, answer.error_message, place=f"produce to {lane.tp}")
@@ -241,3 +246,15 @@ class Outbox:
             for topic in response.responses
             for answer in topic.partition_responses
         }
+
+
+def _too_large(lane: _Lane, told: str | None) -> str:
+    """Which batch, and which of two settings has to change: one record alone cannot be made smaller."""
+    batch = lane.batches[0]
+    count = next(iter_batches(batch)).record_count
+    what = "a record" if count == 1 else f"a batch of {count} records"
+    helps = "" if count == 1 else ", or lower kafka.batch.size"
+    return (
+        f"{what} for {lane.tp} has {len(batch)} bytes, more than the topic takes"
+        f"{f' ({told})' if told else ''}: raise max.message.bytes of {lane.tp.topic}{helps}"
+    )

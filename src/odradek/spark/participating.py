@@ -15,10 +15,9 @@ from odradek.client.transaction_requests import RefusedError, TransactionRequest
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.spark.ledger import Participant, Stream, check_run, participant_id
 from odradek.spark.ledger_log import LedgerLog
-from odradek.spark.outbox import Outbox
+from odradek.spark.outbox import DELIVERY_TIMEOUT_S, Outbox
 
 _LONGEST_TIMEOUT_MS = 0x7FFFFFFF
-_INIT_TIMEOUT_S = 120.0
 _MOST_RUNS = 256
 """Of so many runs a process remembers its slots. A plain write is a run of its own."""
 _REFUSED_2PC = frozenset(
@@ -71,21 +70,29 @@ class Attempt:
         identity: Identity,
         requests: TransactionRequests,
         codec: int,
+        timeout_s: float,
     ) -> None:
         self._transactional_id = transactional_id
         self._identity = identity
         self._requests = requests
-        self.outbox = Outbox(client, identity, transactional_id, codec=codec)
+        self._timeout_s = timeout_s
+        self.outbox = Outbox(client, identity, transactional_id, codec=codec, delivery_timeout_s=timeout_s)
 
     @classmethod
     async def begin(
-        cls, client: Client, ledger: LedgerLog, slots: Slots, task: Task, codec: int
+        cls,
+        client: Client,
+        ledger: LedgerLog,
+        slots: Slots,
+        task: Task,
+        codec: int,
+        timeout_s: float = DELIVERY_TIMEOUT_S,
     ) -> "Attempt | None":
         """First the id, then a look at the ledger. The sweep of a decision fences every id that there is when
         the decision is made; who takes one later, sees the decision."""
         transactional_id = slots.take(task)
         requests = TransactionRequests(client, transactional_id, channel="ends")
-        deadline = _deadline()
+        deadline = _deadline(timeout_s)
         try:
             given = await requests.init(
                 NOBODY, _LONGEST_TIMEOUT_MS, deadline, enable_2pc=True, keep_prepared=False
@@ -98,25 +105,25 @@ class Attempt:
             await requests.end(identity, False, deadline, version_1=False)
             return None
         check_run(entry, task.run)
-        return cls(client, transactional_id, identity, requests, codec)
+        return cls(client, transactional_id, identity, requests, codec, timeout_s)
 
     async def finish(self) -> Participant | None:
         """Everything is written and acknowledged, and the transaction stays open. None without records."""
         await self.outbox.flush()
         await self.outbox.close()
         if not self.outbox.rows:
-            await self._requests.end(self._identity, False, _deadline(), version_1=False)
+            await self._requests.end(self._identity, False, _deadline(self._timeout_s), version_1=False)
             return None
         partitions = tuple((tp.topic, tp.partition) for tp in self.outbox.partitions)
         return Participant(self._transactional_id, *self._identity, self.outbox.rows, partitions)
 
     async def abort(self) -> None:
         await self.outbox.close()
-        await self._requests.end(self._identity, False, _deadline(), version_1=False)
+        await self._requests.end(self._identity, False, _deadline(self._timeout_s), version_1=False)
 
 
-def _deadline() -> float:
-    return asyncio.get_running_loop().time() + _INIT_TIMEOUT_S
+def _deadline(timeout_s: float) -> float:
+    return asyncio.get_running_loop().time() + timeout_s
 
 
 def _refusal_of_2pc(error: KafkaError) -> KafkaError:
