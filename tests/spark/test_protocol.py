@@ -13,6 +13,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from odradek.client.blocking import BlockingClient
 from odradek.client.client import Client
+from odradek.core.errors import KafkaError
 from odradek.core.types import TopicPartition
 from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
@@ -309,3 +310,21 @@ def test_plain_writes_of_the_past_leave_the_ledger_and_what_they_decided_is_fini
     write_plainly(options, "a day later")
     assert (is_known(died), is_known(named)) == (False, True)
     assert values() == ["its driver died after the decision", "has a key", "a day later"]
+
+
+def test_a_batch_that_is_too_large_is_told_with_both_sizes(
+    play: Callable[..., Any], make_topic: Callable[..., str]
+) -> None:
+    narrow = make_topic(max_message_bytes=1_000)
+
+    async def story(query: Query) -> None:
+        with pytest.raises(
+            KafkaError, match=r"a record .* has 1070 bytes, and the topic takes 1000: raise max"
+        ):
+            await query.worker.write(query.task(0), narrow, "x" * 1_000)
+        with pytest.raises(KafkaError, match=r"a batch of 50 records for .*, or lower kafka\.batch\.size"):
+            await query.worker.write(query.task(0), narrow, *(["x" * 50] * 50))
+        await query.decider.abandon(query.run)
+        assert await query.decider.unsettled() == []
+
+    play(story)

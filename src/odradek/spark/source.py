@@ -155,7 +155,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         topics = Topics(self._options)
-        self._until = topics.ends(topics.partitions())
+        self._until = topics.ends(topics.present())
 
     def initialOffset(self) -> dict[str, Any]:
         topics = Topics(self._options)
