@@ -4,6 +4,7 @@ Starting a driver takes most of the time, so one query is killed at all steps, o
 ODRADEK_SOAK_ROUNDS plays everything several times.
 """
 
+import json
 import os
 import subprocess
 from collections import Counter
@@ -16,12 +17,17 @@ import pytest
 from tests.spark.barred import STEPS
 from tests.spark.conftest import read_committed
 from tests.spark.driver import Driver, kill, parent
+from tests.support.command import odradek
 from tests.support.node import ODRADEK, NodeProcess, free_port, running
 from tests.support.topics import create_topic
 
+EXIT_FINDING = 3
 RECORDS = 20_000
 PARTITIONS = 2
 ROUNDS = int(os.environ.get("ODRADEK_SOAK_ROUNDS", "1"))
+
+LEFT = {"written": "undecided", "after the decision": "decided"}
+"""What is said of transactions that a driver has left open which was killed there."""
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.parametrize("turn", range(ROUNDS))]
 
@@ -69,6 +75,17 @@ def check(node: NodeProcess) -> None:
     assert '"Prepare' not in listed.stdout, listed.stdout
 
 
+def hanging(node: NodeProcess, folder: Path) -> str:
+    """Whose the transactions are that stay open until the query is started again."""
+    told = odradek("txn", "hanging", "out", "--older-than", "0s", "-b", node.bootstrap, "-f", "json")
+    assert told.code == EXIT_FINDING
+    query = json.loads((folder / "checkpoint/metadata").read_text())["id"]
+    rows = json.loads(told.text)
+    assert all(row["of"].startswith(f"Spark query {query}/sink, run ") for row in rows), rows
+    assert "next: start the query again" in told.stderr
+    return ",".join(row["of"] for row in rows)
+
+
 def test_a_driver_that_is_killed_at_every_step_goes_on_as_if_nothing_had_been(
     node: NodeProcess, tmp_path: Path, turn: int
 ) -> None:
@@ -77,6 +94,8 @@ def test_a_driver_that_is_killed_at_every_step_goes_on_as_if_nothing_had_been(
         driver.reached()
         driver.kill()
         check_so_far(node)
+        if step in LEFT:
+            assert LEFT[step] in hanging(node, tmp_path)
     last = Driver(node.bootstrap, tmp_path)
     assert last.finish() == 0, last.log()
     check(node)

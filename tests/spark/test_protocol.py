@@ -318,9 +318,7 @@ def test_a_batch_that_is_too_large_is_told_with_both_sizes(
     narrow = make_topic(max_message_bytes=1_000)
 
     async def story(query: Query) -> None:
-        with pytest.raises(
-            KafkaError, match=r"a record .* has 1070 bytes, and the topic takes 1000: raise max"
-        ):
+        with pytest.raises(KafkaError, match=r"a record .* has 1070 bytes, and the topic takes 1000: "):
             await query.worker.write(query.task(0), narrow, "x" * 1_000)
         with pytest.raises(KafkaError, match=r"a batch of 50 records for .*, or lower kafka\.batch\.size"):
             await query.worker.write(query.task(0), narrow, *(["x" * 50] * 50))
