@@ -9,19 +9,21 @@ from odradek.records.header import HEADER_BYTES
 from odradek.spark.deciding import Batch, Decider
 from odradek.spark.ledger import Participant, Range, Stream
 from odradek.spark.ledger_log import LedgerLog
+from odradek.spark.outbox import DELIVERY_TIMEOUT_S
 from odradek.spark.participating import Attempt, Slots, Task
 
 
 class Worker:
     """A Python process of Spark: the ids that it uses, and what it has read."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, timeout_s: float = DELIVERY_TIMEOUT_S) -> None:
         self._client = client
+        self._timeout_s = timeout_s
         self._slots = Slots("odradek")
         self._ledger = LedgerLog(client)
 
     async def begin(self, task: Task) -> Attempt | None:
-        return await Attempt.begin(self._client, self._ledger, self._slots, task, 0)
+        return await Attempt.begin(self._client, self._ledger, self._slots, task, 0, self._timeout_s)
 
     async def write(self, task: Task, topic: str, *values: str) -> Participant | None:
         attempt = await self.begin(task)
@@ -39,13 +41,20 @@ class Worker:
 class Query:
     """A run of a query: its driver, and one worker."""
 
-    def __init__(self, client: Client, stream: Stream, run: str, topic: str) -> None:
+    def __init__(
+        self,
+        client: Client,
+        stream: Stream,
+        run: str,
+        topic: str,
+        timeout_s: float = DELIVERY_TIMEOUT_S,
+    ) -> None:
         self.client = client
         self.stream = stream
         self.run = run
         self.topic = topic
-        self.worker = Worker(client)
-        self.decider = Decider(client, stream)
+        self.worker = Worker(client, timeout_s)
+        self.decider = Decider(client, stream, timeout_s=timeout_s)
 
     def task(self, batch: int) -> Task:
         return Task(self.stream, self.run, batch)

@@ -174,6 +174,27 @@ def test_attempts_without_number_take_bounded_memory_and_a_bounded_time_to_load(
     assert late_load_s - early_load_s < 5
 
 
+def test_a_decision_whose_ids_are_forgotten_is_finished_again(node: NodeProcess) -> None:
+    """A query that comes back when its transactional ids have expired: they were complete."""
+
+    async def story() -> None:
+        async with Client(node.bootstrap) as client:
+            await ensure_topics(client)
+            await client.refresh(["out"])
+            first, second = (Query(client, STREAM, f"run0000{i}", "out") for i in range(2))
+            written = await first.write(0, "a")
+            assert written is not None
+            await first.decider.commit(first.batch(0, written))
+            while await ids_of(client):
+                await asyncio.sleep(0.1)
+            assert await second.write(0, "a") is None
+            await second.decider.commit(second.batch(0))
+            await second.decider.commit(second.batch(1, await second.write(1, "b")))
+
+    asyncio.run(story())
+    assert [message.value() for message in read_committed(node.bootstrap, "out")] == [b"a", b"b"]
+
+
 # --- the rotation of producer ids ------------------------------------------------------------------------
 
 

@@ -27,6 +27,8 @@ from odradek.spark.sink import Writer
 from tests.spark.byhand import Query
 from tests.spark.conftest import read_committed
 from tests.support.command import odradek
+from tests.support.node import NodeProcess, free_port, running
+from tests.support.topics import create_topic
 
 T = TypeVar("T")
 
@@ -161,6 +163,53 @@ def test_a_task_that_begins_after_the_decision_writes_nothing(
         assert await query.decider.unsettled() == []
 
     play(story)
+    assert values() == ["a"]
+
+
+def test_a_task_without_rows_takes_no_part_and_its_batch_is_decided(
+    play: Callable[..., Any], values: Callable[[], list[str]]
+) -> None:
+    async def story(query: Query) -> None:
+        attempt = await query.begin(0)
+        assert attempt is not None
+        assert await attempt.finish() is None
+        assert await query.decider.unsettled() == [], "it ended its transaction itself"
+        assert (await query.decider.commit(query.batch(0))).participants == ()
+        await query.decider.commit(query.batch(1, await query.write(1, "a")))
+
+    play(story)
+    assert values() == ["a"]
+
+
+def test_a_decision_that_is_being_written_is_waited_for(
+    play: Callable[..., Any], values: Callable[[], list[str]]
+) -> None:
+    """What is not below the last stable offset yet is not undecided."""
+
+    async def story(first: Query, second: Query) -> None:
+        written = await first.write(0, "a")
+        await first.decider._take_charge()
+        producer = first.decider._producer
+        assert producer is not None
+        commit, is_sent, go_on = producer.commit, asyncio.Event(), asyncio.Event()
+
+        async def slowly() -> None:
+            await producer._producer.flush()
+            is_sent.set()
+            await go_on.wait()
+            await commit()
+
+        producer.commit = slowly  # type: ignore[method-assign]
+        deciding = asyncio.ensure_future(first.decider.commit(first.batch(0, written)))
+        await is_sent.wait()
+        late = asyncio.ensure_future(second.begin(0))
+        done, _ = await asyncio.wait([late], timeout=0.3)
+        assert not done, "it neither writes nor gives up before it knows"
+        go_on.set()
+        await deciding
+        assert await late is None
+
+    play(story, runs=2)
     assert values() == ["a"]
 
 
@@ -326,3 +375,31 @@ def test_a_batch_that_is_too_large_is_told_with_both_sizes(
         assert await query.decider.unsettled() == []
 
     play(story)
+
+
+def test_a_broker_that_does_not_come_back_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    """Neither in a task nor on the driver; and when it is back, the batch is decided once."""
+
+    async def story() -> None:
+        async with Client(node.bootstrap, api_timeout_ms=500) as client:
+            await ensure_topics(client)
+            await client.refresh(["out"])
+            query = Query(client, Stream("query", "sink"), "run00000", "out", timeout_s=0.5)
+            batch = query.batch(0, await query.write(0, "a"))
+            node.process.kill()
+            node.close()
+            for waits in (query.write(0, "b"), query.decider.commit(batch), query.decider.abandon(query.run)):
+                began = time.monotonic()
+                with pytest.raises(OSError, match=r"in time|Connect call failed|hung up|reset"):
+                    await waits
+                assert time.monotonic() - began < 15
+            again = NodeProcess(node.data_dir, "--port", port)
+            node.process, node._log = again.process, again._log
+            await query.decider.commit(batch)
+            await query.close()
+
+    port = str(free_port())
+    with running(tmp_path / "data", "--port", port) as node:
+        create_topic(node.bootstrap, "out")
+        asyncio.run(story())
+        assert [message.value() for message in read_committed(node.bootstrap, "out")] == [b"a"]
