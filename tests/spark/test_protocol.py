@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -176,6 +177,34 @@ def test_a_task_without_rows_takes_no_part_and_its_batch_is_decided(
         assert await query.decider.unsettled() == [], "it ended its transaction itself"
         assert (await query.decider.commit(query.batch(0))).participants == ()
         await query.decider.commit(query.batch(1, await query.write(1, "a")))
+
+    play(story)
+    assert values() == ["a"]
+
+
+def test_a_task_that_comes_late_and_was_swept_already_writes_nothing_and_does_not_fail(
+    play: Callable[..., Any], values: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a task is tried once, a query would fail with it."""
+
+    async def story(query: Query) -> None:
+        entry, has_id, go_on = LedgerLog.entry, asyncio.Event(), asyncio.Event()
+
+        async def slowly(self: LedgerLog, *args: Any) -> Any:
+            has_id.set()
+            await go_on.wait()
+            return await entry(self, *args)
+
+        empty = await query.begin(0)
+        assert empty is not None
+        written = await query.write(0, "a")
+        monkeypatch.setattr(query.worker._ledger, "entry", partial(slowly, query.worker._ledger))
+        late = asyncio.ensure_future(query.begin(0))
+        await has_id.wait()
+        await query.decider.commit(query.batch(0, written))
+        go_on.set()
+        assert await late is None
+        assert await empty.finish() is None
 
     play(story)
     assert values() == ["a"]

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from odradek.client.batches import NOBODY, Identity
 from odradek.client.client import Client
+from odradek.client.transaction_errors import FENCED
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.spark.ledger import Participant, Stream, check_run, participant_id
@@ -102,7 +103,7 @@ class Attempt:
         identity = Identity(given.producer_id, given.producer_epoch)
         entry = await ledger.entry(task.stream)
         if entry is not None and entry.decision.batch >= task.batch:
-            await requests.end(identity, False, deadline, version_1=False)
+            await _end_nothing(requests, identity, deadline)
             return None
         check_run(entry, task.run)
         return cls(client, transactional_id, identity, requests, codec, timeout_s)
@@ -112,7 +113,7 @@ class Attempt:
         await self.outbox.flush()
         await self.outbox.close()
         if not self.outbox.rows:
-            await self._requests.end(self._identity, False, _deadline(self._timeout_s), version_1=False)
+            await _end_nothing(self._requests, self._identity, _deadline(self._timeout_s))
             return None
         partitions = tuple((tp.topic, tp.partition) for tp in self.outbox.partitions)
         return Participant(self._transactional_id, *self._identity, self.outbox.rows, partitions)
@@ -120,6 +121,15 @@ class Attempt:
     async def abort(self) -> None:
         await self.outbox.close()
         await self._requests.end(self._identity, False, _deadline(self._timeout_s), version_1=False)
+
+
+async def _end_nothing(requests: TransactionRequests, identity: Identity, deadline: float) -> None:
+    """Give an id up that nothing was written with. A sweep may have been faster."""
+    try:
+        await requests.end(identity, False, deadline, version_1=False)
+    except RefusedError as e:
+        if e.code not in FENCED:
+            raise
 
 
 def _deadline(timeout_s: float) -> float:
