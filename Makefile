@@ -55,9 +55,11 @@ soak-storage: install
 	ODRADEK_SOAK_SECONDS=600 $(BIN)/python -m pytest -s tests/robustness/test_kill_storage.py $(PYTEST_ARGS)
 
 # Spark drivers, tasks, executors and the broker killed at every step of the protocol, copies of tasks, stages run
-# again, state: three times; CI does it once.
+# again, state: three times; CI does it once. Then 100,000 attempts, and 40,000 decisions of one query; CI does a
+# part of them.
 soak-spark: install
-	ODRADEK_SOAK_ROUNDS=3 $(BIN)/python -m pytest -s tests/spark/test_kills.py tests/spark/test_stateful.py $(PYTEST_ARGS)
+	ODRADEK_SOAK_ROUNDS=3 ODRADEK_SOAK_ATTEMPTS=100000 ODRADEK_SOAK_DECISIONS=40000 $(BIN)/python -m pytest -s \
+		tests/spark/test_kills.py tests/spark/test_stateful.py tests/spark/test_many.py $(PYTEST_ARGS)
 
 # Only after a change of pyproject.toml's dependencies; needs pip-tools.
 lock:

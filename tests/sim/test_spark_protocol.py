@@ -1,6 +1,7 @@
 """Proves that a query of Spark has its effect exactly once on every seed, and that a protocol without one of
 its rules is caught."""
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -96,7 +97,12 @@ def uses_one_slot_for_everything(patch: pytest.MonkeyPatch) -> None:
 
 
 def says_once_that_it_is_committed(patch: pytest.MonkeyPatch) -> None:
+    """What the network loses is not said again; it loses one in ten."""
+    numbers = iter(range(1, 1_000_000))
+
     async def commit(self: Decider, participant: Any, run: str) -> None:
+        if next(numbers) % 10 == 0:
+            return
         try:
             await self._client.call_coordinator(participant.transactional_id, *_end(participant), key_type=1)
         except (OSError, RefusedError):
@@ -157,16 +163,16 @@ def decides_after_the_ends(patch: pytest.MonkeyPatch) -> None:
 
 
 PLANTS: dict[Plant, tuple[int, str]] = {
-    decides_without_fencing: (0, "was decided after"),
+    decides_without_fencing: (0, "lost|duplicated|was decided after"),
     looks_before_it_takes_its_id: (0, "stuck"),
     never_sweeps: (0, "stuck"),
     sweeps_runs_that_may_decide: (40, "lost"),
     uses_one_slot_for_everything: (0, "the last run failed"),
-    says_once_that_it_is_committed: (33, "lost"),
+    says_once_that_it_is_committed: (0, "lost"),
     decides_again_what_is_decided: (0, "duplicated"),
     decides_after_the_ends: (0, "duplicated"),
 }
-"""From which seed on to look, since some are met rarely, and what is seen."""
+"""From which seed on to look, since some are met rarely, and what is seen, as a regular expression."""
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
@@ -174,5 +180,5 @@ def test_a_protocol_without_one_of_its_rules_is_caught(plant: Plant, monkeypatch
     plant(monkeypatch)
     start, sign = PLANTS[plant]
     outcome = catch(start)
-    assert any(sign in violation for violation in outcome.violations), outcome.violations
+    assert any(re.search(sign, violation) for violation in outcome.violations), outcome.violations
     assert f"odradek sim replay {outcome.seed} --pipelines" in report(outcome, story=Story.PIPELINES)

@@ -64,8 +64,8 @@ def test_a_sweep_spares_what_was_decided_while_it_looked_around() -> None:
         listed, go_on = asyncio.Event(), asyncio.Event()
         unsettled = second.decider.unsettled
 
-        async def slowly() -> list[str]:
-            found = await unsettled()
+        async def slowly(*args: Any) -> list[str]:
+            found = await unsettled(*args)
             listed.set()
             await go_on.wait()
             return found

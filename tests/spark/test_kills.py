@@ -19,9 +19,11 @@ from tests.spark.barred import STEPS
 from tests.spark.clusters import standalone
 from tests.spark.conftest import check_nothing_open, read_committed
 from tests.spark.driver import RUN_S, Driver, kill, parent
+from tests.support.command import odradek
 from tests.support.node import NodeProcess, free_port, running
 from tests.support.topics import create_topic
 
+EXIT_FINDING = 3
 RECORDS = 20_000
 PARTITIONS = 2
 ROUNDS = int(os.environ.get("ODRADEK_SOAK_ROUNDS", "1"))
@@ -41,6 +43,9 @@ SPECULATION = {
     "spark.speculation.multiplier": "1.1",
     "spark.speculation.minTaskRuntime": "500ms",
 }
+
+LEFT = {"written": "undecided", "after the decision": "decided"}
+"""What is said of transactions that a driver has left open which was killed there."""
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.parametrize("turn", range(ROUNDS))]
 
@@ -105,6 +110,17 @@ def check(node: NodeProcess) -> None:
     check_nothing_open(node.bootstrap)
 
 
+def hanging(node: NodeProcess, folder: Path) -> str:
+    """Whose the transactions are that stay open until the query is started again."""
+    told = odradek("txn", "hanging", "out", "--older-than", "0s", "-b", node.bootstrap, "-f", "json")
+    assert told.code == EXIT_FINDING
+    query = json.loads((folder / "checkpoint/metadata").read_text())["id"]
+    rows = json.loads(told.text)
+    assert all(row["of"].startswith(f"Spark query {query}/sink, run ") for row in rows), rows
+    assert "next: start the query again" in told.stderr
+    return ",".join(row["of"] for row in rows)
+
+
 def test_a_driver_that_is_killed_at_every_step_goes_on_as_if_nothing_had_been(
     node: NodeProcess, tmp_path: Path, turn: int
 ) -> None:
@@ -113,6 +129,8 @@ def test_a_driver_that_is_killed_at_every_step_goes_on_as_if_nothing_had_been(
         driver.reached()
         driver.kill()
         check_so_far(node)
+        if step in LEFT:
+            assert LEFT[step] in hanging(node, tmp_path)
     last = Driver(node.bootstrap, tmp_path)
     assert last.finish() == 0, last.log()
     check(node)

@@ -1,55 +1,37 @@
 """The protocol over a real node, without Spark: what happens between its steps."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
+from odradek.client.blocking import BlockingClient
 from odradek.client.client import Client
+from odradek.core.errors import KafkaError
 from odradek.core.types import TopicPartition
 from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
+from odradek.spark import ledger
 from odradek.spark.deciding import Batch, Decider, LostBatchError
-from odradek.spark.ledger import LedgerError, Participant, Range, Stream, SupersededError
+from odradek.spark.ledger import LedgerError, Stream, SupersededError
 from odradek.spark.ledger_log import LedgerLog, ensure_topics
-from odradek.spark.participating import Attempt, Slots, Task
+from odradek.spark.options import SinkOptions, sink_options
+from odradek.spark.participating import Task
+from odradek.spark.sink import Writer
+from tests.spark.byhand import Query
 from tests.spark.conftest import read_committed
 from tests.support.command import odradek
+from tests.support.node import NodeProcess, free_port, running
+from tests.support.topics import create_topic
 
 T = TypeVar("T")
-
-
-class Query:
-    """A run of a query: what its driver and its workers have."""
-
-    def __init__(self, client: Client, stream: Stream, run: str, topic: str) -> None:
-        self.client = client
-        self.stream = stream
-        self.run = run
-        self.topic = topic
-        self.slots = Slots("odradek")
-        self.ledger = LedgerLog(client)
-        self.decider = Decider(client, stream)
-
-    async def begin(self, batch: int) -> Attempt | None:
-        return await Attempt.begin(
-            self.client, self.ledger, self.slots, Task(self.stream, self.run, batch), 0
-        )
-
-    async def write(self, batch: int, *values: str) -> Participant | None:
-        attempt = await self.begin(batch)
-        if attempt is None:
-            return None
-        records = [(0, None, value.encode(), ()) for value in values]
-        data = kernel.encode(records, 0, HEADER_BYTES)
-        await attempt.outbox.put(TopicPartition(self.topic, 0), data, len(values), int(time.time() * 1000))
-        return await attempt.finish()
-
-    def batch(self, number: int, *participants: Participant | None) -> Batch:
-        range_ = Range((str(number),), (str(number + 1),))
-        return Batch(number, self.run, "", range_, tuple(p for p in participants if p is not None), {})
 
 
 @pytest.fixture
@@ -98,6 +80,77 @@ def test_a_decided_transaction_is_not_aborted_by_hand(
     assert values() == []
 
 
+def test_what_a_query_that_died_has_left_open_is_told_with_a_way_out(
+    play: Callable[..., Any], values: Callable[[], list[str]], bootstrap: str, topic: str
+) -> None:
+    def hanging() -> tuple[dict[str, Any], str]:
+        told = odradek("txn", "hanging", topic, "--older-than", "0s", "-b", bootstrap, "-f", "json")
+        assert told.code == 3
+        (row,) = json.loads(told.text)
+        return row, told.stderr
+
+    async def story(query: Query) -> None:
+        written = await query.write(0, "a", "b")
+        assert written is not None
+        name = written.transactional_id
+        row, told = hanging()
+        assert row["of"] == f"Spark query {query.stream}, run run00000, undecided"
+        assert row["transactional_id"] == name
+        assert f"start the query again, or if it is over: odradek txn abort {name}" in told
+        refused = odradek("txn", "commit", name, "-y", "-b", bootstrap)
+        assert refused.code == 1
+        assert "was not decided to be committed" in refused.stderr
+        query.decider.finish = nothing  # type: ignore[method-assign]
+        await query.decider.commit(query.batch(0, written))
+        row, told = hanging()
+        assert row["of"].endswith(", decided")
+        assert f"start the query again, or odradek txn commit {name}" in told
+        committed = odradek("txn", "commit", name, "-y", "-b", bootstrap, "-f", "json")
+        assert committed.code == 0
+        assert json.loads(committed.text)[0]["rows"] == 2
+
+    play(story)
+    assert values() == ["a", "b"]
+    assert odradek("txn", "hanging", topic, "--older-than", "0s", "-b", bootstrap).code == 0
+
+
+def test_a_decision_tells_how_long_it_took_until_the_one_before_was_visible(play: Callable[..., Any]) -> None:
+    """A driver dies in between: until the next run has finished the batch, readers see a part of it."""
+
+    async def story(first: Query, second: Query) -> None:
+        decided = await first.decider.commit(first.batch(0, await first.write(0, "0")))
+        assert decided.visible_ms is None
+        first.decider.finish = nothing  # type: ignore[method-assign]
+        decided = await first.decider.commit(first.batch(1, await first.write(1, "1")))
+        assert decided.visible_ms is not None
+        assert 0 <= decided.visible_ms < 5_000
+        dead_ms = int(time.time() * 1000) - decided.decided_ms
+        await second.decider.commit(second.batch(1, await second.write(1, "1")))
+        after = await second.decider.commit(second.batch(2, await second.write(2, "2")))
+        assert after.visible_ms is not None
+        assert after.visible_ms >= dead_ms
+
+    play(story, runs=2)
+
+
+def test_a_topic_that_is_deleted_before_the_decision_holds_nothing_up(
+    play: Callable[..., Any], make_topic: Callable[..., str], values: Callable[[], list[str]], bootstrap: str
+) -> None:
+    """Its records are gone with it. Those for other topics are committed, and the next batch goes on."""
+    doomed = make_topic()
+
+    async def story(query: Query) -> None:
+        written = [await query.write(0, "a"), await query.worker.write(query.task(0), doomed, "b")]
+        assert odradek("topic", "delete", doomed, "-y", "-b", bootstrap).code == 0
+        await query.decider.commit(query.batch(0, *written))
+        await query.decider.commit(query.batch(1, await query.write(1, "c"), await query.write(1, "d")))
+        assert await query.decider.unsettled() == []
+
+    play(story)
+    assert values() == ["a", "c", "d"]
+    assert '"Prepare' not in odradek("txn", "list", "-b", bootstrap, "-f", "json").text
+
+
 async def nothing(*_: Any) -> None:
     """As if the driver had died before it committed anything."""
 
@@ -111,6 +164,81 @@ def test_a_task_that_begins_after_the_decision_writes_nothing(
         assert await query.decider.unsettled() == []
 
     play(story)
+    assert values() == ["a"]
+
+
+def test_a_task_without_rows_takes_no_part_and_its_batch_is_decided(
+    play: Callable[..., Any], values: Callable[[], list[str]]
+) -> None:
+    async def story(query: Query) -> None:
+        attempt = await query.begin(0)
+        assert attempt is not None
+        assert await attempt.finish() is None
+        assert await query.decider.unsettled() == [], "it ended its transaction itself"
+        assert (await query.decider.commit(query.batch(0))).participants == ()
+        await query.decider.commit(query.batch(1, await query.write(1, "a")))
+
+    play(story)
+    assert values() == ["a"]
+
+
+def test_a_task_that_comes_late_and_was_swept_already_writes_nothing_and_does_not_fail(
+    play: Callable[..., Any], values: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a task is tried once, a query would fail with it."""
+
+    async def story(query: Query) -> None:
+        entry, has_id, go_on = LedgerLog.entry, asyncio.Event(), asyncio.Event()
+
+        async def slowly(self: LedgerLog, *args: Any) -> Any:
+            has_id.set()
+            await go_on.wait()
+            return await entry(self, *args)
+
+        empty = await query.begin(0)
+        assert empty is not None
+        written = await query.write(0, "a")
+        monkeypatch.setattr(query.worker._ledger, "entry", partial(slowly, query.worker._ledger))
+        late = asyncio.ensure_future(query.begin(0))
+        await has_id.wait()
+        await query.decider.commit(query.batch(0, written))
+        go_on.set()
+        assert await late is None
+        assert await empty.finish() is None
+
+    play(story)
+    assert values() == ["a"]
+
+
+def test_a_decision_that_is_being_written_is_waited_for(
+    play: Callable[..., Any], values: Callable[[], list[str]]
+) -> None:
+    """What is not below the last stable offset yet is not undecided."""
+
+    async def story(first: Query, second: Query) -> None:
+        written = await first.write(0, "a")
+        await first.decider._take_charge()
+        producer = first.decider._producer
+        assert producer is not None
+        commit, is_sent, go_on = producer.commit, asyncio.Event(), asyncio.Event()
+
+        async def slowly() -> None:
+            await producer._producer.flush()
+            is_sent.set()
+            await go_on.wait()
+            await commit()
+
+        producer.commit = slowly  # type: ignore[method-assign]
+        deciding = asyncio.ensure_future(first.decider.commit(first.batch(0, written)))
+        await is_sent.wait()
+        late = asyncio.ensure_future(second.begin(0))
+        done, _ = await asyncio.wait([late], timeout=0.3)
+        assert not done, "it neither writes nor gives up before it knows"
+        go_on.set()
+        await deciding
+        assert await late is None
+
+    play(story, runs=2)
     assert values() == ["a"]
 
 
@@ -209,3 +337,98 @@ def test_slots_are_used_again_batch_after_batch(
 
     assert len(play(story)) == 2
     assert len(values()) == 40
+
+
+def write_plainly(options: SinkOptions, value: str) -> Stream:
+    """What df.write does, in a task and on the driver."""
+    writer = Writer(options, StructType([StructField("value", StringType())]))
+    job = writer._writer.job
+    stream = Stream(options.idempotency_key or job, "sink")
+    rows = pa.record_batch({"value": [value]})
+    writer.commit([writer._writer.write_task(iter([rows]), Task(stream, job[:8], 0))])
+    return stream
+
+
+def test_plain_writes_leave_no_connection_behind(bootstrap: str, topic: str) -> None:
+    """Each is a stream of its own, that nobody comes back to, in a driver that may live for months."""
+    options = sink_options({"kafka.bootstrap.servers": bootstrap, "topic": topic})
+
+    def write() -> int:
+        write_plainly(options, "x")
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    first = write()
+    assert [write() for _ in range(5)] == [first] * 5
+    assert len(read_committed(bootstrap, topic)) == 6
+
+
+def test_plain_writes_of_the_past_leave_the_ledger_and_what_they_decided_is_finished(
+    bootstrap: str,
+    topic: str,
+    values: Callable[[], list[str]],
+    unique: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = {"kafka.bootstrap.servers": bootstrap, "topic": topic}
+    keyed = sink_options({**given, "idempotencyKey": unique("key")})
+    options = sink_options(given)
+
+    def is_known(stream: Stream) -> bool:
+        with BlockingClient(bootstrap) as client:
+            return client.call(LedgerLog(client.client).read).entry(stream) is not None
+
+    finish = Decider.finish
+    monkeypatch.setattr(Decider, "finish", nothing)
+    died = write_plainly(options, "its driver died after the decision")
+    monkeypatch.setattr(Decider, "finish", finish)
+    named = write_plainly(keyed, "has a key")
+    assert is_known(died) and is_known(named)
+    assert values() == []
+    monkeypatch.setattr(ledger, "KEPT_AFTER_A_JOB_MS", -1)
+    write_plainly(options, "a day later")
+    assert (is_known(died), is_known(named)) == (False, True)
+    assert values() == ["its driver died after the decision", "has a key", "a day later"]
+
+
+def test_a_batch_that_is_too_large_is_told_with_both_sizes(
+    play: Callable[..., Any], make_topic: Callable[..., str]
+) -> None:
+    narrow = make_topic(max_message_bytes=1_000)
+
+    async def story(query: Query) -> None:
+        with pytest.raises(KafkaError, match=r"a record .* has 1070 bytes, and the topic takes 1000: "):
+            await query.worker.write(query.task(0), narrow, "x" * 1_000)
+        with pytest.raises(KafkaError, match=r"a batch of 50 records for .*, or lower kafka\.batch\.size"):
+            await query.worker.write(query.task(0), narrow, *(["x" * 50] * 50))
+        await query.decider.abandon(query.run)
+        assert await query.decider.unsettled() == []
+
+    play(story)
+
+
+def test_a_broker_that_does_not_come_back_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    """Neither in a task nor on the driver; and when it is back, the batch is decided once."""
+
+    async def story() -> None:
+        async with Client(node.bootstrap, api_timeout_ms=500) as client:
+            await ensure_topics(client)
+            await client.refresh(["out"])
+            query = Query(client, Stream("query", "sink"), "run00000", "out", timeout_s=0.5)
+            batch = query.batch(0, await query.write(0, "a"))
+            node.process.kill()
+            node.close()
+            for waits in (query.write(0, "b"), query.decider.commit(batch), query.decider.abandon(query.run)):
+                began = time.monotonic()
+                with pytest.raises(OSError, match=r"in time|Connect call failed|hung up|reset"):
+                    await waits
+                assert time.monotonic() - began < 15
+            again = NodeProcess(node.data_dir, "--port", port)
+            node.process, node._log = again.process, again._log
+            await query.decider.commit(batch)
+            await query.close()
+
+    port = str(free_port())
+    with running(tmp_path / "data", "--port", port) as node:
+        create_topic(node.bootstrap, "out")
+        asyncio.run(story())
+        assert [message.value() for message in read_committed(node.bootstrap, "out")] == [b"a"]

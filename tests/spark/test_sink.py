@@ -1,5 +1,6 @@
 """DataFrames written into topics, counted by a real client at read_committed."""
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -142,6 +143,8 @@ def test_a_stream_is_copied_and_its_lag_can_be_seen(
     query = copy(spark, options, source, sink, tmp_path)
     query.awaitTermination(90)
     assert len(query.recentProgress) >= 3
+    latest = [json.loads(p["sources"][0]["latestOffset"]) for p in query.recentProgress]
+    assert {sum(offsets[source].values()) for offsets in latest} == {1_000}, "what there is, not what is read"
     send(source, [(str(i).encode(), str(i).encode()) for i in range(1_000, 1_100)])
     copy(spark, options, source, sink, tmp_path).awaitTermination(90)
     assert ids(committed(sink)) == Counter(range(1_100))

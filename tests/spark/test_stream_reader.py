@@ -12,7 +12,9 @@ from odradek.spark.options import source_options
 from odradek.spark.planning import OffsetRange
 from odradek.spark.process import client_of
 from odradek.spark.reading import DataLossError, read_range
-from odradek.spark.source import StreamReader
+from odradek.spark.source import StreamReader, TaskRanges
+from tests.support.command import odradek
+from tests.support.topics import create_topic
 
 Send = Callable[..., None]
 ALL = ReadAllAvailable()
@@ -91,3 +93,63 @@ def test_what_will_never_come_is_not_waited_for(bootstrap: str, topic: str, send
     ):
         rows()
     assert rows(failOnDataLoss="false") == 3
+
+
+def test_a_topic_that_is_deleted_is_told_or_left_out(
+    bootstrap: str, topic: str, make_topic: Callable[..., str], send: Send
+) -> None:
+    other = make_topic()
+    send(topic, [(None, b"x")] * 3)
+    send(other, [(None, b"x")] * 4)
+
+    def both(**more: str) -> StreamReader:
+        given = {"kafka.bootstrap.servers": bootstrap, "subscribe": f"{topic},{other}", **more}
+        return StreamReader(source_options({**given, "startingOffsets": "earliest"}, streaming=True))
+
+    def planned(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[OffsetRange]:
+        parts = reader.partitions(start, end)
+        return [wanted for part in parts if isinstance(part, TaskRanges) for wanted in part.wanted]
+
+    strict, loose = both(), both(failOnDataLoss="false")
+    start = strict.initialOffset()
+    end = strict.latestOffset(start, ALL)
+    whole = [OffsetRange(TopicPartition(topic, 0), 0, 3), OffsetRange(TopicPartition(other, 0), 0, 4)]
+    assert sorted(planned(strict, start, end)) == sorted(whole)
+    assert odradek("topic", "delete", other, "-y", "-b", bootstrap).code == 0
+    for ask in (lambda: strict.latestOffset(end, ALL), lambda: strict.partitions(start, end)):
+        with pytest.raises(DataLossError, match=f"{other}-0 was read before and is not there any more"):
+            ask()
+    assert set(loose.latestOffset(end, ALL)) == {topic, "@cluster", "@topics"}
+    assert planned(loose, start, end) == whole[:1], "a batch that was planned before"
+
+
+def test_a_topic_that_was_made_anew_is_known_by_its_id(
+    reader: Callable[..., StreamReader], bootstrap: str, topic: str, send: Send
+) -> None:
+    send(topic, [(None, b"x")] * 3)
+    start = reader().latestOffset(reader().initialOffset(), ALL)
+    assert odradek("topic", "delete", topic, "-y", "-b", bootstrap).code == 0
+    create_topic(bootstrap, topic)
+    send(topic, [(None, b"x")] * 5)
+    with pytest.raises(DataLossError, match=f"the topic {topic} was deleted and made anew since it was read"):
+        reader().latestOffset(start, ALL)
+    loose = reader(failOnDataLoss="false")
+    end = loose.latestOffset(start, ALL)
+    assert end[topic] == {"0": 5}
+    (part,) = loose.partitions(start, end)
+    assert isinstance(part, TaskRanges)
+    assert part.wanted == (OffsetRange(TopicPartition(topic, 0), 0, 5),), "from its beginning"
+
+
+def test_a_topic_that_is_deleted_while_a_task_reads_is_told(bootstrap: str, topic: str) -> None:
+    gone = OffsetRange(TopicPartition(topic, 0), 2, 9)
+    assert odradek("topic", "delete", topic, "-y", "-b", bootstrap).code == 0
+
+    def rows(**more: str) -> int:
+        given = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, **more}
+        options = source_options({**given, "kafka.default.api.timeout.ms": "300"}, streaming=True)
+        return sum(batch.num_rows for batch in read_range(client_of(options.connecting), gone, options))
+
+    with pytest.raises(DataLossError, match=f"{topic}-0 was deleted, and offsets 2 to 8 were to be read"):
+        rows()
+    assert rows(failOnDataLoss="false") == 0

@@ -11,7 +11,7 @@ from odradek.cli.errors import Failure, Usage, usage
 from odradek.cli.options import command
 from odradek.cli.output import Table, columns
 from odradek.cli.session import Session
-from odradek.cli.times import format_time
+from odradek.cli.times import format_time, seconds
 
 if TYPE_CHECKING:
     from odradek.spark.pipeline import Pipeline, Told
@@ -129,7 +129,10 @@ def _told_row(told: "Told") -> list[Any]:
 
 @command(app, "status", connects=False)
 def status(session: Session, place: _Place = Path(".")) -> None:
-    """Show from outside how far a pipeline is: its last decision, who took part, its lag."""
+    """Show from outside how far a pipeline is: its last decision, who took part, its lag.
+
+    VISIBLE-AFTER is of the batch before: the time from its decision until readers saw all of it.
+    """
     from odradek.spark.pipeline_status import read_status
 
     spec = _load(place)
@@ -137,8 +140,9 @@ def status(session: Session, place: _Place = Path(".")) -> None:
     with _connected(session, spec) as cluster, cluster.failing(spec.name):
         for found in read_status(cluster.client, spec):
             decided = None if found.decided_ms is None else format_time(found.decided_ms, session.zone)
-            rows.append([*found[:4], decided, found.rows, found.participants, found.open, found.lag])
-    heads = "SINK TOPIC QUERY BATCH# DECIDED ROWS# PARTICIPANTS# OPEN# LAG#"
+            counts = (found.rows, found.participants, found.open, found.lag)
+            rows.append([*found[:4], decided, *counts, seconds(found.visible_ms)])
+    heads = "SINK TOPIC QUERY BATCH# DECIDED ROWS# PARTICIPANTS# OPEN# LAG# VISIBLE-AFTER"
     session.table(Table(columns(heads), rows))
 
 

@@ -12,7 +12,8 @@ from odradek.cli.session import Session
 from odradek.cli.times import format_time, parse_duration_ms, seconds
 
 if TYPE_CHECKING:
-    from odradek.cli.txn_admin import ActiveProducer, Described
+    from odradek.cli.txn_admin import Described
+    from odradek.cli.txn_hanging import Hanging
 
 app = typer.Typer()
 
@@ -160,7 +161,10 @@ def timeline(
     session.table(Table(columns(heads), rows))
 
 
-_HANGING = "TOPIC PARTITION# PRODUCER-ID# EPOCH# TXN-START# LAST-TIMESTAMP SILENT-FOR COORDINATOR-EPOCH#+"
+_HANGING = (
+    "TOPIC PARTITION# PRODUCER-ID# EPOCH# TXN-START# LAST-TIMESTAMP SILENT-FOR OF "
+    "TRANSACTIONAL-ID+ COORDINATOR-EPOCH#+"
+)
 
 
 @command(app, "hanging")
@@ -181,9 +185,10 @@ def hanging(
 ) -> None:
     """Find transactions that are open on a partition and that no coordinator will end.
 
-    Exit code 3 if there are any.
+    Those that no coordinator knows, and those of two-phase commit, which have no timeout: of a Spark query
+    that was killed, for example. OF tells whose they are. Exit code 3 if there are any.
     """
-    from odradek.cli.txn_admin import find_hanging
+    from odradek.cli.txn_hanging import find_hanging
 
     with usage():
         age_ms = parse_duration_ms(older_than)
@@ -195,14 +200,14 @@ def hanging(
     found = find_hanging(session.cluster, topics, age_ms, now_ms)
     session.done(Table(columns(_HANGING), [_hanging_row(session, p, now_ms) for p in found]), failures)
     if found:
-        topic, partition = found[0].tp
         raise Finding(
-            f"{len(found)} hanging transaction{'s' * (len(found) > 1)}",
-            f"next: odradek txn abort -t {topic} -p {partition} --start-offset {found[0].start_offset}",
+            f"{len(found)} hanging transaction{'s' * (len(found) > 1)}, the first one {found[0].of()}",
+            f"next: {found[0].next()}",
         )
 
 
-def _hanging_row(session: Session, producer: "ActiveProducer", now_ms: int) -> list[Any]:
+def _hanging_row(session: Session, found: "Hanging", now_ms: int) -> list[Any]:
+    producer = found.producer
     last_ms = producer.last_timestamp_ms
     return [
         *producer.tp,
@@ -211,8 +216,40 @@ def _hanging_row(session: Session, producer: "ActiveProducer", now_ms: int) -> l
         producer.start_offset,
         format_time(last_ms, session.zone),
         seconds(None if last_ms is None else now_ms - last_ms),
+        found.of(),
+        None if found.owner is None else found.owner.transactional_id,
         producer.coordinator_epoch,
     ]
+
+
+@command(app, "commit")
+def commit(
+    session: Session,
+    transactional_id: Annotated[
+        str, typer.Argument(metavar="ID", help="A transactional id.", autocompletion=complete_transactions)
+    ],
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Commit an open transaction that a Spark query has decided to commit, where it does not come back.
+
+    Any other one is left alone.
+    """
+    from odradek.cli.txn_admin import commit_decided, decided_rows, describe_transaction
+
+    found = describe_transaction(session.cluster, transactional_id)
+    rows = decided_rows(session.cluster, found) if found.state == "Ongoing" else 0
+    if not rows:
+        raise Failure(
+            f"{transactional_id} is {found.state} and was not decided to be committed",
+            "next: odradek txn hanging --older-than 0s",
+        )
+    heads = "TRANSACTIONAL-ID BEFORE AFTER PRODUCER-ID# EPOCH# ROWS#"
+    row = [transactional_id, found.state, "Committed", found.producer_id, found.producer_epoch, rows]
+    table = Table(columns(heads), [row])
+    if session.confirm(table, f"Commit the transaction of {transactional_id}?", yes=yes, dry_run=dry_run):
+        commit_decided(session.cluster, found)
+        session.table(table)
 
 
 @command(app, "abort")
@@ -272,7 +309,8 @@ def _abort_by_id(session: Session, transactional_id: str, force: bool, yes: bool
         raise Failure(
             f"{transactional_id} was decided to be committed by its Spark query: {rows} records "
             "would be lost",
-            "next: start the query again, which commits it, or add --force",
+            f"next: start the query again, which commits it, or odradek txn commit {transactional_id}, "
+            "or add --force",
         )
     heads = "TRANSACTIONAL-ID BEFORE AFTER PRODUCER-ID# EPOCH# PARTITIONS#"
     row = [

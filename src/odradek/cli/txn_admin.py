@@ -159,29 +159,6 @@ def is_hanging(producer: ActiveProducer, owner: Described | None) -> bool:
     return owner.state in ENDED or producer.tp not in owner.partitions
 
 
-def find_hanging(
-    cluster: ClusterAccess, topics: Sequence[TopicInfo], older_than_ms: int, now_ms: int
-) -> list[ActiveProducer]:
-    """Open transactions without a word for so long that no coordinator knows, or knows there.
-
-    Leaders are asked before coordinators: what is opened in between is not taken for hanging.
-    """
-    partitions = [tp for topic in topics for tp in topic.topic_partitions]
-    candidates = [
-        producer
-        for producer in active_producers(cluster, topics, partitions)
-        if producer.start_offset is not None and now_ms - (producer.last_timestamp_ms or 0) >= older_than_ms
-    ]
-    known = owners(cluster, (producer.producer_id for producer in candidates))
-    suspects = [p for p in candidates if is_hanging(p, known.get(p.producer_id))]
-    if not suspects:
-        return []
-    # A transaction that ended while we asked is open no more.
-    where = sorted({producer.tp for producer in suspects})
-    still = {(p.tp, p.producer_id, p.start_offset) for p in active_producers(cluster, topics, where)}
-    return [p for p in suspects if (p.tp, p.producer_id, p.start_offset) in still]
-
-
 def write_abort(cluster: ClusterAccess, topics: Sequence[TopicInfo], producer: ActiveProducer) -> None:
     """An abort marker for one transaction, written by the leader of its partition."""
     types = request_types(ApiKey.WRITE_TXN_MARKERS)
@@ -233,19 +210,41 @@ def _taken_for_ms(timeout_ms: int) -> int:
     return timeout_ms if timeout_ms < 2_147_483_647 else 60_000
 
 
+def commit_decided(cluster: ClusterAccess, described: Described) -> None:
+    """Have the coordinator commit what is open, on behalf of whoever decided that."""
+    from odradek.client.batches import Identity
+    from odradek.client.transaction_requests import TransactionRequests
+
+    async def committed() -> None:
+        requests = TransactionRequests(cluster.client.client, described.transactional_id)
+        deadline = asyncio.get_running_loop().time() + cluster.client.client.api_timeout_ms / 1000
+        try:
+            identity = Identity(described.producer_id, described.producer_epoch)
+            await requests.end(identity, True, deadline, version_1=False)
+        finally:
+            requests.close()
+
+    with cluster.failing(f"transactional id {described.transactional_id}", described.transactional_id):
+        cluster.client.run(committed())
+
+
 def decided_rows(cluster: ClusterAccess, found: Described) -> int:
     """How many records of an open transaction a Spark query has decided to commit; 0 where none has."""
+    return decisions(cluster).get((found.transactional_id, found.producer_id, found.producer_epoch), 0)
+
+
+def decisions(cluster: ClusterAccess) -> dict[tuple[str, int, int], int]:
+    """How many records each transaction has that a Spark query decided to commit; by id, producer, epoch."""
     from odradek.spark.ledger import LEDGER_TOPIC
     from odradek.spark.ledger_log import LedgerLog, is_there
 
     client = cluster.client
     with cluster.failing(LEDGER_TOPIC):
         if not client.call(is_there, client.client):
-            return 0
+            return {}
         view = client.call(LedgerLog(client.client).read)
-    return sum(
-        participant.rows
+    return {
+        participant[:3]: participant.rows
         for entry in view.entries.values()
         for participant in entry.decision.participants
-        if participant[:3] == (found.transactional_id, found.producer_id, found.producer_epoch)
-    )
+    }

@@ -19,6 +19,8 @@ from odradek.wire.messages import request_types
 T = TypeVar("T")
 
 GROUP_COORDINATOR, TRANSACTION_COORDINATOR = 0, 1
+_MOST_COORDINATORS = 4_096
+"""Of so many groups and transactional ids a client remembers where they are: ids come and go for ever."""
 
 
 class AdvertisedAddressError(OSError):
@@ -207,6 +209,8 @@ class Client:
         check(found.error_code, found.error_message, place=f"coordinator of {key}")
         if found.node_id not in self.cluster.brokers:
             await self.refresh()
+        if len(self._coordinators) >= _MOST_COORDINATORS:
+            del self._coordinators[next(iter(self._coordinators))]
         self._coordinators[key_type, key] = found.node_id
         return int(found.node_id)
 

@@ -83,7 +83,8 @@ class Connection:
         """Requests under way fail with the reason."""
         if self._failure is not None:
             return
-        self._failure = reason or ConnectionAbortedError("the connection was closed")
+        # Its trace would keep the frames of the loop that called, and all they hold, for as long as this.
+        self._failure = (reason or ConnectionAbortedError("the connection was closed")).with_traceback(None)
         self._runtime.net.remove_reader(self._socket)
         if self._output:
             self._runtime.net.remove_writer(self._socket)

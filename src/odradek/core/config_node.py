@@ -31,6 +31,8 @@ _SECURITY_PROTOCOLS_NEEDING_KEYS = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL
 # Defaults that differ from Apache Kafka's.
 _DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",  # the first member of a group does not wait
+    # All of it is replayed at a start, and only what lies below the last segment is ever compacted.
+    "transaction.state.log.segment.bytes": str(1 << 20),
     "transaction.two.phase.commit.enable": "true",  # exactly-once pipelines use two-phase commit
 }
 # A quorum of one has no second replica.

@@ -6,6 +6,7 @@ The rules are ledger.py's; here they are carried out, by the driver, once per ba
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from odradek.client.admin import Admin
@@ -34,6 +35,7 @@ from odradek.spark.ledger import (
     encode_decision,
     encode_entry,
     entry_key,
+    finished_jobs,
     judge,
     plan_sweep,
     run_of,
@@ -41,19 +43,25 @@ from odradek.spark.ledger import (
     take_over,
 )
 from odradek.spark.ledger_log import LedgerLog, ensure_topics
+from odradek.spark.outbox import DELIVERY_TIMEOUT_S
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
 log = logging.getLogger("odradek.spark")
 
 _DECISION_TIMEOUT_MS = 10_000
-_END_TIMEOUT_S = 120.0
 _ATTEMPTS = 10
+_MOST_FORGOTTEN = 64
+"""Of jobs, by each that ends: more than come up, and no long wait."""
 _CHANNEL = "ends"
 _OVERTAKEN = (AbortableError, FatalError, OutcomeUnknownError)
 """A decision that did not get through: somebody else took charge, or nobody knows. The ledger tells."""
 _UNSETTLED = ("Empty", "Ongoing")
 """States in which an id may hold a transaction open, or open one. After an end its holder's epoch is void."""
+_PREPARED = "PrepareCommit"
+"""A commit whose markers are on their way."""
+_LONGEST_LOOK_S = 1.0
+_LOOK_PAUSE_S = 0.005
 
 
 class Batch(NamedTuple):
@@ -83,14 +91,18 @@ class Decider:
         prefix: str = "odradek",
         group: str | None = None,
         adopts: bool = False,
+        timeout_s: float = DELIVERY_TIMEOUT_S,
     ) -> None:
         self._client = client
         self._stream = stream
         self._prefix = prefix
         self._group = group
         self._adopts = adopts
+        self._timeout_s = timeout_s
         self._ledger = LedgerLog(client)
         self._producer: TransactionalProducer | None = None
+        self._visible_ms: dict[int, int] = {}
+        """Of the last batch, when it is finished."""
 
     async def close(self) -> None:
         await self._resign()
@@ -121,13 +133,13 @@ class Decider:
         check_run(entry, batch.run)
         if batch.job:
             entry = await self._note_job(entry, batch)
-        await self._sweep(entry, batch.run, batch.job)
+        await self._sweep(entry, batch.run, batch.job, found.decision)
         return found.decision
 
     async def abandon(self, run: str) -> None:
         """A batch will not be committed by this run: end what it has left open."""
         entry = await self._ledger.entry(self._stream)
-        await self._sweep(entry, run, "", claims=False)
+        await self._sweep(entry, run, "", None, claims=False)
 
     async def _note_job(self, entry: Entry, batch: Batch) -> Entry:
         """A program may write several times in one batch of a query. Each write has to be a stream of its
@@ -151,6 +163,7 @@ class Decider:
             self._client,
             coordinator_id(self._prefix, self._stream),
             transaction_timeout_ms=_DECISION_TIMEOUT_MS,
+            max_block_ms=self._client.api_timeout_ms,
         )
         await self._producer.init_transactions()
         return await self._ledger.entry(self._stream)
@@ -164,7 +177,15 @@ class Decider:
         """The commit point."""
         await self._check_open(batch.participants)
         decided_ms = self._client.runtime.clock.now_ms()
-        decision = Decision(batch.number, batch.run, batch.job, batch.range, batch.participants, decided_ms)
+        decision = Decision(
+            batch.number,
+            batch.run,
+            batch.job,
+            batch.range,
+            batch.participants,
+            decided_ms,
+            self._visible_ms.get(batch.number - 1),
+        )
         known = found.known
         others: Sequence[str] = ()
         if known is None or known.run != batch.run:
@@ -260,7 +281,7 @@ class Decider:
     async def _commit(self, participant: Participant, run: str) -> None:
         requests = TransactionRequests(self._client, participant.transactional_id, channel=_CHANNEL)
         identity = Identity(participant.producer_id, participant.producer_epoch)
-        deadline = asyncio.get_running_loop().time() + _END_TIMEOUT_S
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
         try:
             await requests.end(identity, True, deadline, version_1=False)
         except RefusedError as e:
@@ -280,11 +301,31 @@ class Decider:
                 f"{participant.rows} records are lost"
             ) from e
 
+    async def forget_jobs(self) -> None:
+        """Take plain writes that are long over out of the ledger: every new process reads it whole. What a
+        driver that died had decided and not committed is committed first."""
+        now_ms = self._client.runtime.clock.now_ms()
+        jobs = dict(islice(finished_jobs(await self._ledger.read(), now_ms).items(), _MOST_FORGOTTEN))
+        producer = self._producer
+        if not jobs or producer is None:
+            return
+        for stream, decision in jobs.items():
+            try:
+                await self.finish(decision, decision.run)
+            except LostBatchError as e:
+                log.warning("%s is forgotten: %s", stream, e)
+        producer.begin()
+        for stream in jobs:
+            await producer.send(LEDGER_TOPIC, None, key=entry_key(stream), partition=0)
+        await producer.commit()
+
     # --- the sweep ------------------------------------------------------------------------------------
 
-    async def _sweep(self, entry: Entry | None, run: str, job: str, *, claims: bool = True) -> None:
+    async def _sweep(
+        self, entry: Entry | None, run: str, job: str, finished: Decision | None, *, claims: bool = True
+    ) -> None:
         """End everything of this stream that is undecided: a transaction of two phases never expires."""
-        plan = plan_sweep(entry, self._prefix, self._stream, run, await self.unsettled())
+        plan = plan_sweep(entry, self._prefix, self._stream, run, await self.unsettled(finished))
         doomed = plan.doomed
         if plan.unknown_runs and claims:
             doomed = [*doomed, *plan.unclaimed]
@@ -296,7 +337,7 @@ class Decider:
         """Whoever has the id cannot write as it any more. Left in a state that tells so: a later sweep does
         not look at it."""
         requests = TransactionRequests(self._client, transactional_id, channel=_CHANNEL)
-        deadline = asyncio.get_running_loop().time() + _END_TIMEOUT_S
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
         try:
             given = await requests.init(
                 NOBODY, _DECISION_TIMEOUT_MS, deadline, enable_2pc=False, keep_prepared=False
@@ -308,11 +349,37 @@ class Decider:
                 raise
             # Another sweep is at the same id.
 
-    async def unsettled(self) -> list[str]:
-        """The participants of this stream that are open, or could open a transaction."""
+    async def unsettled(self, finished: Decision | None = None) -> list[str]:
+        """The participants of this stream that are open, or could open a transaction. Those of a decision
+        that is finished may have markers on their way still: they are waited for, a moment, since the next
+        batch needs the ids, and how long that took is noted for the next decision to tell."""
+        give_up = asyncio.get_running_loop().time() + _LONGEST_LOOK_S
+        ours = {p.transactional_id for p in finished.participants} if finished is not None else set()
         prefix = stream_prefix(self._prefix, self._stream)
-        listed = await Admin(self._client).list_transactions(_UNSETTLED, prefix)
-        return [state.transactional_id for states in listed.values() for state in states]
+        while True:
+            found = await Admin(self._client).list_transactions((*_UNSETTLED, _PREPARED), prefix)
+            states = [state for listed in found.values() for state in listed]
+            is_visible = not any(
+                s.transactional_id in ours for s in states if s.transaction_state == _PREPARED
+            )
+            if is_visible or asyncio.get_running_loop().time() >= give_up:
+                break
+            await asyncio.sleep(_LOOK_PAUSE_S)
+        if finished is not None:
+            self._note_visible(finished, is_visible)
+        return [s.transactional_id for s in states if s.transaction_state != _PREPARED]
+
+    def _note_visible(self, finished: Decision, is_visible: bool) -> None:
+        self._visible_ms.clear()
+        if is_visible:
+            self._visible_ms[finished.batch] = self._client.runtime.clock.now_ms() - finished.decided_ms
+        else:
+            log.warning(
+                "%s: readers do not see all of batch %d yet: its markers are not written after %.0f s",
+                self._stream,
+                finished.batch,
+                _LONGEST_LOOK_S,
+            )
 
 
 async def abandon(client: Client, stream: Stream, prefix: str, run: str) -> None:

@@ -21,6 +21,9 @@ HISTORY_TOPIC = "__odradek_decisions"
 LONGEST_MEMORY = 256
 """How many runs a stream remembers not to listen to."""
 
+KEPT_AFTER_A_JOB_MS = 86_400_000
+"""How long after a plain write without an idempotencyKey the ledger tells late attempts that it is over."""
+
 _FORMAT = 1
 
 
@@ -80,6 +83,9 @@ class Decision(NamedTuple):
     range: Range
     participants: tuple[Participant, ...]
     decided_ms: int
+    visible_ms: int | None = None
+    """Of the batch before, if this run finished it: how long after its decision its last record was to be
+    seen. Of this one that is not known yet."""
 
 
 class Entry(NamedTuple):
@@ -160,6 +166,17 @@ def decide(known: Entry | None, decision: Decision, others: Iterable[str] = ()) 
     return Entry(decision.run, tuple(superseded)[-LONGEST_MEMORY:], decision)
 
 
+def finished_jobs(view: "View", now_ms: int) -> dict[Stream, Decision]:
+    """Plain writes that nobody can run again, and so long ago that no attempt of them is alive: their entries
+    are not needed any more. A stream's entry is needed for as long as its checkpoint may be."""
+    found: dict[Stream, Decision] = {}
+    for key, entry in view.entries.items():
+        stream, decision = Stream(**json.loads(key)), entry.decision
+        if decision.job == stream.query and decision.decided_ms + KEPT_AFTER_A_JOB_MS < now_ms:
+            found[stream] = decision
+    return found
+
+
 # --- transactional ids -----------------------------------------------------------------------------------
 
 
@@ -181,6 +198,26 @@ def run_of(prefix: str, stream: Stream, transactional_id: str) -> str | None:
     start = stream_prefix(prefix, stream)
     parts = transactional_id[len(start) :].split(".") if transactional_id.startswith(start) else []
     return parts[0] if len(parts) == 3 else None
+
+
+class Origin(NamedTuple):
+    """Where a participant's transaction comes from, as its id tells."""
+
+    stream: Stream
+    run: str
+
+    @property
+    def is_plain(self) -> bool:
+        """A df.write without an idempotencyKey: nobody can run it again."""
+        return self.stream.query.startswith(self.run) and "-" not in self.stream.query
+
+
+def origin_of(transactional_id: str) -> Origin | None:
+    """None for an id that is none of ours. Only a query's name, which may be an idempotencyKey, has dots."""
+    parts = transactional_id.split(".")
+    if len(parts) < 6 or not parts[-1].isdigit():
+        return None
+    return Origin(Stream(".".join(parts[1:-4]), parts[-4]), parts[-3])
 
 
 class SweepPlan(NamedTuple):

@@ -46,6 +46,7 @@ class Connecting:
     client_id: str = "odradek-spark"
     request_timeout_ms: int = 30_000
     api_timeout_ms: int = 60_000
+    delivery_timeout_ms: int = 120_000
 
 
 @dataclass(frozen=True)
@@ -203,6 +204,7 @@ _CONNECTION = (
     "kafka.client.id",
     "kafka.request.timeout.ms",
     "kafka.default.api.timeout.ms",
+    "kafka.delivery.timeout.ms",
     "kafka.security.protocol",
 )
 _SOURCE = (
@@ -258,7 +260,6 @@ _SINK = (
     "kafka.linger.ms",
     "kafka.buffer.memory",
     "kafka.max.request.size",
-    "kafka.delivery.timeout.ms",
     "kafka.enable.idempotence",
     "kafka.retries",
     "kafka.max.in.flight.requests.per.connection",
@@ -343,6 +344,7 @@ def _connecting(read: _Reader) -> Connecting:
         read.text("kafka.client.id") or Connecting.client_id,
         read.number("kafka.request.timeout.ms", 1) or Connecting.request_timeout_ms,
         read.number("kafka.default.api.timeout.ms", 1) or Connecting.api_timeout_ms,
+        read.number("kafka.delivery.timeout.ms", 1) or Connecting.delivery_timeout_ms,
     )
 
 

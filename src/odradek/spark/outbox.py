@@ -8,15 +8,18 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from odradek.client.admin import by_topic
+from odradek.client.admin import TOPIC, Admin, by_topic
 from odradek.client.batches import Identity
 from odradek.client.client import Client, check, may_pass
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, ZERO_UUID, TopicPartition
 from odradek.records.compression import NONE, compress
-from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, pack_header
+from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, iter_batches, pack_header
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
+
+DELIVERY_TIMEOUT_S = 120.0
+"""How long a cluster that does not answer is waited for, unless kafka.delivery.timeout.ms says otherwise."""
 
 _LAST_PRODUCE_BY_NAME = 12
 _REQUEST_BYTES = 4 << 20
@@ -48,7 +51,7 @@ class Outbox:
         transactional_id: str | None,
         *,
         codec: int = NONE,
-        delivery_timeout_s: float = 120.0,
+        delivery_timeout_s: float = DELIVERY_TIMEOUT_S,
     ) -> None:
         self._client = client
         self._identity = identity
@@ -175,7 +178,7 @@ class Outbox:
                         raise failure or KafkaError(
                             ErrorCode.UNKNOWN_SERVER_ERROR, f"no answer for {lane.tp}"
                         )
-                    self._check(lane, answers[lane.tp])
+                    await self._check(lane, answers[lane.tp])
                 except (OSError, KafkaError) as e:
                     if not may_pass(e):
                         raise
@@ -198,12 +201,30 @@ class Outbox:
         lane.is_sending = False
         self._moved.set()
 
-    def _check(self, lane: _Lane, answer: Any) -> None:
+    async def _check(self, lane: _Lane, answer: Any) -> None:
         if answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             return
+        if answer.error_code == ErrorCode.MESSAGE_TOO_LARGE:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, await self._too_large(lane))
         if answer.error_code:
             self._client.forget_leader(lane.tp)
             check(answer.error_code, answer.error_message, place=f"produce to {lane.tp}")
+
+    async def _too_large(self, lane: _Lane) -> str:
+        """Which batch, and which of two settings has to change: one record alone cannot be made smaller."""
+        batch, topic = lane.batches[0], lane.tp.topic
+        count = next(iter_batches(batch)).record_count
+        what = "a record" if count == 1 else f"a batch of {count} records"
+        helps = "" if count == 1 else ", or lower kafka.batch.size"
+        try:
+            configs = await Admin(self._client).describe_configs(TOPIC, topic)
+            limit = next((config.value for config in configs if config.name == "max.message.bytes"), "?")
+        except (OSError, KafkaError):
+            limit = "?"
+        return (
+            f"{what} for {lane.tp} has {len(batch)} bytes, and the topic takes {limit}: "
+            f"raise max.message.bytes of {topic}{helps}"
+        )
 
     async def _produce(self, lanes: list[_Lane]) -> dict[TopicPartition, Any]:
         """One request to the leader of the first; the others of it go along."""

@@ -5,19 +5,22 @@ only in a later batch of the same run: then the driver has ended what the slot w
 """
 
 import asyncio
+from itertools import count
 from typing import NamedTuple
 from uuid import uuid4
 
 from odradek.client.batches import NOBODY, Identity
 from odradek.client.client import Client
+from odradek.client.transaction_errors import FENCED
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.spark.ledger import Participant, Stream, check_run, participant_id
 from odradek.spark.ledger_log import LedgerLog
-from odradek.spark.outbox import Outbox
+from odradek.spark.outbox import DELIVERY_TIMEOUT_S, Outbox
 
 _LONGEST_TIMEOUT_MS = 0x7FFFFFFF
-_INIT_TIMEOUT_S = 120.0
+_MOST_RUNS = 256
+"""Of so many runs a process remembers its slots. A plain write is a run of its own."""
 _REFUSED_2PC = frozenset(
     {
         ErrorCode.UNSUPPORTED_VERSION,
@@ -36,23 +39,25 @@ class Task(NamedTuple):
 
 
 class Slots:
-    """The ids of this process, by stream and run."""
+    """The ids of this process, by stream and run. No two have the same number: when it is forgotten whether
+    the last transaction of an id is complete, the id is not used again."""
 
     def __init__(self, prefix: str, worker: str | None = None) -> None:
         self._prefix = prefix
         self._worker = worker or uuid4().hex[:12]
-        self._used: dict[tuple[Stream, str], list[int]] = {}
-        """For every slot the last batch that it was taken for."""
+        self._used: dict[tuple[Stream, str], dict[int, int]] = {}
+        """For every slot the last batch that it was taken for; who has taken one last comes last."""
+        self._numbers = count()
 
     def take(self, task: Task) -> str:
-        used = self._used.setdefault((task.stream, task.run), [])
-        for slot, batch in enumerate(used):
-            if batch < task.batch:
-                used[slot] = task.batch
-                break
-        else:
-            slot = len(used)
-            used.append(task.batch)
+        owner = (task.stream, task.run)
+        used = self._used[owner] = self._used.pop(owner, {})
+        if len(self._used) > _MOST_RUNS:
+            del self._used[next(iter(self._used))]
+        slot = next((slot for slot, batch in used.items() if batch < task.batch), None)
+        if slot is None:
+            slot = next(self._numbers)
+        used[slot] = task.batch
         return participant_id(self._prefix, task.stream, task.run, self._worker, slot)
 
 
@@ -66,21 +71,29 @@ class Attempt:
         identity: Identity,
         requests: TransactionRequests,
         codec: int,
+        timeout_s: float,
     ) -> None:
         self._transactional_id = transactional_id
         self._identity = identity
         self._requests = requests
-        self.outbox = Outbox(client, identity, transactional_id, codec=codec)
+        self._timeout_s = timeout_s
+        self.outbox = Outbox(client, identity, transactional_id, codec=codec, delivery_timeout_s=timeout_s)
 
     @classmethod
     async def begin(
-        cls, client: Client, ledger: LedgerLog, slots: Slots, task: Task, codec: int
+        cls,
+        client: Client,
+        ledger: LedgerLog,
+        slots: Slots,
+        task: Task,
+        codec: int,
+        timeout_s: float = DELIVERY_TIMEOUT_S,
     ) -> "Attempt | None":
         """First the id, then a look at the ledger. The sweep of a decision fences every id that there is when
         the decision is made; who takes one later, sees the decision."""
         transactional_id = slots.take(task)
         requests = TransactionRequests(client, transactional_id, channel="ends")
-        deadline = _deadline()
+        deadline = _deadline(timeout_s)
         try:
             given = await requests.init(
                 NOBODY, _LONGEST_TIMEOUT_MS, deadline, enable_2pc=True, keep_prepared=False
@@ -90,28 +103,37 @@ class Attempt:
         identity = Identity(given.producer_id, given.producer_epoch)
         entry = await ledger.entry(task.stream)
         if entry is not None and entry.decision.batch >= task.batch:
-            await requests.end(identity, False, deadline, version_1=False)
+            await _end_nothing(requests, identity, deadline)
             return None
         check_run(entry, task.run)
-        return cls(client, transactional_id, identity, requests, codec)
+        return cls(client, transactional_id, identity, requests, codec, timeout_s)
 
     async def finish(self) -> Participant | None:
         """Everything is written and acknowledged, and the transaction stays open. None without records."""
         await self.outbox.flush()
         await self.outbox.close()
         if not self.outbox.rows:
-            await self._requests.end(self._identity, False, _deadline(), version_1=False)
+            await _end_nothing(self._requests, self._identity, _deadline(self._timeout_s))
             return None
         partitions = tuple((tp.topic, tp.partition) for tp in self.outbox.partitions)
         return Participant(self._transactional_id, *self._identity, self.outbox.rows, partitions)
 
     async def abort(self) -> None:
         await self.outbox.close()
-        await self._requests.end(self._identity, False, _deadline(), version_1=False)
+        await self._requests.end(self._identity, False, _deadline(self._timeout_s), version_1=False)
 
 
-def _deadline() -> float:
-    return asyncio.get_running_loop().time() + _INIT_TIMEOUT_S
+async def _end_nothing(requests: TransactionRequests, identity: Identity, deadline: float) -> None:
+    """Give an id up that nothing was written with. A sweep may have been faster."""
+    try:
+        await requests.end(identity, False, deadline, version_1=False)
+    except RefusedError as e:
+        if e.code not in FENCED:
+            raise
+
+
+def _deadline(timeout_s: float) -> float:
+    return asyncio.get_running_loop().time() + timeout_s
 
 
 def _refusal_of_2pc(error: KafkaError) -> KafkaError:

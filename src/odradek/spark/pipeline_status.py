@@ -27,6 +27,8 @@ class Status(NamedTuple):
     open: int | None
     """Transactions that are open, or may be opened: of the batch at hand, or left behind."""
     lag: int | None
+    visible_ms: int | None
+    """From the decision of the batch before the last one until all of it could be read."""
 
 
 def read_status(client: BlockingClient, spec: Spec) -> list[Status]:
@@ -38,7 +40,7 @@ def _status(client: BlockingClient, spec: Spec, sink: str) -> Status:
     query = _query_id(spec.checkpoint_of(sink))
     lag = _lag(client, options.group or spec.group_of(sink))
     if query is None:
-        return Status(sink, options.topic, None, None, None, None, None, None, lag)
+        return Status(sink, options.topic, None, None, None, None, None, None, lag, None)
     stream = Stream(query, options.sink)
 
     async def look() -> tuple[Entry | None, int]:
@@ -53,11 +55,20 @@ def _status(client: BlockingClient, spec: Spec, sink: str) -> Status:
 
     entry, unsettled = client.run(look())
     if entry is None:
-        return Status(sink, options.topic, query, None, None, None, None, unsettled, lag)
+        return Status(sink, options.topic, query, None, None, None, None, unsettled, lag, None)
     last = entry.decision
     rows = sum(participant.rows for participant in last.participants)
     return Status(
-        sink, options.topic, query, last.batch, last.decided_ms, rows, len(last.participants), unsettled, lag
+        sink,
+        options.topic,
+        query,
+        last.batch,
+        last.decided_ms,
+        rows,
+        len(last.participants),
+        unsettled,
+        lag,
+        last.visible_ms,
     )
 
 

@@ -8,8 +8,8 @@ from odradek.core.types import TopicPartition
 
 Offsets = dict[TopicPartition, int]
 
-CLUSTER = "@cluster"
-"""No topic can be called so: the cluster that a checkpoint's offsets belong to."""
+CLUSTER, TOPICS = "@cluster", "@topics"
+"""No topic can be called so: the cluster that a checkpoint's offsets belong to, and the ids of its topics."""
 
 
 class OffsetRange(NamedTuple):
@@ -22,13 +22,18 @@ class OffsetRange(NamedTuple):
         return max(self.end - self.start, 0)
 
 
-def to_json(offsets: Mapping[TopicPartition, int], cluster_id: str | None) -> dict[str, Any]:
+def to_json(
+    offsets: Mapping[TopicPartition, int], cluster_id: str | None, topic_ids: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """As the official connector writes them, and whose they are."""
     out: dict[str, Any] = {}
     for tp in sorted(offsets):
         out.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
     if cluster_id is not None:
         out[CLUSTER] = cluster_id
+    ids = {name: id_ for name, id_ in (topic_ids or {}).items() if name in out}
+    if ids:
+        out[TOPICS] = ids
     return out
 
 
@@ -36,10 +41,16 @@ def from_json(value: Mapping[str, Any]) -> tuple[Offsets, str | None]:
     offsets = {
         TopicPartition(topic, int(partition)): int(offset)
         for topic, partitions in value.items()
-        if topic != CLUSTER
+        if topic not in (CLUSTER, TOPICS)
         for partition, offset in partitions.items()
     }
     return offsets, value.get(CLUSTER)
+
+
+def made_anew(before: Mapping[str, Any], now: Mapping[str, str]) -> list[str]:
+    """The topics that have another id now than when these offsets were written."""
+    ids: Mapping[str, str] = before.get(TOPICS, {})
+    return sorted(name for name, id_ in ids.items() if now.get(name, id_) != id_)
 
 
 def limit_to(rows: int, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> Offsets:

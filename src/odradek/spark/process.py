@@ -5,7 +5,8 @@ of one process.
 """
 
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from odradek.client.blocking import BlockingClient
@@ -24,6 +25,26 @@ def kept(key: Hashable, make: Callable[[], Any]) -> Any:
 
 def forget(key: Hashable) -> None:
     _kept.pop((os.getpid(), key), None)
+
+
+class UnreachableError(ConnectionError):
+    """The cluster did not answer for as long as it was to be waited for."""
+
+
+@contextmanager
+def reaching(connecting: Connecting) -> Iterator[None]:
+    """Tell who was waited for, and by which settings."""
+    try:
+        yield
+    except UnreachableError:
+        raise
+    except OSError as e:
+        raise UnreachableError(
+            f"the cluster at {connecting.bootstrap} does not answer: {e}. Waited for it as long as "
+            f"kafka.default.api.timeout.ms={connecting.api_timeout_ms} and "
+            f"kafka.delivery.timeout.ms={connecting.delivery_timeout_ms} say; start the query again when "
+            "it is back, nothing is lost"
+        ) from e
 
 
 def client_of(connecting: Connecting) -> BlockingClient:

@@ -2,6 +2,7 @@
 decoded."""
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
@@ -17,6 +18,8 @@ from odradek.records.header import iter_batches
 from odradek.spark.columns import arrow_batches
 from odradek.spark.options import SourceOptions
 from odradek.spark.planning import OffsetRange
+
+log = logging.getLogger("odradek.spark")
 
 
 class DataLossError(RuntimeError):
@@ -75,26 +78,34 @@ def _is_cut_off(wanted: OffsetRange, fetched: Fetched, options: SourceOptions) -
     """Nothing came. Fine while the partition reaches further; else what is missing will never come."""
     if fetched.high_watermark >= wanted.end:
         return False
-    if options.fail_on_data_loss:
-        raise DataLossError(
-            f"{wanted.tp} ends at offset {fetched.high_watermark}, and offsets up to {wanted.end - 1} were "
-            "to be read: was the topic made anew? (failOnDataLoss=false goes on with what is there)"
-        )
+    _lose(
+        f"{wanted.tp} ends at offset {fetched.high_watermark}, and offsets up to {wanted.end - 1} were "
+        "to be read: was the topic made anew?",
+        options,
+    )
     return True
 
 
 def _after_loss(
     client: BlockingClient, wanted: OffsetRange, position: int, options: SourceOptions, error: KafkaError
 ) -> int:
-    """Where to go on when the offset is out of range, if that is allowed."""
+    """Where to go on when the offset is out of range or the topic is gone, if that is allowed."""
+    tp = wanted.tp
+    if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        _lose(f"{tp} was deleted, and offsets {position} to {wanted.end - 1} were to be read", options)
+        return wanted.end
     if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
         raise error
-    tp = wanted.tp
     earliest = int(client.call(client.admin.list_offsets, {tp: EARLIEST})[tp].offset)
-    if options.fail_on_data_loss:
-        raise DataLossError(
-            f"{tp} begins at offset {earliest} now, and offsets {position} to {wanted.end - 1} were to be "
-            f"read: {min(earliest, wanted.end) - position} are gone. Retention has overtaken this query "
-            "(failOnDataLoss=false goes on with what is left)"
-        )
+    _lose(
+        f"{tp} begins at offset {earliest} now, and offsets {position} to {wanted.end - 1} were to be "
+        f"read: {min(earliest, wanted.end) - position} are gone. Retention has overtaken this query",
+        options,
+    )
     return max(position, earliest) if earliest > position else wanted.end
+
+
+def _lose(what: str, options: SourceOptions) -> None:
+    if options.fail_on_data_loss:
+        raise DataLossError(f"{what} (failOnDataLoss=false goes on with what is there)")
+    log.warning("%s: failOnDataLoss=false goes on with what is there", what)

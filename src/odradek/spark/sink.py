@@ -4,6 +4,7 @@
 the message. The protocol is ledger.py's.
 """
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -34,8 +35,10 @@ from odradek.spark.ledger_log import LedgerLog, ensure_topics
 from odradek.spark.options import SinkOptions
 from odradek.spark.outbox import Outbox
 from odradek.spark.participating import Attempt, Slots, Task
-from odradek.spark.process import client_of, forget, kept
+from odradek.spark.process import client_of, forget, kept, reaching
 from odradek.spark.rows import RowEncoder, check_columns
+
+log = logging.getLogger("odradek.spark")
 
 _FIRST_BATCH = 0
 
@@ -58,9 +61,13 @@ class _Writer:
         check_columns(list(types), types, options.topic)
 
     def write_task(self, rows: Iterator[pa.RecordBatch], task: Task) -> Written:
+        with reaching(self.options.connecting):
+            return self._write_task(rows, task)
+
+    def _write_task(self, rows: Iterator[pa.RecordBatch], task: Task) -> Written:
         client = client_of(self.options.connecting)
         if not self.options.exactly_once:
-            outbox = client.run(_idempotent_outbox(client.client, self._codec))
+            outbox = client.run(_idempotent_outbox(client.client, self._codec, self._timeout_s))
             try:
                 self._put_all(client, rows, outbox)
                 client.run(outbox.flush())
@@ -71,7 +78,7 @@ class _Writer:
         if first is None:
             return Written(task, None)
         ledger, slots = _ledger_of(client, self.options), _slots_of(self.options)
-        attempt = client.run(Attempt.begin(client.client, ledger, slots, task, self._codec))
+        attempt = client.run(Attempt.begin(client.client, ledger, slots, task, self._codec, self._timeout_s))
         if attempt is None:
             for _ in rows:
                 pass
@@ -87,6 +94,10 @@ class _Writer:
     @property
     def _codec(self) -> int:
         return CODEC_IDS[self.options.codec]
+
+    @property
+    def _timeout_s(self) -> float:
+        return self.options.connecting.delivery_timeout_ms / 1000
 
     def _put_all(self, client: BlockingClient, rows: Iterator[pa.RecordBatch], outbox: Outbox) -> None:
         options = self.options
@@ -157,7 +168,8 @@ class Writer(DataSourceArrowWriter):
         options = self._writer.options
         task = _task_of(messages)
         if options.exactly_once and task is not None:
-            _decide(options, task, self._writer.job, Range(), messages)
+            is_plain = task.stream.query in (self._writer.job, options.idempotency_key)
+            _decide(options, task, self._writer.job, Range(), messages, is_last=is_plain)
 
     def abort(self, messages: list[Any]) -> None:
         _abandon(self._writer.options, messages)
@@ -183,25 +195,52 @@ def _ledger_of(client: BlockingClient, options: SinkOptions) -> LedgerLog:
 
 
 def _decide(
-    options: SinkOptions, task: Task, job: str, range_: Range, messages: Sequence[Written | None]
+    options: SinkOptions,
+    task: Task,
+    job: str,
+    range_: Range,
+    messages: Sequence[Written | None],
+    *,
+    is_last: bool = False,
 ) -> None:
+    """`is_last`: no batch of this stream will follow, so its decider need not be kept."""
     client = client_of(options.connecting)
     participants = tuple(m.participant for m in messages if m is not None and m.participant is not None)
     key = ("decider", options.connecting, options.prefix, task.stream)
-    decider = kept(key, lambda: client.run(_make_decider(client.client, options, task.stream)))
-    offsets = checkpoint.source_offsets(range_, client.client.cluster.cluster_id)
+    with reaching(options.connecting):
+        decider = kept(key, lambda: client.run(_make_decider(client.client, options, task.stream)))
+        offsets = checkpoint.source_offsets(range_, client.client.cluster.cluster_id)
+        try:
+            client.run(decider.commit(Batch(task.batch, task.run, job, range_, participants, offsets)))
+            if is_last:
+                _forget_jobs(client, decider)
+        except BaseException:
+            is_last = True
+            raise
+        finally:
+            if is_last:
+                forget(key)
+                client.run(decider.close())
+
+
+def _forget_jobs(client: BlockingClient, decider: Decider) -> None:
     try:
-        client.run(decider.commit(Batch(task.batch, task.run, job, range_, participants, offsets)))
-    except BaseException:
-        forget(key)
-        client.run(decider.close())
-        raise
+        client.run(decider.forget_jobs())
+    except (LedgerError, KafkaError, OSError) as e:
+        log.warning("jobs of the past are left in the ledger for the next one: %s", e)
 
 
 async def _make_decider(client: Client, options: SinkOptions, stream: Stream) -> Decider:
     await ensure_topics(client)
     group = options.group or f"{options.prefix}.{stream.query}"
-    return Decider(client, stream, prefix=options.prefix, group=group, adopts=options.adopts)
+    return Decider(
+        client,
+        stream,
+        prefix=options.prefix,
+        group=group,
+        adopts=options.adopts,
+        timeout_s=options.connecting.delivery_timeout_ms / 1000,
+    )
 
 
 def _abandon(options: SinkOptions, messages: Sequence[Written | None]) -> None:
@@ -214,16 +253,22 @@ def _abandon(options: SinkOptions, messages: Sequence[Written | None]) -> None:
         client.run(abandon(client.client, task.stream, options.prefix, task.run))
 
 
-async def _idempotent_outbox(client: Client, codec: int) -> Outbox:
+async def _idempotent_outbox(client: Client, codec: int, timeout_s: float) -> Outbox:
     terms = Idempotence(client, idempotent=True)
     await terms.prepare()
     assert terms.identity is not None
-    return Outbox(client, terms.identity, None, codec=codec)
+    return Outbox(client, terms.identity, None, codec=codec, delivery_timeout_s=timeout_s)
 
 
 async def _partitions(client: Client, topic: str) -> list[int]:
-    """A topic that is missing is made, where the cluster does that for producers."""
-    return await client.retrying(lambda: client.partitions(topic, allow_auto_creation=True))
+    """As they are now, since a worker lives for long. A topic that is missing is made, where the cluster does
+    that for producers."""
+
+    async def ask() -> list[int]:
+        await client.refresh([topic], allow_auto_creation=True)
+        return await client.partitions(topic)
+
+    return await client.retrying(ask)
 
 
 async def _put(outbox: Outbox, encoded: list[Any], now_ms: int) -> None:

@@ -1,5 +1,6 @@
 """Topics as DataFrames: the batch and the streaming reader."""
 
+import logging
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +17,13 @@ from pyspark.sql.streaming.datasource import (
 
 from odradek.client.admin import EARLIEST, LATEST
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ZERO_UUID, TopicPartition
 from odradek.spark.options import Bounds, OptionError, SourceOptions
-from odradek.spark.planning import OffsetRange, Offsets, from_json, limit_to, pack, split, to_json
-from odradek.spark.process import client_of
+from odradek.spark.planning import OffsetRange, Offsets, from_json, limit_to, made_anew, pack, split, to_json
+from odradek.spark.process import client_of, reaching
 from odradek.spark.reading import DataLossError, read_range
+
+log = logging.getLogger("odradek.spark")
 
 
 class TaskRanges(InputPartition):
@@ -42,31 +45,49 @@ class Topics:
     def cluster_id(self) -> str | None:
         return self._client.client.cluster.cluster_id
 
+    @property
+    def ids(self) -> dict[str, str]:
+        """Of the topics that were found last: one that is deleted and made anew has another."""
+        topics = self._client.client.cluster.topics
+        return {name: str(topic.id) for name, topic in topics.items() if topic.id != ZERO_UUID}
+
     def partitions(self) -> list[TopicPartition]:
+        """All that are chosen. KafkaError where there is no such topic."""
         chosen = self._options.chosen
-        if chosen.assign:
-            return list(chosen.assign)
-        names = None if chosen.pattern is not None else chosen.subscribe
-        cluster = self._client.call(self._client.client.retrying, lambda: self._client.client.refresh(names))
+        names = chosen.subscribe or sorted({tp.topic for tp in chosen.assign})
+        found = self.present()
+        missing = next((name for name in names if name not in {tp.topic for tp in found}), None)
+        if missing is not None:
+            code = self._client.client.cluster.errors.get(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise KafkaError(code, f"there is no topic {missing} in {self._options.connecting.bootstrap}")
+        strange = next((tp for tp in chosen.assign if tp not in found), None)
+        if strange is not None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {strange}")
+        return found
+
+    def present(self) -> list[TopicPartition]:
+        """Those that are chosen and that there are."""
+        chosen = self._options.chosen
+        names = None if chosen.pattern is not None else chosen.subscribe or {tp.topic for tp in chosen.assign}
+        with reaching(self._options.connecting):
+            cluster = self._client.call(
+                self._client.client.retrying, lambda: self._client.client.refresh(names)
+            )
+        found = [TopicPartition(name, p) for name, topic in cluster.topics.items() for p in topic.partitions]
         if chosen.pattern is not None:
             pattern = re.compile(chosen.pattern)
-            names = tuple(sorted(name for name in cluster.topics if pattern.fullmatch(name)))
-        assert names is not None
-        found: list[TopicPartition] = []
-        for name in names:
-            if name not in cluster.topics:
-                code = cluster.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                raise KafkaError(code, f"there is no topic {name} in {self._options.connecting.bootstrap}")
-            found += [TopicPartition(name, partition) for partition in cluster.topics[name].partitions]
-        return sorted(found)
+            return sorted(tp for tp in found if pattern.fullmatch(tp.topic))
+        named = {*chosen.assign, *chosen.subscribe}
+        return sorted(tp for tp in found if tp in named or tp.topic in named)
 
     def look_up(self, times: Mapping[TopicPartition, int]) -> Offsets:
         """Offsets of times; the ends are those that this reader is shown."""
         if not times:
             return {}
-        found = self._client.call(
-            self._client.admin.list_offsets, times, isolation_level=self._options.isolation
-        )
+        with reaching(self._options.connecting):
+            found = self._client.call(
+                self._client.admin.list_offsets, times, isolation_level=self._options.isolation
+            )
         return {tp: int(answer.offset) for tp, answer in found.items()}
 
     def ends(self, partitions: Sequence[TopicPartition]) -> Offsets:
@@ -134,22 +155,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         topics = Topics(self._options)
-        self._until = topics.ends(topics.partitions())
+        self._until = topics.ends(topics.present())
 
     def initialOffset(self) -> dict[str, Any]:
         topics = Topics(self._options)
         found = topics.resolve(topics.partitions(), self._options.starting, side="starting")
-        return to_json(found, topics.cluster_id)
+        return to_json(found, topics.cluster_id, topics.ids)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         topics = Topics(self._options)
-        begin, cluster_id = from_json(start)
+        present = topics.present()
+        begin = self._still_valid(start, start, topics, present)
         if self._until is None:
-            ends = topics.ends(topics.partitions())
+            ends = topics.ends(present)
         else:
-            ends = {tp: max(offset, begin.get(tp, 0)) for tp, offset in self._until.items()}
-        self._check_cluster(cluster_id, topics.cluster_id)
-        self._check_gone(begin, ends)
+            ends = {tp: self._until[tp] for tp in present if tp in self._until}
+            ends = {tp: max(offset, begin.get(tp, 0)) for tp, offset in ends.items()}
+        self._check_ends(begin, ends)
         ends = {tp: max(offset, begin.get(tp, offset)) for tp, offset in ends.items()}
         fresh = topics.starts([tp for tp in ends if tp not in begin])
         known = {**begin, **fresh}
@@ -157,16 +179,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         if isinstance(limit, ReadMaxRows):
             ends = limit_to(limit.max_rows, known, ends)
-        return to_json(ends, topics.cluster_id)
+        return to_json(ends, topics.cluster_id, topics.ids)
 
     def reportLatestOffset(self) -> dict[str, Any]:
         topics = Topics(self._options)
-        return to_json(topics.ends(topics.partitions()), topics.cluster_id)
+        return to_json(topics.ends(topics.present()), topics.cluster_id, topics.ids)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        begin, _ = from_json(start)
-        ends, _ = from_json(end)
-        fresh = Topics(self._options).starts([tp for tp in ends if tp not in begin])
+        topics = Topics(self._options)
+        present = topics.present()
+        begin = self._still_valid(start, end, topics, present)
+        ends = self._still_valid(end, end, topics, present)
+        fresh = topics.starts([tp for tp in ends if tp not in begin])
         known = {**begin, **fresh}
         return _tasks([OffsetRange(tp, known[tp], ends[tp]) for tp in sorted(ends)], self._options)
 
@@ -179,27 +203,42 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """Connections end with the process."""
 
-    def _check_cluster(self, remembered: str | None, found: str | None) -> None:
-        if remembered is not None and found is not None and remembered != found:
+    def _still_valid(
+        self, offsets: dict[str, Any], seen: dict[str, Any], topics: Topics, present: Sequence[TopicPartition]
+    ) -> Offsets:
+        """Offsets of a checkpoint without those of partitions that are gone, if that is allowed. `seen` are
+        the topics that the batch was planned for: what it knew of already is not told again."""
+        wanted, cluster_id = from_json(offsets)
+        if None not in (cluster_id, topics.cluster_id) and cluster_id != topics.cluster_id:
             raise DataLossError(
-                f"the checkpoint's offsets are of the cluster {remembered}, and "
-                f"{self._options.connecting.bootstrap} is {found}"
+                f"the checkpoint's offsets are of the cluster {cluster_id}, and "
+                f"{self._options.connecting.bootstrap} is {topics.cluster_id}"
             )
-
-    def _check_gone(self, begin: Offsets, ends: Offsets) -> None:
-        if not self._options.fail_on_data_loss:
-            return
-        gone = sorted(tp for tp in begin if tp not in ends)
+        for name in made_anew(seen, topics.ids):
+            self._lose(
+                f"the topic {name} was deleted and made anew since it was read",
+                "goes on with the new one, from its beginning",
+            )
+        gone = sorted(set(wanted) - set(present))
         if gone:
-            raise DataLossError(
-                f"{gone[0]} was read before and is not there any more (failOnDataLoss=false goes on)"
-            )
+            more = f", and {len(gone) - 1} partitions more" if len(gone) > 1 else ""
+            self._lose(f"{gone[0]} was read before and is not there any more{more}", "goes on without it")
+        anew = set(made_anew(offsets, topics.ids))
+        return {tp: offset for tp, offset in wanted.items() if tp in present and tp.topic not in anew}
+
+    def _check_ends(self, begin: Offsets, ends: Offsets) -> None:
         for tp, offset in sorted(ends.items()):
             if offset < begin.get(tp, 0):
-                raise DataLossError(
+                self._lose(
                     f"{tp} ends at offset {offset}, and was read up to {begin[tp]} before: was it deleted "
-                    "and made anew? (failOnDataLoss=false goes on)"
+                    "and made anew?",
+                    "goes on when it has got there",
                 )
+
+    def _lose(self, what: str, otherwise: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise DataLossError(f"{what} (failOnDataLoss=false {otherwise})")
+        log.warning("%s: failOnDataLoss=false %s", what, otherwise)
 
     def _should_wait(self, rows: int) -> bool:
         """minOffsetsPerTrigger: until there is enough, or for as long as maxTriggerDelay says."""
@@ -223,6 +262,7 @@ def _tasks(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputP
 def _read(partition: InputPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, TaskRanges):
         return  # Spark's own, where there is nothing to read
-    client = client_of(options.connecting)
-    for wanted in partition.wanted:
-        yield from read_range(client, wanted, options)
+    with reaching(options.connecting):
+        client = client_of(options.connecting)
+        for wanted in partition.wanted:
+            yield from read_range(client, wanted, options)

@@ -16,7 +16,7 @@ VERBS = {
     "": "start produce consume",
     "topic": "list create describe alter delete add-partitions trim",
     "group": "list describe lag members seek delete",
-    "txn": "list describe producers timeline hanging abort",
+    "txn": "list describe producers timeline hanging commit abort",
     "pipeline": "init run status",
     "cluster": "info features config logdirs",
     "log": "dump verify diff",

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from odradek.client import client as client_module
 from odradek.client.admin import LATEST, Admin
 from odradek.client.client import AdvertisedAddressError, Client, may_pass, parse_servers
 from odradek.core.errors import ErrorCode, KafkaError
@@ -232,5 +233,20 @@ def test_any_request_can_be_sent_to_any_broker() -> None:
             )
             assert response.cluster_id == "fake"
             assert (ApiKey.METADATA, 5) in {(key, version) for key, version, _ in broker.seen}
+
+    asyncio.run(scenario())
+
+
+def test_coordinators_of_ids_that_come_and_go_are_not_all_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_MOST_COORDINATORS", 3)
+
+    async def scenario() -> None:
+        async with fake_broker() as broker:
+            broker.handlers[ApiKey.FIND_COORDINATOR] = lambda _: coordinator(1)
+            async with client_of(broker) as client:
+                for name in ("a", "b", "c", "d", "d", "b", "a"):
+                    assert await client.coordinator(name) == 1
+            asked = [request.coordinator_keys for request in broker.requests(ApiKey.FIND_COORDINATOR)]
+            assert asked == [["a"], ["b"], ["c"], ["d"], ["a"]]
 
     asyncio.run(scenario())

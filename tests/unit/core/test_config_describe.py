@@ -52,5 +52,6 @@ def test_a_broker_is_described_as_apache_does_but_for_our_own_defaults(node: Nod
         "share.coordinator.state.topic.replication.factor",
         "transaction.state.log.min.isr",
         "transaction.state.log.replication.factor",
+        "transaction.state.log.segment.bytes",
         "transaction.two.phase.commit.enable",
     }
