@@ -34,8 +34,8 @@ def demo(
     session: Session,
     orders: Annotated[
         int, typer.Option("--orders", min=100, metavar="COUNT", help="How many orders there are.")
-    ] = 30_000,
-    rate: Annotated[int, typer.Option("--rate", min=10, metavar="COUNT", help="Orders a second.")] = 500,
+    ] = 20_000,
+    rate: Annotated[int, typer.Option("--rate", min=10, metavar="COUNT", help="Orders a second.")] = 400,
     seed: Annotated[
         int, typer.Option("--seed", metavar="SEED", help="The same orders for the same seed.")
     ] = 0,

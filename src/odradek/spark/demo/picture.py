@@ -15,6 +15,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 1160, 262, 540
 _BLUE, _ORANGE, _GREEN, _RED, _PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#AA4499"
 _GREY, _PALE, _INK = "#5b6470", "#e3e6ea", "#15202b"
 _TICKS_WANTED = 8
+_RESULTS_X = (40, 350, 680, 980)
 _MOST_POINTS = 600
 
 
@@ -29,7 +30,7 @@ class Line(NamedTuple):
 
 _LINES = (
     Line("orders produced", _BLUE, 2.5, lambda c: c.produced),
-    Line("enriched, as written (also what was aborted)", _ORANGE, 5, lambda c: c.written),
+    Line("enriched, written (aborted ones too)", _ORANGE, 5, lambda c: c.written),
     Line("enriched and committed", _GREEN, 2.5, lambda c: c.committed),
 )
 
@@ -43,7 +44,8 @@ def svg(story: Story, proof: Proof, elapsed_s: float) -> str:
         f"<title>{title}: odradek demo</title>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         _text(40, 54, title, size=34, weight="bold"),
-        _text(40, 82, _subtitle(story, elapsed_s), size=17, colour=_GREY),
+        _text(_RIGHT, 54, "odradek demo", size=22, colour=_GREY, anchor="end"),
+        _text(40, 84, _subtitle(story, elapsed_s), size=16, colour=_GREY),
         *_results(proof),
         *_legend(),
         *_axes(scale),
@@ -51,7 +53,6 @@ def svg(story: Story, proof: Proof, elapsed_s: float) -> str:
         *(_line(line, story.counts, scale) for line in _LINES),
         *_batches(story, scale),
         _text(40, 652, _footnote(proof), size=15, colour=_GREY),
-        _text(_RIGHT, 652, "odradek demo", size=15, colour=_GREY, anchor="end"),
         "</svg>",
     ]
     return "\n".join(out) + "\n"
@@ -99,17 +100,16 @@ def _results(proof: Proof) -> list[str]:
         ("lost", proof.lost, 0),
     )
     out = []
-    for i, (name, count, wanted) in enumerate(numbers):
+    for x, (name, count, wanted) in zip(_RESULTS_X, numbers, strict=True):
         colour = _INK if wanted is None else _GREEN if count == wanted else _RED
-        x = 40 + i * 290
-        out.append(_text(x, 158, f"{name}: {count:,}", size=40, weight="bold", colour=colour))
+        out.append(_text(x, 150, f"{name}: {count:,}", size=30, weight="bold", colour=colour))
     windows = proof.windows
     right = windows.found - windows.duplicates - windows.wrong - windows.unexpected
     colour = _GREY if windows.is_exact else _RED
     told = f"windows: {right:,} of {windows.expected:,} right"
     if windows.duplicates or windows.lost:
         told += f", {windows.duplicates:,} twice, {windows.lost:,} lost"
-    out.append(_text(40, 192, told, size=18, colour=colour))
+    out.append(_text(40, 184, told, size=18, colour=colour))
     return out
 
 
@@ -119,7 +119,7 @@ def _legend() -> list[str]:
     for line in _LINES:
         out.append(f'<rect x="{x}" y="222" width="22" height="5" fill="{line.colour}"/>')
         out.append(_text(x + 30, 230, line.label))
-        x += 60 + 7.6 * len(line.label)
+        x += 60 + 8.4 * len(line.label)
     for target, colour in ((DRIVER, _RED), ("broker", _PURPLE)):
         out.append(_mark(x + 8, 225, target, colour, f"the {target} is killed"))
         out.append(_text(x + 22, 230, f"{target} killed"))
