@@ -7,8 +7,9 @@ KERNEL := $(wildcard src/odradek/records/*.c src/odradek/records/native/*.h setu
 UV := $(shell command -v uv 2>/dev/null)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+DEMO_ARGS ?=
 
-.PHONY: install check test judge bench soak-eos soak-storage soak-spark lock clean
+.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark lock clean
 
 install: $(STAMP)
 
@@ -24,6 +25,10 @@ else
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 endif
 	touch $@
+
+# Orders through Spark, exactly once, while driver and broker are killed; the picture of it is demo.svg.
+demo: install
+	$(BIN)/odradek demo $(DEMO_ARGS)
 
 check: install
 	$(BIN)/ruff format --check .

@@ -10,6 +10,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from odradek.spark.session import allow_several_streams, stream_environment
+
 Read = Callable[..., DataFrame]
 Send = Callable[..., None]
 
@@ -175,6 +177,24 @@ def test_a_stream_reads_what_is_there_in_limited_batches(
     assert max(batches) <= 303
     found = spark.read.parquet(str(tmp_path / "data"))
     assert sorted(int(r.value) for r in found.collect()) == list(range(1_000))
+
+
+def test_a_stream_that_begins_adds_nothing_to_what_all_streams_share(
+    spark: SparkSession, options: dict[str, str], topic: str, send: Send, tmp_path: Path
+) -> None:
+    """Two that begin at the same time would break it: Spark does not lock it."""
+    shared = stream_environment(spark)
+    for key in list(shared):
+        if key.startswith("SPARK_"):
+            shared.remove(key)  # what streams of other tests have added
+    send(topic, [(None, b"1")])
+    allow_several_streams(spark)
+    before = set(shared)
+    reader = spark.readStream.format("odradek").options(**options, subscribe=topic).load()
+    writer = reader.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination(60)
+    assert set(shared) == before
 
 
 def test_partitions_and_topics_that_appear_are_read_from_their_beginning(

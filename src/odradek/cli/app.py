@@ -15,6 +15,7 @@ _COMMANDS = {
     "group": ("group", "Look at consumer groups, move and delete them."),
     "txn": ("txn", "Look at transactions, find and end those that hang."),
     "pipeline": ("pipeline", "Run Spark pipelines, exactly once."),
+    "demo": ("demo", "Show exactly-once processing while everything is killed."),
     "cluster": ("cluster", "Look at the cluster, configure its brokers."),
     "log": ("log", "Read log files without a broker."),
     "prove": ("prove", "Prove what a pipeline has done."),

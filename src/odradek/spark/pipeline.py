@@ -14,6 +14,7 @@ from odradek.spark.ledger import Stream
 from odradek.spark.options import sink_options
 from odradek.spark.pipeline_spec import Spec, SpecError
 from odradek.spark.planning import from_json
+from odradek.spark.session import allow_several_streams
 
 
 class Told(NamedTuple):
@@ -37,6 +38,7 @@ class Pipeline:
 
     def start(self) -> None:
         frames = self._frames()
+        allow_several_streams(self._spark)
         for name, sink in self._spec.sinks.items():
             self.queries[name] = (
                 frames[name]

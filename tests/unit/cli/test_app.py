@@ -13,7 +13,7 @@ COMMANDS = leaves(command_tree())
 
 
 VERBS = {
-    "": "start produce consume",
+    "": "start produce consume demo",
     "topic": "list create describe alter delete add-partitions trim",
     "group": "list describe lag members seek delete",
     "txn": "list describe producers timeline hanging commit abort",
