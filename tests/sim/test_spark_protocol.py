@@ -163,7 +163,7 @@ PLANTS: dict[Plant, tuple[int, str]] = {
     never_sweeps: (0, "stuck"),
     sweeps_runs_that_may_decide: (40, "lost"),
     uses_one_slot_for_everything: (0, "the last run failed"),
-    says_once_that_it_is_committed: (33, "lost"),
+    says_once_that_it_is_committed: (160, "lost"),
     decides_again_what_is_decided: (0, "duplicated"),
     decides_after_the_ends: (0, "duplicated"),
 }
