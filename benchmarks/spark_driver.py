@@ -18,6 +18,7 @@ from dataclasses import replace
 from cluster import cpu_s
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
+from spark_protocol import protocol_ms
 from spark_sides import Side, official, orders, ours, passed_through, through_json
 
 from odradek.spark.java import prepare, use_packaged_java
@@ -188,7 +189,16 @@ def segments(bench: Bench) -> None:
         bench.timed(name, "spark.segments", rows, lambda f=frame: _drain(f))  # type: ignore[misc]
 
 
+def protocol(bench: Bench) -> None:
+    """What the official connector does not do at all."""
+    for name in ("odradek", "odradek again"):
+        with bench.sink() as topic:
+            for key, value in protocol_ms(bench.args.bootstrap, "orders", topic):
+                bench.say(name, f"spark.protocol.{key}", value)
+
+
 LOADS = {
+    "protocol": protocol,
     "read": batch_read,
     "write": batch_write,
     "pass": pass_through,

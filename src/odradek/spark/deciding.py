@@ -61,7 +61,7 @@ _UNSETTLED = ("Empty", "Ongoing")
 _PREPARED = "PrepareCommit"
 """A commit whose markers are on their way."""
 _LONGEST_LOOK_S = 1.0
-_LOOK_PAUSE_S = 0.005
+_LOOK_PAUSE_S = 0.002
 
 
 class Batch(NamedTuple):
