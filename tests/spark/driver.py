@@ -8,8 +8,6 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.spark.support import spark_home
-
 ROOT = Path(__file__).parents[2]
 RUN_S = 180
 
@@ -41,12 +39,7 @@ class Driver:
                 *("--bootstrap", bootstrap, "--folder", str(folder), "--master", master),
                 *(f"--set={name}={value}" for name, value in {**on_executors, **(settings or {})}.items()),
             ],
-            env={
-                **os.environ,
-                "PYTHONPATH": str(ROOT),
-                "SPARK_HOME": spark_home(folder),
-                "ODRADEK_BARRIER": str(self._barrier),
-            },
+            env={**os.environ, "PYTHONPATH": str(ROOT), "ODRADEK_BARRIER": str(self._barrier)},
             cwd=ROOT,
             stdout=self._log,
             stderr=self._log,

@@ -3,10 +3,12 @@
 Clicks and orders come with the times at which they happened, as timestamps of their records.
 """
 
+import time
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.spark.program import program
 
@@ -49,16 +51,20 @@ def main() -> None:
 
         # Both last for three batches: after a restart the watermark waits until each source has read on.
         clicks, orders = read("clicks", 1_000), read("orders", 400)
-        running = [
-            query(clicks, orders)
-            .writeStream.format("barred")
-            .options(**options, topic=name, checkpointLocation=str(Path(given.folder) / name))
-            .trigger(availableNow=True)
-            .start()
-            for name, query in QUERIES.items()
-        ]
-        for query in running:
-            query.awaitTermination()
+        running = []
+        for name, query in QUERIES.items():
+            writer = query(clicks, orders).writeStream.format("barred").trigger(availableNow=True)
+            writer = writer.options(**options, topic=name, checkpointLocation=str(Path(given.folder) / name))
+            running.append(writer.start())
+            _wait_for_sources(running[-1])
+        for started in running:
+            started.awaitTermination()
+
+
+def _wait_for_sources(query: StreamingQuery) -> None:
+    """Spark waits ten seconds for a source's process: few cores start one query after another."""
+    while query.isActive and query.status["message"].startswith("Initializing"):
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

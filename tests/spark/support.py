@@ -35,16 +35,21 @@ def packaged_java() -> Iterator[None]:
 
 
 def spark_home(folder: Path) -> str:
-    """Spark's own files under another roof: a local-cluster leaves its executors' folders there."""
+    """Spark's own files under another roof, where a local-cluster leaves the folders of its executors.
+
+    Without the copy of PySpark in a zip, which every Python process that Spark starts has to compile anew: it
+    takes the installed one, in a third of the time."""
     home = folder / "spark"
     home.mkdir(parents=True, exist_ok=True)
     for part in Path(pyspark.__file__).parent.iterdir():
-        if not (home / part.name).exists():
+        if part.name != "python" and not (home / part.name).exists():
             (home / part.name).symlink_to(part)
     return str(home)
 
 
 def session(master: str, scratch: Path, more: Mapping[str, str] | None = None) -> SparkSession:
+    """In `packaged_java`, which puts the environment back."""
+    os.environ["SPARK_HOME"] = spark_home(scratch)
     builder = SparkSession.builder.master(master).appName("tests")
     settings = {
         **SETTINGS,
