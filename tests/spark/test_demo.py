@@ -30,13 +30,13 @@ def start(folder: Path, *options: str) -> "subprocess.Popen[str]":
 
 def test_one_kill_of_each_kind(tmp_path: Path) -> None:
     process = start(
-        tmp_path, *("--orders", "2000", "--rate", "400"), *("--driver-kills", "1", "--broker-kills", "1")
+        tmp_path, *("--orders", "4000", "--rate", "400"), *("--driver-kills", "1", "--broker-kills", "1")
     )
     out, err = process.communicate(timeout=200)
     assert process.returncode == 0, err
     told = json.loads(out)
     assert told["proven"] is True
-    assert (told["inputs"], told["outputs"], told["duplicates"], told["lost"]) == (2_000, 2_000, 0, 0)
+    assert (told["inputs"], told["outputs"], told["duplicates"], told["lost"]) == (4_000, 4_000, 0, 0)
     assert (told["wrong"], told["open_transactions"], told["prove_eos"]) == (0, 0, True)
     assert told["windows"] > 30
     assert told["batches"] > 4

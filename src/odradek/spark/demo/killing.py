@@ -15,7 +15,7 @@ WRITTEN, DECIDED = "written", "decided"
 
 _SINK = "enriched"
 _PAUSE_S = 0.005
-_LONGEST_S = 15.0
+_LONGEST_S = 5.0
 
 
 class Planned(NamedTuple):
