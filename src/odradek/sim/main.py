@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import Enum
+from types import FrameType
 
 from odradek.broker.node import Node
 from odradek.core.configs import NodeConfig
@@ -57,7 +58,7 @@ def run(
     code = EXIT_OK
     try:
         for seed in range(start, start + seeds):
-            outcome = play(seed, story=story)
+            outcome = _play_or_stop(seed, story)
             played += 1
             events += outcome.events
             records += outcome.acknowledged_records
@@ -80,6 +81,24 @@ def run(
         f"{_count(lives, 'life', 'lives')}, {events} events, {time.monotonic() - began:.1f} s"
     )
     return code
+
+
+def _play_or_stop(seed: int, story: Story) -> Outcome:
+    """An interrupt ends the seed, even where what is simulated takes it for a failure of its own."""
+    came: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        outcome = play(seed, story=story)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
+    return outcome
 
 
 def _count(number: int, noun: str, nouns: str | None = None) -> str:

@@ -35,7 +35,7 @@ from odradek.spark.ledger_log import LedgerLog, ensure_topics
 from odradek.spark.options import SinkOptions
 from odradek.spark.outbox import Outbox
 from odradek.spark.participating import Attempt, Slots, Task
-from odradek.spark.process import client_of, forget, kept, reaching
+from odradek.spark.process import client_of, forget, kept, reaching, settle
 from odradek.spark.rows import RowEncoder, check_columns
 
 log = logging.getLogger("odradek.spark")
@@ -55,12 +55,14 @@ class _Writer:
     """What both writers do in a task."""
 
     def __init__(self, options: SinkOptions, schema: StructType, job: str) -> None:
+        settle()
         self.options = options
         self.job = job
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(list(types), types, options.topic)
 
     def write_task(self, rows: Iterator[pa.RecordBatch], task: Task) -> Written:
+        settle()
         with reaching(self.options.connecting):
             return self._write_task(rows, task)
 

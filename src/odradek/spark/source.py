@@ -20,7 +20,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID, TopicPartition
 from odradek.spark.options import Bounds, OptionError, SourceOptions
 from odradek.spark.planning import OffsetRange, Offsets, from_json, limit_to, made_anew, pack, split, to_json
-from odradek.spark.process import client_of, reaching
+from odradek.spark.process import client_of, reaching, settle
 from odradek.spark.reading import DataLossError, read_range
 
 log = logging.getLogger("odradek.spark")
@@ -262,6 +262,7 @@ def _tasks(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputP
 def _read(partition: InputPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, TaskRanges):
         return  # Spark's own, where there is nothing to read
+    settle()
     with reaching(options.connecting):
         client = client_of(options.connecting)
         for wanted in partition.wanted:
