@@ -34,11 +34,13 @@ def _require_kernel() -> None:
         raise pytest.UsageError("ODRADEK_REQUIRE_KERNEL=1, but the record kernel was not built")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = peer.missing()
     for item in items:
         if item.get_closest_marker("apache"):
-            item.add_marker(pytest.mark.xdist_group("apache"))
+            if not item.get_closest_marker("xdist_group"):
+                item.add_marker(pytest.mark.xdist_group("apache"))
             if reason:
                 item.add_marker(pytest.mark.skip(reason=reason))
 

@@ -13,6 +13,7 @@ from tests.spark.support import packaged_java, session
 from tests.support.command import odradek
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One xdist group: they share a session, and two Sparks at a time are too much for two cores."""
     for item in items:
