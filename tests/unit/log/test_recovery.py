@@ -73,7 +73,11 @@ def test_a_flipped_bit_ends_the_log_before_its_batch(runtime: LogRuntime, tmp_pa
         crashed(log)
 
 
-@pytest.mark.parametrize("tail", [bytes(10), bytes(10_000), b"\xff" * 10_000, b"nonsense", os.urandom(5000)])
+@pytest.mark.parametrize(
+    "tail",
+    [bytes(10), bytes(10_000), b"\xff" * 10_000, b"nonsense", os.urandom(5000)],
+    ids=["few zeros", "zeros", "ones", "nonsense", "noise"],
+)
 def test_what_is_not_a_batch_behind_the_last_one_is_cut_off(
     runtime: LogRuntime, tmp_path: Path, tail: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
