@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import random
 import re
 import select
 import signal
@@ -75,11 +76,13 @@ class NodeProcess:
 
 
 def free_port() -> int:
-    """A port for a node that is to come back under the same address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port for a node that is to come back under the same address, below those that outgoing connections
+    are given: one of these would be somebody else's by the time that it is used."""
+    while True:
+        port = random.SystemRandom().randrange(12_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from odradek.cli.cluster_access import LATEST, READ_COMMITTED, ClusterAccess
+from odradek.cli.cluster_access import EARLIEST, LATEST, READ_COMMITTED, ClusterAccess
 from odradek.cli.group_admin import GroupOffset
 from odradek.cli.scan import ReadLimit, ReadLimitError, Unread, unread
 from odradek.cli.times import Seconds, seconds
@@ -51,15 +51,18 @@ class LagMeter:
     def _count(self, offsets: Sequence[GroupOffset]) -> dict[TopicPartition, Unread | None]:
         topics, _ = self._cluster.find_topics(list(dict.fromkeys(o.tp.topic for o in offsets)))
         by_name = {topic.name: topic for topic in topics}
-        stable = self._cluster.list_offsets(topics, [o.tp for o in offsets], LATEST, READ_COMMITTED)
+        partitions = [o.tp for o in offsets]
+        starts = self._cluster.list_offsets(topics, partitions, EARLIEST)
+        stable = self._cluster.list_offsets(topics, partitions, LATEST, READ_COMMITTED)
         counted: dict[TopicPartition, Unread | None] = {}
         for tp, committed, _ in offsets:
             assert committed is not None
-            stop = stable[tp] or 0
+            # What was deleted since it was committed will not be read.
+            position, stop = max(committed, starts[tp] or 0), stable[tp] or 0
             try:
                 counted[tp] = (
-                    unread(self._cluster, by_name[tp.topic], tp, committed, stop, self._limit)
-                    if committed < stop
+                    unread(self._cluster, by_name[tp.topic], tp, position, stop, self._limit)
+                    if position < stop
                     else Unread(0, None)
                 )
             except ReadLimitError:

@@ -38,6 +38,20 @@ def test_lists_show_what_is_there(bootstrap: str, unique: Callable[[str], str]) 
     odradek("group", "delete", group, "-y", "-b", bootstrap)
 
 
+def test_what_was_deleted_unread_is_no_error(bootstrap: str, unique: Callable[[str], str]) -> None:
+    topic, group = unique("cli"), unique("cli-group")
+    odradek("topic", "create", topic, "-b", bootstrap)
+    assert odradek("produce", topic, "-b", bootstrap, stdin=b"x\n").code == 0
+    assert odradek("consume", topic, "-g", group, "-b", bootstrap).stdout == b"x\n"
+    assert odradek("produce", topic, "-b", bootstrap, stdin=b"y\nz\n").code == 0
+    cut = odradek("topic", "trim", topic, "--offset", "2", "-y", "-b", bootstrap)
+    assert cut.code == 0, cut.stderr
+    (lag,) = rows(bootstrap, "group", "lag", group)
+    assert (lag["committed"], lag["end"], lag["unread"]) == (1, 3, 1)
+    odradek("topic", "delete", topic, "-y", "-b", bootstrap)
+    odradek("group", "delete", group, "-y", "-b", bootstrap)
+
+
 def test_the_cluster_is_described(bootstrap: str) -> None:
     info = json.loads(odradek("cluster", "info", "-b", bootstrap, "-f", "json").text)
     assert len(info["cluster_id"]) == 22
