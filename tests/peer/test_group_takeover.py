@@ -28,6 +28,17 @@ def described(bootstrap):
     return found.group_state, found.group_epoch, found.assignment_epoch
 
 
+def stable(bootstrap, *consumers, timeout_s=20):
+    """What is described once there is no assignment left to make: Apache makes them after it has answered."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        settle(*consumers, expected=4)
+        if (state := described(bootstrap))[0] == "Stable":
+            return state
+        assert time.monotonic() < deadline, state
+        time.sleep(0.1)
+
+
 def move(bootstrap, consumers):
     """The same members at another broker, each with what it had."""
     moved = []
@@ -55,9 +66,7 @@ def test_a_consumer_group_moves_between_apache_and_odradek(tmp_path):
         regex = Consumer(bootstrap, "group", "regex")
         names.join()
         regex.join(subscribed_topic_names=None, subscribed_topic_regex="top[ic]+")
-        settle(names, regex, expected=4)
-        state = described(bootstrap)
-        assert state[0] == "Stable"
+        state = stable(bootstrap, names, regex)
     finally:
         peer.stop(directory)
     with running(directory / "node-1" / "data") as node:
@@ -65,8 +74,7 @@ def test_a_consumer_group_moves_between_apache_and_odradek(tmp_path):
         assert described(node.bootstrap) == state, "nothing has changed, so no epoch has"
         third = Consumer(node.bootstrap, "group", "third", ["topic"])
         third.join()
-        settle(names, regex, third, expected=4)
-        state = described(node.bootstrap)
+        state = stable(node.bootstrap, names, regex, third)
     subprocess.run([str(peer.PEER), "restart", "all", "--dir", str(directory)], check=True, timeout=120)
     try:
         move(bootstrap, [names, regex, third])
