@@ -95,8 +95,9 @@ class Bench:
         print(f"{datetime.datetime.now():%H:%M:%S} {SPARK}, {rounds} rounds", flush=True)
         with alone(self.args.lock), self.new("odradek")() as cluster:
             meter = Meter()
+            rows, seconds = self.plan.spark_rows, self.plan.spark_s
             for side, key, value in spark(
-                cluster, rows=self.plan.spark_rows, seconds=self.plan.spark_s, rounds=rounds
+                cluster, rows=rows, seconds=seconds, rounds=rounds, alone=self.args.no_apache
             ):
                 sample = Sample(value, round(meter.share(), 4))
                 places[side].setdefault(key, []).append(sample)

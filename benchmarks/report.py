@@ -196,9 +196,9 @@ def markdown(results: Results) -> str:
         table(results),
         "",
         "![times better than Apache Kafka](results.svg)",
-        "",
-        "![times better than Spark's official Kafka connector](spark.svg)",
     ]
+    if any(row.section == SPARK for row in results.rows()):
+        parts += ["", "![times better than Spark's official Kafka connector](spark.svg)"]
     missed = results.missed()
     if missed:
         parts += ["", "## Missed, and where the time goes"]

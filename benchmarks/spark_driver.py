@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from cluster import cpu_s
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -78,6 +79,8 @@ class Bench:
 
     def sides(self) -> tuple[tuple[str, Side], ...]:
         """Ours before and after the official one: the machine drifts."""
+        if self.args.alone:
+            return (("odradek", self.ours),)
         return ("odradek", self.ours), ("official", self.official), ("odradek again", self.ours)
 
 
@@ -108,7 +111,7 @@ def batch_read(bench: Bench) -> None:
     rows = bench.args.rows
     for name, side in bench.sides():
         frame = side.read(bench.spark, "orders")
-        bench.timed(name, "spark.read", rows, lambda frame=frame: _drain(frame))  # type: ignore[misc]
+        bench.timed(name, "spark.read", rows, partial(_drain, frame))
         bench.timed(name, "spark.count", rows, frame.count)
 
 
@@ -117,21 +120,22 @@ def batch_write(bench: Bench) -> None:
     made = orders(bench.spark, rows, PARTITIONS)
     for name, side in bench.sides():
         with bench.sink() as topic:
-            bench.timed(name, "spark.write", rows, lambda s=side, t=topic: s.write(made, t))  # type: ignore[misc]
+            bench.timed(name, "spark.write", rows, partial(side.write, made, topic))
 
 
 def _pipeline(bench: Bench, key: str, change: Callable[[DataFrame], DataFrame]) -> None:
-    """All there is, in micro-batches of a quarter, from topic to topic."""
     rows = bench.args.rows
     for name, side in bench.sides():
         with bench.sink() as topic:
+            bench.timed(name, key, rows, partial(_copy, bench, side, topic, change))
 
-            def copy(side: Side = side, topic: str = topic) -> None:
-                stream = side.stream(bench.spark, "orders", "earliest", maxOffsetsPerTrigger=str(rows // 4))
-                checkpoint = f"{bench.args.folder}/checkpoints/{topic}"
-                side.start(change(stream), topic, checkpoint, availableNow=True).awaitTermination()
 
-            bench.timed(name, key, rows, copy)
+def _copy(bench: Bench, side: Side, topic: str, change: Callable[[DataFrame], DataFrame]) -> None:
+    """All there is, in micro-batches of a quarter."""
+    quarter = str(bench.args.rows // 4)
+    stream = side.stream(bench.spark, "orders", "earliest", maxOffsetsPerTrigger=quarter)
+    checkpoint = f"{bench.args.folder}/checkpoints/{topic}"
+    side.start(change(stream), topic, checkpoint, availableNow=True).awaitTermination()
 
 
 def pass_through(bench: Bench) -> None:
@@ -186,7 +190,7 @@ def segments(bench: Bench) -> None:
     load = bench.spark.read.format("odradek.segments").option("topics", "orders").load
     for name, side in bench.sides():
         frame = side.read(bench.spark, "orders") if side is bench.official else load(bench.args.log_dir)
-        bench.timed(name, "spark.segments", rows, lambda f=frame: _drain(f))  # type: ignore[misc]
+        bench.timed(name, "spark.segments", rows, partial(_drain, frame))
 
 
 def protocol(bench: Bench) -> None:
@@ -197,15 +201,7 @@ def protocol(bench: Bench) -> None:
                 bench.say(name, f"spark.protocol.{key}", value)
 
 
-LOADS = {
-    "protocol": protocol,
-    "read": batch_read,
-    "write": batch_write,
-    "pass": pass_through,
-    "json": json_pipeline,
-    "micro": micro_batches,
-    "segments": segments,
-}
+LOADS = (protocol, batch_read, batch_write, pass_through, json_pipeline, micro_batches, segments)
 
 
 def main() -> None:
@@ -218,13 +214,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--rounds", type=int, required=True)
-    parser.add_argument("--only", default=",".join(LOADS))
+    parser.add_argument("--alone", action="store_true", help="without the official connector")
     bench = Bench(parser.parse_args())
     bench.fill("orders")
-    for name in bench.args.only.split(","):
+    for load in LOADS:
         for turn in range(bench.args.rounds + 1):
             bench.is_warm = turn > 0
-            LOADS[name](bench)
+            load(bench)
     bench.spark.stop()
 
 

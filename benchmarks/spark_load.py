@@ -20,7 +20,7 @@ class SidedSample(NamedTuple):
     value: float
 
 
-def spark(cluster: Cluster, *, rows: int, seconds: float, rounds: int) -> Iterator[SidedSample]:
+def spark(cluster: Cluster, *, rows: int, seconds: float, rounds: int, alone: bool) -> Iterator[SidedSample]:
     """What the driver says while it measures."""
     with tempfile.TemporaryDirectory(dir=cluster.directory.parent) as folder:
         command = [
@@ -28,6 +28,7 @@ def spark(cluster: Cluster, *, rows: int, seconds: float, rounds: int) -> Iterat
             *("--broker-pid", cluster.pid, "--log-dir", cluster.directory / "data"),
             *("--jars", run(FETCH), "--folder", folder, "--rows", rows),
             *("--seconds", seconds, "--rounds", rounds),
+            *(["--alone"] if alone else []),
         ]
         with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True) as driver:
             assert driver.stdout is not None

@@ -19,24 +19,26 @@ class Side:
     writing: Mapping[str, str]
 
     def read(self, spark: SparkSession, topic: str) -> DataFrame:
-        return self._reader(spark.read.format(self.form), topic).load()
+        return spark.read.format(self.form).options(**self._source(topic)).load()
 
     def write(self, rows: DataFrame, topic: str) -> None:
-        options = {"kafka.bootstrap.servers": self.bootstrap, "topic": topic, **self.writing}
-        rows.write.format(self.form).mode("append").options(**options).save()
+        rows.write.format(self.form).mode("append").options(**self._sink(topic)).save()
 
     def stream(self, spark: SparkSession, topic: str, starting: str, **more: str) -> DataFrame:
-        reader = spark.readStream.format(self.form).options(startingOffsets=starting, **more)
-        return self._reader(reader, topic).load()
+        options = {**self._source(topic), "startingOffsets": starting, **more}
+        return spark.readStream.format(self.form).options(**options).load()
 
     def start(self, rows: DataFrame, topic: str, checkpoint: str, **trigger: bool) -> StreamingQuery:
-        options = {"kafka.bootstrap.servers": self.bootstrap, "topic": topic, **self.writing}
-        writer = rows.writeStream.format(self.form).options(**options, checkpointLocation=checkpoint)
+        writer = rows.writeStream.format(self.form).options(
+            **self._sink(topic), checkpointLocation=checkpoint
+        )
         return (writer.trigger(**trigger) if trigger else writer).start()  # type: ignore[arg-type]
 
-    def _reader(self, reader, topic):  # type: ignore[no-untyped-def]  # of a batch or of a stream
-        settings = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": topic, **self.reading}
-        return reader.options(**settings)
+    def _source(self, topic: str) -> dict[str, str]:
+        return {"kafka.bootstrap.servers": self.bootstrap, "subscribe": topic, **self.reading}
+
+    def _sink(self, topic: str) -> dict[str, str]:
+        return {"kafka.bootstrap.servers": self.bootstrap, "topic": topic, **self.writing}
 
 
 def ours(bootstrap: str) -> Side:

@@ -23,8 +23,9 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
+from odradek.runtime.ports import free_port
 from tests.support import peer
-from tests.support.node import NodeProcess, free_port, running
+from tests.support.node import NodeProcess, running
 
 pytestmark = [pytest.mark.apache, pytest.mark.timeout(400)]
 

@@ -23,11 +23,11 @@ from odradek.log.cleaning.candidates import examine
 from odradek.log.log import Log
 from odradek.records import compression
 from odradek.records.batch import BatchMeta, Record, iter_batches, iter_records
+from odradek.runtime.ports import free_port
 from odradek.runtime.real import RealClock
 from tests.peer.test_dump_log import COMPLAINTS, dump
 from tests.support import peer
 from tests.support.cleaning import clean
-from tests.support.node import free_port
 from tests.unit.log.cleaning.test_legacy import entry, wrapped
 from tests.unit.log.support import LogRuntime
 

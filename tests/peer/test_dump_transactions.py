@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from odradek.runtime.ports import free_port
 from tests.support import peer
 from tests.support.group import Member
 from tests.support.node import running
 from tests.support.topics import create_topic
 from tests.support.transactions import TransactionalProducer
-from tests.unit.client.test_against_apache import free_port
 
 pytestmark = [pytest.mark.apache, pytest.mark.timeout(300)]
 

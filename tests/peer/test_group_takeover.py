@@ -9,9 +9,10 @@ import time
 
 import pytest
 
+from odradek.runtime.ports import free_port
 from tests.support import peer
 from tests.support.consumer import CONSUMER_GROUP_DESCRIBE, Consumer, prepare_group, settle
-from tests.support.node import free_port, running
+from tests.support.node import running
 from tests.support.raw import Connection
 from tests.support.topics import create_topic
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from odradek.runtime.ports import free_port
 from tests.support import peer
 from tests.support.batches import batch
 from tests.support.group import Member
@@ -27,7 +28,6 @@ from tests.support.transactions import (
     TXN_OFFSET_COMMIT,
     TransactionalProducer,
 )
-from tests.unit.client.test_against_apache import free_port
 
 pytestmark = [pytest.mark.apache, pytest.mark.timeout(300)]
 

@@ -17,7 +17,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.node import NodeProcess, free_port
+from odradek.runtime.ports import free_port
+from tests.support.node import NodeProcess
 
 STRIKING_S = float(os.environ.get("ODRADEK_SOAK_SECONDS", "60"))
 pytestmark = pytest.mark.timeout(3 * STRIKING_S + 180)
@@ -35,9 +36,8 @@ class Pipeline:
 
     def __init__(self, directory: pathlib.Path) -> None:
         self._directory = directory
-        self._port = free_port()
-        self.bootstrap = f"127.0.0.1:{self._port}"
-        self.node = self._start_node()
+        self.node = NodeProcess(directory / "data", "--port", str(free_port()))
+        self.bootstrap = self.node.bootstrap
         self._workers: list[subprocess.Popen[bytes] | None] = [None] * WORKERS
         self._log = (directory / "workers.log").open("ab")
         self.starts = 0
@@ -45,9 +45,6 @@ class Pipeline:
         self.acknowledged: collections.Counter[bytes] = collections.Counter()
         self._feeding = True
         self._feeder = threading.Thread(target=self._feed)
-
-    def _start_node(self) -> NodeProcess:
-        return NodeProcess(self._directory / "data", "--port", str(self._port))
 
     def start(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
@@ -102,9 +99,8 @@ class Pipeline:
         worker.wait()
 
     def kill_node(self) -> None:
-        self.node.process.send_signal(signal.SIGKILL)
-        self.node.close()
-        self.node = self._start_node()
+        self.node.kill()
+        self.node.restart()
 
     def read(self, topic: str) -> collections.Counter[bytes]:
         """The keys of everything committed in a topic, and how often each is there."""

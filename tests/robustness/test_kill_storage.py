@@ -8,7 +8,6 @@ import array
 import os
 import pathlib
 import random
-import signal
 import threading
 import time
 
@@ -16,7 +15,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.node import NodeProcess, free_port
+from odradek.runtime.ports import free_port
+from tests.support.node import NodeProcess
 
 STRIKING_S = float(os.environ.get("ODRADEK_SOAK_SECONDS", "60"))
 PARTITIONS = 3
@@ -123,10 +123,9 @@ def test_what_was_acknowledged_outlives_every_kill(tmp_path: pathlib.Path) -> No
         deadline = time.monotonic() + STRIKING_S
         while time.monotonic() < deadline:
             time.sleep(rng.uniform(0.3, 2))
-            node.process.send_signal(signal.SIGKILL)
-            node.close()
+            node.kill()
+            node.restart()
             kills += 1
-            node = NodeProcess(tmp_path / "data", "--port", str(port))
         for load in loads:
             load.stop()
         assert kills >= 5

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pyspark
 
-from tests.spark.driver import ROOT, descendants, kill
+from odradek.runtime.ports import free_port
+from odradek.spark.demo.processes import descendants
+from tests.spark.driver import ROOT, kill
 from tests.spark.support import SETTINGS, packaged_java, spark_home
-from tests.support.node import free_port
 
 _CLASSES = Path(pyspark.__file__).parent / "bin"
 _START_S = 60

@@ -8,6 +8,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from odradek.spark.demo.processes import descendants
+
 ROOT = Path(__file__).parents[2]
 RUN_S = 180
 
@@ -94,21 +96,6 @@ class Driver:
 
     def log(self) -> str:
         return self._log_path.read_text(errors="replace")[-6_000:]
-
-
-def descendants(pid: int) -> list[int]:
-    """A process and all that came from it, as the kernel tells."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found = [pid]
-    for parent_pid in found:
-        found += children.get(parent_pid, [])
-    return found
 
 
 def parent(pid: int) -> int:

@@ -9,10 +9,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from odradek.runtime.ports import free_port
 from tests.spark.conftest import read_committed
 from tests.spark.test_sink import ROWS, copy, ids, write
 from tests.support import peer
-from tests.support.node import free_port
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.apache, pytest.mark.timeout(300)]

@@ -15,12 +15,13 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+from odradek.runtime.ports import free_port
 from tests.spark.barred import STEPS
 from tests.spark.clusters import standalone
 from tests.spark.conftest import check_nothing_open, read_committed
 from tests.spark.driver import RUN_S, Driver, kill, parent
 from tests.support.command import odradek
-from tests.support.node import NodeProcess, free_port, running
+from tests.support.node import NodeProcess, running
 from tests.support.topics import create_topic
 
 EXIT_FINDING = 3
@@ -64,11 +65,8 @@ def node(tmp_path: Path) -> Iterator[NodeProcess]:
 
 def strike(node: NodeProcess) -> None:
     """kill -9 of the broker, which comes back under the same address."""
-    kill(node.pid)
-    node.close()
-    port = node.bootstrap.rpartition(":")[2]
-    started = NodeProcess(node.data_dir, "--port", port)
-    node.process, node._log = started.process, started._log
+    node.kill()
+    node.restart()
 
 
 def check_so_far(node: NodeProcess) -> Counter[int]:

@@ -16,6 +16,7 @@ from odradek.client.batches import NOBODY, Identity
 from odradek.client.client import Client
 from odradek.client.transaction_errors import AbortableError, FatalError
 from odradek.client.transaction_requests import TransactionRequests
+from odradek.runtime.ports import free_port
 from odradek.spark.ledger import (
     HISTORY_TOPIC,
     Participant,
@@ -29,7 +30,7 @@ from odradek.spark.ledger_log import ensure_topics
 from odradek.spark.participating import Task
 from tests.spark.byhand import Query, Worker
 from tests.spark.conftest import read_committed
-from tests.support.node import NodeProcess, free_port, running
+from tests.support.node import NodeProcess, running
 from tests.support.topics import create_topic
 
 ATTEMPTS = int(os.environ.get("ODRADEK_SOAK_ATTEMPTS", "3000"))
@@ -59,9 +60,9 @@ def node(tmp_path: Path) -> Iterator[NodeProcess]:
     started.stop()
 
 
-def start(data_dir: Path, port: str | None = None) -> NodeProcess:
+def start(data_dir: Path) -> NodeProcess:
     settings = [part for name, value in SETTINGS.items() for part in ("--set", f"{name}={value}")]
-    return NodeProcess(data_dir, "--port", port or str(free_port()), *settings)
+    return NodeProcess(data_dir, "--port", str(free_port()), *settings)
 
 
 class Sizes:
@@ -94,9 +95,7 @@ async def ids_of(client: Client) -> int:
 def load_s(node: NodeProcess) -> float:
     """From the start of the process until its transaction coordinator answers for all of its ids."""
     began = time.monotonic()
-    port = node.bootstrap.rpartition(":")[2]
-    started = start(node.data_dir, port)
-    node.process, node._log = started.process, started._log
+    node.restart()
 
     async def ask() -> None:
         async with Client(node.bootstrap, retry_backoff_ms=5, retry_backoff_max_ms=5) as client:

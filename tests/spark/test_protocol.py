@@ -18,6 +18,7 @@ from odradek.core.errors import KafkaError
 from odradek.core.types import TopicPartition
 from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
+from odradek.runtime.ports import free_port
 from odradek.spark import ledger
 from odradek.spark.deciding import Batch, Decider, LostBatchError
 from odradek.spark.ledger import LedgerError, Stream, SupersededError
@@ -28,7 +29,7 @@ from odradek.spark.sink import Writer
 from tests.spark.byhand import Query
 from tests.spark.conftest import read_committed
 from tests.support.command import odradek
-from tests.support.node import NodeProcess, free_port, running
+from tests.support.node import running
 from tests.support.topics import create_topic
 
 T = TypeVar("T")
@@ -415,20 +416,17 @@ def test_a_broker_that_does_not_come_back_is_not_waited_for_for_ever(tmp_path: P
             await client.refresh(["out"])
             query = Query(client, Stream("query", "sink"), "run00000", "out", timeout_s=0.5)
             batch = query.batch(0, await query.write(0, "a"))
-            node.process.kill()
-            node.close()
+            node.kill()
             for waits in (query.write(0, "b"), query.decider.commit(batch), query.decider.abandon(query.run)):
                 began = time.monotonic()
                 with pytest.raises(OSError, match=r"in time|Connect call failed|hung up|reset"):
                     await waits
                 assert time.monotonic() - began < 15
-            again = NodeProcess(node.data_dir, "--port", port)
-            node.process, node._log = again.process, again._log
+            node.restart()
             await query.decider.commit(batch)
             await query.close()
 
-    port = str(free_port())
-    with running(tmp_path / "data", "--port", port) as node:
+    with running(tmp_path / "data", "--port", str(free_port())) as node:
         create_topic(node.bootstrap, "out")
         asyncio.run(story())
         assert [message.value() for message in read_committed(node.bootstrap, "out")] == [b"a"]

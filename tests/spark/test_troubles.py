@@ -11,11 +11,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from odradek.runtime.ports import free_port
 from odradek.spark.session import cause
 from tests.spark.conftest import read_committed
-from tests.spark.driver import kill
 from tests.support.command import odradek
-from tests.support.node import NodeProcess, free_port, running
+from tests.support.node import NodeProcess, running
 from tests.support.topics import create_topic
 
 PATIENCE = {"kafka.default.api.timeout.ms": "2000", "kafka.delivery.timeout.ms": "3000"}
@@ -164,8 +164,7 @@ def test_a_broker_that_is_gone_for_longer_than_it_is_waited_for(copying: Copying
     query = copying.start().trigger(processingTime="100 milliseconds").start()
     query.processAllAvailable()
     node = copying.node
-    kill(node.pid)
-    node.close()
+    node.kill()
     began = time.monotonic()
     with pytest.raises(PySparkException) as failure:
         query.awaitTermination(90)
@@ -173,11 +172,7 @@ def test_a_broker_that_is_gone_for_longer_than_it_is_waited_for(copying: Copying
     told = cause(failure.value)
     assert f"the cluster at {node.bootstrap} does not answer" in told
     assert "kafka.default.api.timeout.ms=2000" in told
-    started = NodeProcess(
-        node.data_dir,
-        *("--port", node.bootstrap.rpartition(":")[2], "--set", "auto.create.topics.enable=false"),
-    )
-    node.process, node._log = started.process, started._log
+    node.restart()
     copying.send(copying.first, 10)
     copying.run()
     copying.check()

@@ -2,11 +2,9 @@
 
 import contextlib
 import pathlib
-import random
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,9 +21,13 @@ class NodeProcess:
     def __init__(self, data_dir: pathlib.Path, *args: str) -> None:
         self.data_dir = data_dir
         self.log_path = data_dir.with_name(data_dir.name + ".log")
+        self._args = args
+        self._start(*args)
+
+    def _start(self, *args: str) -> None:
         self._log = self.log_path.open("ab")
         self.process = subprocess.Popen(
-            [str(ODRADEK), "start", "--port", "0", "--http", "off", "--data-dir", str(data_dir), *args],
+            [str(ODRADEK), "start", "--port", "0", "--http", "off", "--data-dir", str(self.data_dir), *args],
             stdout=subprocess.PIPE,
             stderr=self._log,
             stdin=subprocess.DEVNULL,
@@ -65,6 +67,15 @@ class NodeProcess:
             self.process.kill()
             self.close()
 
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.close()
+
+    def restart(self) -> None:
+        """Once it has ended: again, with the same settings, under the same address."""
+        self._start(*self._args, "--port", self.bootstrap.rpartition(":")[2])
+
     def close(self) -> None:
         self.process.wait()
         if self.process.stdout:
@@ -73,16 +84,6 @@ class NodeProcess:
 
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")
-
-
-def free_port() -> int:
-    """A port for a node that is to come back under the same address, below those that outgoing connections
-    are given: one of these would be somebody else's by the time that it is used."""
-    while True:
-        port = random.SystemRandom().randrange(12_000, 32_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 @contextlib.contextmanager

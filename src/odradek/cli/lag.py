@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from odradek.cli.cluster_access import EARLIEST, LATEST, READ_COMMITTED, ClusterAccess
+from odradek.cli.cluster_access import READ_COMMITTED, ClusterAccess
 from odradek.cli.group_admin import GroupOffset
 from odradek.cli.scan import ReadLimit, ReadLimitError, Unread, unread
 from odradek.cli.times import Seconds, seconds
@@ -51,14 +51,12 @@ class LagMeter:
     def _count(self, offsets: Sequence[GroupOffset]) -> dict[TopicPartition, Unread | None]:
         topics, _ = self._cluster.find_topics(list(dict.fromkeys(o.tp.topic for o in offsets)))
         by_name = {topic.name: topic for topic in topics}
-        partitions = [o.tp for o in offsets]
-        starts = self._cluster.list_offsets(topics, partitions, EARLIEST)
-        stable = self._cluster.list_offsets(topics, partitions, LATEST, READ_COMMITTED)
+        bounds = self._cluster.bounds(topics, READ_COMMITTED)
         counted: dict[TopicPartition, Unread | None] = {}
         for tp, committed, _ in offsets:
             assert committed is not None
-            # What was deleted since it was committed will not be read.
-            position, stop = max(committed, starts[tp] or 0), stable[tp] or 0
+            start, stop = bounds[tp]
+            position = max(committed, start)  # what was deleted since it was committed will not be read
             try:
                 counted[tp] = (
                     unread(self._cluster, by_name[tp.topic], tp, position, stop, self._limit)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from odradek.cli.cluster_access import ClusterAccess, TopicInfo
 from odradek.cli.errors import Failure, Usage, kafka_failure
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import NO_TIMEOUT_MS, TopicPartition
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
@@ -207,7 +207,7 @@ def fence(cluster: ClusterAccess, described: Described) -> None:
 
 def _taken_for_ms(timeout_ms: int) -> int:
     """The timeout stays what it was, unless it was that of two-phase commit, which is none."""
-    return timeout_ms if timeout_ms < 2_147_483_647 else 60_000
+    return timeout_ms if timeout_ms < NO_TIMEOUT_MS else 60_000
 
 
 def commit_decided(cluster: ClusterAccess, described: Described) -> None:

@@ -5,9 +5,7 @@ from typing import NamedTuple
 
 from odradek.cli.cluster_access import ClusterAccess, TopicInfo
 from odradek.cli.txn_admin import ActiveProducer, Described, active_producers, decisions, is_hanging, owners
-
-NO_TIMEOUT_MS = 0x7FFFFFFF
-"""Of a transaction of two phases: whoever is to decide it ends it, never its coordinator."""
+from odradek.core.types import NO_TIMEOUT_MS
 
 
 class Hanging(NamedTuple):

@@ -249,14 +249,15 @@ class Admin:
     async def list_transactions(
         self, states: Sequence[str] = (), prefix: str | None = None
     ) -> dict[int, list[Any]]:
-        """The transactional ids of every broker that are in one of these states and begin so."""
+        """The transactional ids of all known brokers that are in one of these states and begin so."""
         types = request_types(ApiKey.LIST_TRANSACTIONS)
         pattern = None if prefix is None else f"{re.escape(prefix)}.*"
         request = types.ListTransactionsRequest(
             state_filters=list(states), producer_id_filters=[], transactional_id_pattern=pattern
         )
         found: dict[int, list[Any]] = {}
-        for node_id in sorted((await self._client.retrying(self._client.refresh)).brokers):
+        brokers = self._client.cluster.brokers or (await self._client.retrying(self._client.refresh)).brokers
+        for node_id in sorted(brokers):
             listed = await self._call(ApiKey.LIST_TRANSACTIONS, request, node_id)
             # A broker that does not know patterns yet tells of all.
             found[node_id] = [
@@ -269,6 +270,7 @@ class Admin:
     async def open_transactions(self) -> list[Any]:
         """What coordinators say of every transactional id that is not at rest, by name."""
         found: list[Any] = []
+        await self._client.retrying(self._client.refresh)
         for node_id, listed in (await self.list_transactions(_UNDER_WAY)).items():
             ids = [transaction.transactional_id for transaction in listed]
             asked = request_types(ApiKey.DESCRIBE_TRANSACTIONS).DescribeTransactionsRequest(

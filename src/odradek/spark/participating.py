@@ -14,11 +14,11 @@ from odradek.client.client import Client
 from odradek.client.transaction_errors import FENCED
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_TIMEOUT_MS
 from odradek.spark.ledger import Participant, Stream, check_run, participant_id
 from odradek.spark.ledger_log import LedgerLog
 from odradek.spark.outbox import DELIVERY_TIMEOUT_S, Outbox
 
-_LONGEST_TIMEOUT_MS = 0x7FFFFFFF
 _MOST_RUNS = 256
 """Of so many runs a process remembers its slots. A plain write is a run of its own."""
 _REFUSED_2PC = frozenset(
@@ -95,9 +95,7 @@ class Attempt:
         requests = TransactionRequests(client, transactional_id, channel="ends")
         deadline = _deadline(timeout_s)
         try:
-            given = await requests.init(
-                NOBODY, _LONGEST_TIMEOUT_MS, deadline, enable_2pc=True, keep_prepared=False
-            )
+            given = await requests.init(NOBODY, NO_TIMEOUT_MS, deadline, enable_2pc=True, keep_prepared=False)
         except RefusedError as e:
             raise (_refusal_of_2pc(e) if e.code in _REFUSED_2PC else e) from e
         identity = Identity(given.producer_id, given.producer_epoch)

@@ -86,11 +86,13 @@ def pack(ranges: Sequence[OffsetRange], least: int) -> list[tuple[OffsetRange, .
     longer than to read thousands of records, so that a small micro-batch is best read by one."""
     tasks: list[tuple[OffsetRange, ...]] = []
     gathered: list[OffsetRange] = []
+    total = 0
     for r in ranges:
         gathered.append(r)
-        if sum(g.size for g in gathered) >= least:
+        total += r.size
+        if total >= least:
             tasks.append(tuple(gathered))
-            gathered = []
+            gathered, total = [], 0
     if gathered:
         tasks.append(tuple(gathered))
     return tasks

@@ -15,8 +15,8 @@ from odradek.client.producer import Producer
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.records.compression import CODEC_NAMES
+from odradek.runtime.ports import free_port
 from tests.support import peer
-from tests.support.node import free_port
 
 pytestmark = [pytest.mark.apache, pytest.mark.timeout(300)]
 

@@ -21,10 +21,11 @@ from odradek.client.transaction_states import State
 from odradek.client.transactional import TransactionalProducer
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
+from odradek.runtime.ports import free_port
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.support import peer
-from tests.support.node import NodeProcess, free_port, running
+from tests.support.node import NodeProcess, running
 
 pytestmark = pytest.mark.timeout(300)
 SWEEP = "transaction.abort.timed.out.transaction.cleanup.interval.ms=200"

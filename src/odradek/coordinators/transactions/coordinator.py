@@ -17,10 +17,10 @@ from odradek.coordinators.transactions import commands as c
 from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.log_format import record_format
 from odradek.coordinators.transactions.markers import Deliver, MarkerSender
-from odradek.coordinators.transactions.metadata import NO_TIMEOUT_MS, Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TRANSACTION_STATE_TOPIC, TopicPartition, coordinator_partition
+from odradek.core.types import NO_TIMEOUT_MS, TRANSACTION_STATE_TOPIC, TopicPartition, coordinator_partition
 from odradek.runtime.api import Clock
 from odradek.runtime.scope import Scope
 

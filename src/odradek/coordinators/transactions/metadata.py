@@ -9,11 +9,15 @@ from typing import Any, Final, NamedTuple
 
 from odradek.coordinators.transactions.states import AT_REST, VALID_PREVIOUS, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP, TopicPartition
+from odradek.core.types import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIMEOUT_MS,
+    NO_TIMESTAMP,
+    TopicPartition,
+)
 
 MAX_EPOCH: Final = 0x7FFF
-NO_TIMEOUT_MS: Final = 0x7FFFFFFF
-"""The timeout of a transaction that an outside coordinator decides (KIP-939)."""
 EPOCH_PER_TRANSACTION: Final = 2
 """The transaction version from which every end of a transaction bumps the epoch (KIP-890)."""
 

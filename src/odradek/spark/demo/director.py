@@ -4,15 +4,17 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from odradek.client.admin import Admin
 from odradek.client.client import Client
 from odradek.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
+from odradek.runtime.ports import free_port
 from odradek.spark.demo.killing import describe_driver, describe_query, moment, plan_kills
 from odradek.spark.demo.orders import ENRICHED, ORDERS, REVENUE, generate, sum_windows
-from odradek.spark.demo.processes import Broker, Child, Driver, ProcessError, free_port
+from odradek.spark.demo.processes import Broker, Child, Driver, ProcessError
 from odradek.spark.demo.producing import produce
 from odradek.spark.demo.proof import Proof, prove
 from odradek.spark.demo.stage import PARTITIONS, SINKS, read_query_id, write_pipeline
@@ -101,7 +103,7 @@ class Director:
         async with self._in_background(self._background(client)):
             self._start_driver()
             for kill in plan_kills(self._plan.orders, self._plan.driver_kills, self._plan.broker_kills):
-                await self._until(lambda due=kill.due: self._counts.committed >= due)  # type: ignore[misc]
+                await self._until(partial(self._has_committed, kill.due))
                 await moment(client, self._place.folder, kill.moment)
                 await (self._kill_driver(client) if kill.target == DRIVER else self._kill_broker())
             await self._until(self._is_done)
@@ -170,6 +172,9 @@ class Director:
                 return
             await asyncio.sleep(_LOOK_S)
 
+    def _has_committed(self, orders: int) -> bool:
+        return self._counts.committed >= orders
+
     def _is_done(self) -> bool:
         return self._counts.committed >= self.story.orders and self._counts.windows >= self.story.windows
 
@@ -203,22 +208,22 @@ class Director:
         self._driver.kill()
         at_s = self._now()
         told = await describe_driver(client, self._place.folder)
-        await self._struck(DRIVER, self._driver.pid, at_s, told)
-        before = self._counts.committed
+        self._struck(DRIVER, self._driver.pid, at_s, told)
+        due = self._counts.committed + 1
         self._start_driver()
-        await self._until(lambda: self._counts.committed > before)
+        await self._until(partial(self._has_committed, due))
         self._came_back()
 
     async def _kill_broker(self) -> None:
         assert self._broker is not None
         self._broker.kill()
         told = describe_query(self._place.folder)
-        await self._struck(BROKER, self._broker.pid, self._now(), told)
+        self._struck(BROKER, self._broker.pid, self._now(), told)
         await asyncio.sleep(_DOWN_S)
         await self._start_broker()
         self._came_back()
 
-    async def _struck(self, target: str, pid: int, at_s: float, told: str) -> None:
+    def _struck(self, target: str, pid: int, at_s: float, told: str) -> None:
         self.story.kills.append(Kill(at_s, target, pid, told))
         self._audience.tell(at_s, f"killed the {target} (pid {pid}) {told}")
 
