@@ -202,7 +202,7 @@ def fence(cluster: ClusterAccess, described: Described) -> None:
             requests.close()
 
     with cluster.failing(f"transactional id {described.transactional_id}", described.transactional_id):
-        cluster.client.run(fenced())
+        cluster.client.call(fenced)
 
 
 def _taken_for_ms(timeout_ms: int) -> int:
@@ -225,7 +225,7 @@ def commit_decided(cluster: ClusterAccess, described: Described) -> None:
             requests.close()
 
     with cluster.failing(f"transactional id {described.transactional_id}", described.transactional_id):
-        cluster.client.run(committed())
+        cluster.client.call(committed)
 
 
 def decided_rows(cluster: ClusterAccess, found: Described) -> int:

@@ -6,8 +6,9 @@ transactional.py and consumer.py.
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from odradek.client.admin import Admin
@@ -23,6 +24,30 @@ from odradek.records.batch import Headers
 from odradek.runtime.api import Runtime
 
 T = TypeVar("T")
+
+
+class _Call(Coroutine[Any, Any, T]):
+    """Work that is made where it is awaited. What is made before may never be, if an interrupt comes between,
+    and of that Python warns."""
+
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._make = make
+        self._work: Coroutine[Any, Any, T] | None = None
+
+    def send(self, value: Any) -> Any:
+        if self._work is None:
+            self._work = self._make()
+        return self._work.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return super().throw(*error) if self._work is None else self._work.throw(*error)
+
+    def close(self) -> None:
+        if self._work is not None:
+            self._work.close()
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self._make().__await__()
 
 
 class BlockingClient:
@@ -52,21 +77,20 @@ class BlockingClient:
             future.cancel()
             raise
 
-    def call(self, function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
+    def call(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
         """E.g. `call(client.admin.list_offsets, {...})`."""
-
-        async def awaited() -> T:
-            return await function(*args, **kwargs)
-
-        return self.run(awaited())
+        return self.run(_Call(partial(function, *args, **kwargs)))
 
     def send(self, api_key: int, request: Any, **options: Any) -> Any:
         """`Client.send`: one request to one broker (node_id=, version=, max_version=, timeout_ms=)."""
-        return self.run(self.client.send(api_key, request, **options))
+        return self.call(self.client.send, api_key, request, **options)
 
     def coordinator(self, key: str, key_type: int = GROUP_COORDINATOR) -> int:
         """The broker that coordinates a group, or a transactional id."""
-        return self.run(self.client.retrying(lambda: self.client.coordinator(key, key_type)))
+        return self.call(self._coordinator, key, key_type)
+
+    async def _coordinator(self, key: str, key_type: int) -> int:
+        return await self.client.retrying(lambda: self.client.coordinator(key, key_type))
 
     def producer(self, **options: Any) -> "BlockingProducer":
         return BlockingProducer(self, options)
@@ -83,7 +107,7 @@ class BlockingClient:
         if self._closed:
             return
         self._closed = True
-        self.run(self._finish())
+        self.call(self._finish)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
@@ -107,7 +131,7 @@ class BlockingProducer:
         async def make() -> Producer:
             return Producer(client.client, **options)
 
-        self._producer = client.run(make())
+        self._producer = client.call(make)
 
     def __enter__(self) -> "BlockingProducer":
         return self
@@ -134,7 +158,7 @@ class BlockingProducer:
             )
             future.add_done_callback(lambda done: self._on_done(done, on_delivery))
 
-        self._client.run(queue())
+        self._client.call(queue)
 
     def deliver(self, topic: str, value: bytes | None, **options: Any) -> Delivery:
         """Send one record and wait for it."""
@@ -142,16 +166,16 @@ class BlockingProducer:
         async def sent() -> Delivery:
             return await (await self._producer.send(topic, value, **options))
 
-        return self._client.run(sent())
+        return self._client.call(sent)
 
     def flush(self) -> None:
-        self._client.run(self._producer.flush())
+        self._client.call(self._producer.flush)
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
     def close(self) -> None:
-        self._client.run(self._producer.close())
+        self._client.call(self._producer.close)
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -177,7 +201,7 @@ class BlockingTransactionalProducer:
         async def make() -> TransactionalProducer:
             return TransactionalProducer(client.client, transactional_id, **options)
 
-        self.producer = client.run(make())
+        self.producer = client.call(make)
 
     def __enter__(self) -> "BlockingTransactionalProducer":
         return self
@@ -190,13 +214,13 @@ class BlockingTransactionalProducer:
         return self.producer.state
 
     def init_transactions(self, *, keep_prepared: bool = False) -> PreparedTransaction | None:
-        return self._client.run(self.producer.init_transactions(keep_prepared=keep_prepared))
+        return self._client.call(self.producer.init_transactions, keep_prepared=keep_prepared)
 
     def begin(self) -> None:
         async def begun() -> None:
             self.producer.begin()
 
-        self._client.run(begun())
+        self._client.call(begun)
 
     def send(self, topic: str, value: bytes | None, **options: Any) -> None:
         """Returns once the record is queued (key=, partition=, timestamp_ms=, headers=)."""
@@ -204,16 +228,16 @@ class BlockingTransactionalProducer:
         async def queue() -> None:
             await self.producer.send(topic, value, **options)
 
-        self._client.run(queue())
+        self._client.call(queue)
 
     def send_offsets(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata | str) -> None:
-        self._client.run(self.producer.send_offsets(offsets, group))
+        self._client.call(self.producer.send_offsets, offsets, group)
 
     def commit(self) -> None:
-        self._client.run(self.producer.commit())
+        self._client.call(self.producer.commit)
 
     def abort(self) -> None:
-        self._client.run(self.producer.abort())
+        self._client.call(self.producer.abort)
 
     @contextmanager
     def transaction(self) -> Iterator["BlockingTransactionalProducer"]:
@@ -228,13 +252,13 @@ class BlockingTransactionalProducer:
             raise
 
     def prepare(self) -> PreparedTransaction:
-        return self._client.run(self.producer.prepare())
+        return self._client.call(self.producer.prepare)
 
     def complete(self, decided: PreparedTransaction) -> bool:
-        return self._client.run(self.producer.complete(decided))
+        return self._client.call(self.producer.complete, decided)
 
     def close(self) -> None:
-        self._client.run(self.producer.close())
+        self._client.call(self.producer.close)
 
 
 class BlockingConsumer:
@@ -244,7 +268,7 @@ class BlockingConsumer:
         async def make() -> Consumer:
             return Consumer(client.client, **options)
 
-        self.consumer = client.run(make())
+        self.consumer = client.call(make)
 
     def __enter__(self) -> "BlockingConsumer":
         return self
@@ -277,16 +301,16 @@ class BlockingConsumer:
         return self.consumer.group_metadata
 
     def poll(self, timeout_ms: float = 1_000, max_records: int = 500) -> list[ConsumerRecord]:
-        return self._client.run(self.consumer.poll(timeout_ms, max_records))
+        return self._client.call(self.consumer.poll, timeout_ms, max_records)
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
-        self._client.run(self.consumer.commit(offsets))
+        self._client.call(self.consumer.commit, offsets)
 
     def close(self) -> None:
-        self._client.run(self.consumer.close())
+        self._client.call(self.consumer.close)
 
     def _on_loop(self, function: Callable[..., None], *args: Any) -> None:
         async def called() -> None:
             function(*args)
 
-        self._client.run(called())
+        self._client.call(called)

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import gc
+import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
@@ -122,6 +124,29 @@ def test_closing_ends_what_an_interrupt_left_on_the_loop() -> None:
     assert begun.wait(10)
     client.close()
     assert ended.is_set()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_before_anything_is_awaited_leaves_nothing_to_warn_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a real signal, at the moment where a call has everything but the loop."""
+    with BlockingClient("127.0.0.1:1") as client, client.consumer() as consumer:
+
+        def interrupted(*_: object) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with monkeypatch.context() as patched:
+                patched.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    consumer.poll()
+        finally:
+            signal.signal(signal.SIGINT, before)
+        gc.collect()
+        assert consumer.poll(10) == []
 
 
 def test_transactions_of_code_that_blocks() -> None:
