@@ -11,7 +11,7 @@ from odradek.core.types import TopicPartition
 from odradek.spark.options import source_options
 from odradek.spark.planning import OffsetRange
 from odradek.spark.process import client_of
-from odradek.spark.reading import DataLossError, read_range
+from odradek.spark.reading import DataLossError, read_ranges
 from odradek.spark.source import StreamReader, TaskRanges
 from tests.support.command import odradek
 from tests.support.topics import create_topic
@@ -86,7 +86,7 @@ def test_what_will_never_come_is_not_waited_for(bootstrap: str, topic: str, send
     def rows(**more: str) -> int:
         given = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, **more}
         options = source_options(given, streaming=False)
-        return sum(batch.num_rows for batch in read_range(client_of(options.connecting), wanted, options))
+        return sum(batch.num_rows for batch in read_ranges(client_of(options.connecting), [wanted], options))
 
     with pytest.raises(
         DataLossError, match=f"{topic}-0 ends at offset 5, and offsets up to 8 were to be read"
@@ -148,7 +148,7 @@ def test_a_topic_that_is_deleted_while_a_task_reads_is_told(bootstrap: str, topi
     def rows(**more: str) -> int:
         given = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, **more}
         options = source_options({**given, "kafka.default.api.timeout.ms": "300"}, streaming=True)
-        return sum(batch.num_rows for batch in read_range(client_of(options.connecting), gone, options))
+        return sum(batch.num_rows for batch in read_ranges(client_of(options.connecting), [gone], options))
 
     with pytest.raises(DataLossError, match=f"{topic}-0 was deleted, and offsets 2 to 8 were to be read"):
         rows()

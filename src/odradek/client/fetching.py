@@ -67,7 +67,8 @@ class Fetched(NamedTuple):
 
 
 class PartitionFetcher:
-    """Asks the leader of one partition, found again when it moves, on a connection of its own."""
+    """Asks the leader of one partition, found again when it moves, on a connection of its own; or on one that
+    others use, too, where nobody waits long."""
 
     def __init__(
         self,
@@ -78,17 +79,20 @@ class PartitionFetcher:
         max_bytes: int = 4 << 20,
         max_wait_ms: int = 500,
         timeout_ms: int | None = None,
+        channel: str | None = None,
     ) -> None:
         self._client = client
         self._tp = tp
+        self._owns_channel = channel is None
         self._isolation_level = isolation_level
         self._max_bytes = max_bytes
         self._max_wait_ms = max_wait_ms
         self._timeout_ms = timeout_ms
-        self._channel = client.new_channel("fetch")
+        self._channel = channel or client.new_channel("fetch")
 
     def close(self) -> None:
-        self._client.close_channel(self._channel)
+        if self._owns_channel:
+            self._client.close_channel(self._channel)
 
     async def fetch(self, offset: int, *, max_wait_ms: int | None = None) -> Fetched:
         """Returns when there is anything at the offset, or after the wait."""

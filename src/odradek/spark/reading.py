@@ -1,11 +1,11 @@
-"""A range of one partition, from the broker to Arrow batches: the next Fetch is on its way while this one is
+"""Ranges of partitions, from the broker to Arrow batches: the next Fetch is on its way while this one is
 decoded."""
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any
+from itertools import chain, pairwise
 
 import pyarrow as pa
 
@@ -22,48 +22,64 @@ from odradek.spark.planning import OffsetRange
 log = logging.getLogger("odradek.spark")
 
 
+_CHANNEL = "ranges"
+"""A task reads one range after another, and what it asks for is there: none waits for another."""
+
+
 class DataLossError(RuntimeError):
     """Offsets that were to be read are not there any more."""
 
 
-def read_range(
-    client: BlockingClient, wanted: OffsetRange, options: SourceOptions
+def read_ranges(
+    client: BlockingClient, ranges: Sequence[OffsetRange], options: SourceOptions
 ) -> Iterator[pa.RecordBatch]:
-    """Everything that a reader is shown between two offsets, in order."""
-    tp, position, end = wanted
+    """One after another; the next one begins to come while this one is read."""
+    coming: _RangeReader | None = None
+    for wanted, following in pairwise(chain(ranges, [None])):
+        assert wanted is not None
+        reader = coming or _RangeReader(client, wanted, options)
+        coming = None if following is None else _RangeReader(client, following, options)
+        yield from reader.read()
 
-    def make() -> PartitionFetcher:
-        return PartitionFetcher(
-            client.client, tp, isolation_level=options.isolation, max_bytes=options.fetch_bytes
+
+class _RangeReader:
+    """Everything that a reader is shown between two offsets, in order. It is asked for at once."""
+
+    def __init__(self, client: BlockingClient, wanted: OffsetRange, options: SourceOptions) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._options = options
+        self._fetcher = PartitionFetcher(
+            client.client,
+            wanted.tp,
+            isolation_level=options.isolation,
+            max_bytes=options.fetch_bytes,
+            channel=_CHANNEL,
         )
+        self._under_way = self._ask(wanted.start)
 
-    fetcher = client.run(_called(make))
-    try:
-        under_way: Future[Fetched] | None = _start(client, fetcher, position)
-        while under_way is not None:
+    def _ask(self, position: int) -> "Future[Fetched] | None":
+        """None at the end."""
+        if position >= self._wanted.end:
+            return None
+        return asyncio.run_coroutine_threadsafe(self._fetcher.fetch(position), self._client.loop)
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        (tp, position, end), options = self._wanted, self._options
+        while self._under_way is not None:
             try:
-                fetched = under_way.result()
+                fetched = self._under_way.result()
             except KafkaError as e:
-                position = _after_loss(client, wanted, position, options, e)
-                under_way = _start(client, fetcher, position) if position < end else None
+                position = _after_loss(self._client, self._wanted, position, options, e)
+                self._under_way = self._ask(position)
                 continue
             start, position = position, _end_of(fetched.records, position)
-            if position == start and _is_cut_off(wanted, fetched, options):
+            if position == start and _is_cut_off(self._wanted, fetched, options):
                 return
-            under_way = _start(client, fetcher, position) if position < end else None
+            self._under_way = self._ask(position)
             yield from arrow_batches(
                 tp, fetched.records, fetched.aborted, start, end - 1, with_headers=options.include_headers
             )
-    finally:
-        client.run(_called(fetcher.close))
-
-
-async def _called(function: Any) -> Any:
-    return function()
-
-
-def _start(client: BlockingClient, fetcher: PartitionFetcher, position: int) -> "Future[Fetched]":
-    return asyncio.run_coroutine_threadsafe(fetcher.fetch(position), client.loop)
 
 
 def _end_of(data: Buffer, position: int) -> int:

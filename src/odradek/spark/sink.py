@@ -36,6 +36,7 @@ from odradek.spark.options import SinkOptions
 from odradek.spark.outbox import Outbox
 from odradek.spark.participating import Attempt, Slots, Task
 from odradek.spark.process import client_of, forget, kept, reaching, settle
+from odradek.spark.quick import SentToTasks
 from odradek.spark.rows import RowEncoder, check_columns
 
 log = logging.getLogger("odradek.spark")
@@ -117,7 +118,7 @@ class _Writer:
             client.run(_put(outbox, encoded, now_ms))
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(SentToTasks, DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._writer = _Writer(options, schema, "")
 
@@ -146,7 +147,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         _abandon(self._options, messages)
 
 
-class Writer(DataSourceArrowWriter):
+class Writer(SentToTasks, DataSourceArrowWriter):
     """A job of its own, all or nothing; or a write in foreachBatch, which belongs to a batch of a query."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:

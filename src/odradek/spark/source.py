@@ -21,7 +21,8 @@ from odradek.core.types import ZERO_UUID, TopicPartition
 from odradek.spark.options import Bounds, OptionError, SourceOptions
 from odradek.spark.planning import OffsetRange, Offsets, from_json, limit_to, made_anew, pack, split, to_json
 from odradek.spark.process import client_of, reaching, settle
-from odradek.spark.reading import DataLossError, read_range
+from odradek.spark.quick import SentToTasks
+from odradek.spark.reading import DataLossError, read_ranges
 
 log = logging.getLogger("odradek.spark")
 
@@ -126,7 +127,7 @@ class Topics:
         return {**found, **self.ends(late)}
 
 
-class Reader(DataSourceReader):
+class Reader(SentToTasks, DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
@@ -141,7 +142,7 @@ class Reader(DataSourceReader):
         return _read(partition, self._options)
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives on the driver for as long as the query runs; `read` is sent to the tasks without its state."""
 
     def __init__(self, options: SourceOptions) -> None:
@@ -265,5 +266,4 @@ def _read(partition: InputPartition, options: SourceOptions) -> Iterator[pa.Reco
     settle()
     with reaching(options.connecting):
         client = client_of(options.connecting)
-        for wanted in partition.wanted:
-            yield from read_range(client, wanted, options)
+        yield from read_ranges(client, partition.wanted, options)

@@ -8,6 +8,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from odradek.client.fetching import READ_COMMITTED
 from odradek.runtime.real import RealDisk
 from odradek.spark.options import SegmentOptions
+from odradek.spark.quick import SentToTasks
 from odradek.spark.segments.directory import SegmentPart, pack, plan
 from odradek.spark.segments.reading import read_part
 
@@ -18,7 +19,7 @@ class SegmentTask(InputPartition):
         self.parts = parts
 
 
-class SegmentReader(DataSourceReader):
+class SegmentReader(SentToTasks, DataSourceReader):
     def __init__(self, options: SegmentOptions) -> None:
         self._options = options
 
