@@ -4,9 +4,16 @@ from collections.abc import Iterator, Sequence
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import Buffer
-from odradek.records.batch import BatchMeta, Record, iter_batches, iter_records
+from odradek.records.batch import BatchMeta, Record, iter_records
 from odradek.records.control import ControlType, parse_control_key
-from odradek.records.header import crc_matches
+from odradek.records.kernel import BAD_CRC, BAD_LENGTH, BAD_MAGIC, OK, PARTIAL
+from odradek.records.scanning import Scanned, scan
+
+_FINDINGS = {
+    BAD_CRC: "the batch at position {} of what was fetched fails its CRC",
+    BAD_LENGTH: "the batch at position {} of what was fetched has a length that no batch has",
+    BAD_MAGIC: "the batch at position {} of what was fetched has a magic that no batch has",
+}
 
 
 def visible_records(
@@ -25,20 +32,18 @@ def visible_records(
 
 
 def visible_batches(
-    data: Buffer, aborted: Sequence[tuple[int, int]] | None
+    data: Buffer, aborted: Sequence[tuple[int, int]] | None, scanned: Scanned | None = None
 ) -> Iterator[tuple[BatchMeta, bool]]:
-    """Every batch, and whether a consumer is shown it.
+    """Every batch, and whether a consumer is shown it. Raises CORRUPT_MESSAGE at one that is not good.
 
-    `aborted` is the response's list of (producer id, first offset), None for read_uncommitted.
+    `aborted` is the response's list of (producer id, first offset), None for read_uncommitted; `scanned` is
+    `scan(data)`, from who has that already.
     """
+    batches, end, finding = scanned or scan(data)
     pending = sorted(aborted or (), key=lambda transaction: transaction[1])
     aborting: set[int] = set()
     at = 0
-    for batch in iter_batches(data):
-        if not crc_matches(data, batch):
-            raise KafkaError(
-                ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {batch.base_offset} fails its CRC"
-            )
+    for batch in batches:
         while at < len(pending) and pending[at][1] <= batch.last_offset:
             aborting.add(pending[at][0])
             at += 1
@@ -47,7 +52,9 @@ def visible_batches(
                 aborting.discard(batch.producer_id)
             yield batch, False
         else:
-            yield batch, not (batch.is_transactional and batch.producer_id in aborting)
+            yield batch, not (aborting and batch.is_transactional and batch.producer_id in aborting)
+    if finding not in (OK, PARTIAL):
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, _FINDINGS[finding].format(end))
 
 
 def _is_abort_marker(data: Buffer, batch: BatchMeta) -> bool:

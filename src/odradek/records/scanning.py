@@ -3,15 +3,19 @@
 Batches of magic 2 are gone over by the kernel; entries of magic 0 and 1, which old segments hold, one by one.
 """
 
+from typing import TypeAlias
+
 from odradek.core.errors import KafkaError
 from odradek.core.types import Buffer
 from odradek.records.header import BatchMeta, crc_matches, iter_batches
 from odradek.records.kernel import BAD_CRC, BAD_LENGTH, LEGACY, PARTIAL, scan_segment
 
-__all__ = ["scan"]
+__all__ = ["Scanned", "scan"]
+
+Scanned: TypeAlias = tuple[list[BatchMeta], int, int]
 
 
-def scan(data: Buffer, position: int = 0) -> tuple[list[BatchMeta], int, int]:
+def scan(data: Buffer, position: int = 0) -> Scanned:
     """(batches from a position on, the position after the last one, why they end there).
 
     The reasons are those of the kernel's `scan_segment`, without LEGACY.

@@ -11,6 +11,7 @@ from odradek.records import kernel
 from odradek.records.batch import BatchMeta, Record, iter_records, records_of
 from odradek.records.header import HEADER_BYTES, LOG_APPEND_TIME
 from odradek.records.kernel import Part
+from odradek.records.scanning import Scanned
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 SCHEMA = pa.schema(
@@ -38,9 +39,10 @@ def arrow_batches(
     last_offset: int,
     *,
     with_headers: bool,
+    scanned: Scanned | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The records of fetched bytes that a reader is shown, between two offsets."""
-    shown = (batch for batch, is_shown in visible_batches(data, aborted) if is_shown)
+    shown = (batch for batch, is_shown in visible_batches(data, aborted, scanned) if is_shown)
     return arrow_of(tp, data, shown, first_offset, last_offset, with_headers=with_headers)
 
 

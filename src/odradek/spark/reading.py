@@ -13,8 +13,7 @@ from odradek.client.admin import EARLIEST
 from odradek.client.blocking import BlockingClient
 from odradek.client.fetching import Fetched, PartitionFetcher
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import Buffer
-from odradek.records.header import iter_batches
+from odradek.records.scanning import scan
 from odradek.spark.columns import arrow_batches
 from odradek.spark.options import SourceOptions
 from odradek.spark.planning import OffsetRange
@@ -73,21 +72,18 @@ class _RangeReader:
                 position = _after_loss(self._client, self._wanted, position, options, e)
                 self._under_way = self._ask(position)
                 continue
-            start, position = position, _end_of(fetched.records, position)
+            scanned = scan(fetched.records)
+            start = position
+            if scanned[0]:
+                position = max(start, scanned[0][-1].last_offset + 1)
             if position == start and _is_cut_off(self._wanted, fetched, options):
                 return
             self._under_way = self._ask(position)
             yield from arrow_batches(
-                tp, fetched.records, fetched.aborted, start, end - 1, with_headers=options.include_headers
+                *(tp, fetched.records, fetched.aborted, start, end - 1),
+                with_headers=options.include_headers,
+                scanned=scanned,
             )
-
-
-def _end_of(data: Buffer, position: int) -> int:
-    """The offset after the last batch: the only header that has to be looked at before the next Fetch."""
-    last = None
-    for batch in iter_batches(data):
-        last = batch
-    return position if last is None else max(position, last.last_offset + 1)
 
 
 def _is_cut_off(wanted: OffsetRange, fetched: Fetched, options: SourceOptions) -> bool:
