@@ -58,6 +58,11 @@ def cpu_s(pid: int) -> float:
     return ticks / TICKS_PER_S
 
 
+def own_cpu_s(pid: int) -> float:
+    """User and system time of a process alone."""
+    return sum(map(int, _stat(pid)[11:13])) / TICKS_PER_S
+
+
 class Cluster:
     """A broker of one node in a fresh directory, and kgen aimed at it."""
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from cluster import cpu_s
+from cluster import cpu_s, own_cpu_s
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from spark_protocol import protocol_ms
@@ -36,6 +36,7 @@ class Bench:
         self.spark = _session(args)
         self.admin = AdminClient({"bootstrap.servers": args.bootstrap})
         self.ours, self.official = ours(args.bootstrap), official(args.bootstrap)
+        self.jvm_pid = int(self.spark.sparkContext._jvm.ProcessHandle.current().pid())  # type: ignore[union-attr]
         self.is_warm = False
         self._made = 0
 
@@ -68,14 +69,22 @@ class Bench:
 
     def timed(self, side: str, key: str, rows: int, work: Callable[[], object]) -> None:
         """Do it; say rows per second, and the CPU of Spark, its Python workers and the broker per row."""
-        cpu, began = self._cpu_s(), time.perf_counter()
+        before, began = self._cpu_s(), time.perf_counter()
         work()
         took = time.perf_counter() - began
         self.say(side, key, rows / took)
-        self.say(side, f"{key}.cpu", (self._cpu_s() - cpu) / rows * 1e6)
+        spent = {part: (now - before[part]) / rows * 1e6 for part, now in self._cpu_s().items()}
+        self.say(side, f"{key}.cpu", sum(spent.values()))
+        for part, microseconds in spent.items():
+            self.say(side, f"{key}.cpu.{part}", microseconds)
 
-    def _cpu_s(self) -> float:
-        return cpu_s(os.getpid()) + cpu_s(self.args.broker_pid)
+    def _cpu_s(self) -> dict[str, float]:
+        jvm = own_cpu_s(self.jvm_pid)
+        return {
+            "jvm": jvm,
+            "python": cpu_s(os.getpid()) - jvm,
+            "broker": cpu_s(self.args.broker_pid),
+        }
 
     def sides(self) -> tuple[tuple[str, Side], ...]:
         """Ours before and after the official one: the machine drifts."""

@@ -35,10 +35,8 @@ def packaged_java() -> Iterator[None]:
 
 
 def spark_home(folder: Path) -> str:
-    """Spark's own files under another roof, where a local-cluster leaves the folders of its executors.
-
-    Without the copy of PySpark in a zip, which every Python process that Spark starts has to compile anew: it
-    takes the installed one, in a third of the time."""
+    """Spark's own files under another roof, where a local-cluster leaves the folders of its executors; without
+    the copy of PySpark in a zip, for workers that are not `odradek-python`."""
     home = folder / "spark"
     home.mkdir(parents=True, exist_ok=True)
     for part in Path(pyspark.__file__).parent.iterdir():

@@ -94,13 +94,15 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 def _environment(folder: Path) -> dict[str, str]:
     """Of the processes: the package's Java, in the mood for short lives, and nothing of another Spark."""
-    from odradek.spark.demo.stage import SCRATCH, write_python
+    from odradek.spark import worker_python
+    from odradek.spark.demo.stage import SCRATCH
     from odradek.spark.java import packaged_java
 
     scratch = folder / SCRATCH
+    scratch.mkdir()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     java = f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData "-Djava.io.tmpdir={scratch}"'
-    python = {"PYSPARK_PYTHON": str(write_python(folder, sys.executable, kept.get("PYTHONPATH", "")))}
+    python = {"PYSPARK_PYTHON": worker_python.find()}
     return {**kept, **packaged_java(), **python, "JDK_JAVA_OPTIONS": java, "TMPDIR": str(scratch)}
 
 

@@ -2,15 +2,16 @@
 
 import os
 import shutil
-import sys
 from pathlib import Path
+
+from odradek.spark import worker_python
 
 _SHIM = Path(__file__).parent / "java_home"
 
 
 def prepare() -> None:
     """Before a session starts: which Java, and which Python its workers are. What is set, stands."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", worker_python.find())
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         use_packaged_java()
 

@@ -33,7 +33,6 @@ from odradek.spark.demo.orders import (
 from odradek.spark.demo.picture import svg
 from odradek.spark.demo.processes import Child, descendants
 from odradek.spark.demo.proof import Contents, Proof, prove, tally
-from odradek.spark.demo.stage import write_python
 from odradek.spark.demo.story import BROKER, DRIVER, Batch, Counts, Kill, Story
 from tests.support.processes import wait_until_gone
 
@@ -217,18 +216,6 @@ def test_a_tethered_command_ends_with_who_started_it(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         process.stdout.close()
-
-
-def test_workers_have_the_python_of_the_demo_and_its_path_only(tmp_path: Path) -> None:
-    python = write_python(tmp_path, sys.executable, "/some/place")
-    ran = subprocess.run(
-        [str(python), "-c", "import sys, os; print(sys.executable, os.environ['PYTHONPATH'])"],
-        env={**os.environ, "PYTHONPATH": "/pyspark.zip"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ran.stdout.split() == [sys.executable, "/some/place"]
 
 
 # What is shown

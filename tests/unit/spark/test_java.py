@@ -31,7 +31,7 @@ def test_a_java_on_the_path_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: o
     monkeypatch.setenv("PATH", str(tmp_path))
     prepare()
     assert "JAVA_HOME" not in os.environ
-    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    assert os.environ["PYSPARK_PYTHON"] == os.path.join(os.path.dirname(sys.executable), "odradek-python")
 
 
 def test_without_any_java_the_package_has_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from shlex import quote
 from typing import NamedTuple
 
 from odradek.spark.demo.orders import ENRICHED, ORDERS, REVENUE
@@ -58,19 +57,6 @@ def write_pipeline(folder: Path, bootstrap: str, per_batch: int) -> None:
     )
     (folder / "pipeline.toml").write_text(spec)
     (folder / "transform.py").write_text(Path(__file__).with_name("transform.py").read_text())
-
-
-def write_python(folder: Path, executable: str, path: str) -> Path:
-    """A command that is Python without what Spark adds to its path.
-
-    That is pyspark once more, as an archive, whose modules are compiled by every process that imports them:
-    of a dozen Python processes per driver, the greater part of a second each.
-    """
-    (folder / SCRATCH).mkdir()
-    script = folder / SCRATCH / "python"
-    script.write_text(f'#!/bin/sh\nPYTHONPATH={quote(path)} exec {quote(executable)} "$@"\n')
-    script.chmod(0o755)
-    return script
 
 
 class Reached(NamedTuple):
