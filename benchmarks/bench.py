@@ -199,14 +199,14 @@ def write(out: pathlib.Path, results: report.Results) -> None:
 
 
 def draw(path: pathlib.Path, other: str, results: report.Results, wanted: Callable[[Row], bool]) -> None:
-    rows = [
-        (row, median(results.odradek(row.key)), median(results.apache[row.key]))
+    bars = [
+        chart.Bar(row, median(results.odradek(row.key)), median(results.apache[row.key]), ratio)
         for row in results.rows()
-        if row.key in results.apache and wanted(row)
+        if wanted(row) and (ratio := results.ratio(row)) is not None
     ]
-    if rows:
+    if bars:
         newest = results.invocations[-1]
-        path.write_text(chart.svg(other, f"{newest.machine}, {newest.when}", rows))
+        path.write_text(chart.svg(other, f"{newest.machine}, {newest.when}", bars))
 
 
 if __name__ == "__main__":

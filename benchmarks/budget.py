@@ -26,14 +26,14 @@ class Row:
     def reaches(self, value: float, target: float) -> bool:
         return value <= target if self.lower_is_better else value >= target
 
-    def verdict(self, odradek: float, apache: float | None) -> str:
+    def verdict(self, odradek: float, ratio: float | None) -> str:
         """Whether the budget is met, by the number itself or by the ratio to Apache in the same run."""
         if self.budget is None:
             return "no budget"
         by_value = not self.by_ratio_only and self.reaches(odradek, self.budget)
         by_ratio = None
-        if apache and self.budget_ratio is not None:
-            by_ratio = self.reaches(odradek / apache, self.budget_ratio)
+        if ratio is not None and self.budget_ratio is not None:
+            by_ratio = self.reaches(ratio, self.budget_ratio)
         if by_value and by_ratio is not False:
             return "met"
         if by_value:

@@ -35,8 +35,8 @@ def packaged_java() -> Iterator[None]:
 
 
 def spark_home(folder: Path) -> str:
-    """Spark's own files under another roof, where a local-cluster leaves the folders of its executors; without
-    the copy of PySpark in a zip, for workers that are not `odradek-python`."""
+    """Spark's own files under another roof, where a local-cluster leaves the folders of its executors. It has
+    no copy of PySpark in a zip, for workers that are not `odradek-python`."""
     home = folder / "spark"
     home.mkdir(parents=True, exist_ok=True)
     for part in Path(pyspark.__file__).parent.iterdir():

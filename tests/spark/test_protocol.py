@@ -134,6 +134,30 @@ def test_a_decision_tells_how_long_it_took_until_the_one_before_was_visible(play
     play(story, runs=2)
 
 
+def test_what_others_write_later_waits_behind_a_batch_that_is_open(
+    play: Callable[..., Any], values: Callable[[], list[str]], bootstrap: str, topic: str
+) -> None:
+    """At read_committed, until the batch is decided and committed; then all of it is there, in its order."""
+
+    def send(value: str) -> None:
+        sent = odradek("produce", topic, "-b", bootstrap, stdin=f"{value}\n".encode())
+        assert sent.code == 0
+
+    async def story(query: Query) -> None:
+        send("before")
+        written = await query.write(0, "a", "b")
+        send("after")
+        assert values() == ["before"]
+        query.decider.finish = nothing  # type: ignore[method-assign]
+        await query.decider.commit(query.batch(0, written))
+        assert values() == ["before"], "decided, and not committed yet"
+        del query.decider.finish
+        await query.decider.commit(query.batch(0, written))
+
+    play(story)
+    assert values() == ["before", "a", "b", "after"]
+
+
 def test_a_topic_that_is_deleted_before_the_decision_holds_nothing_up(
     play: Callable[..., Any], make_topic: Callable[..., str], values: Callable[[], list[str]], bootstrap: str
 ) -> None:

@@ -43,19 +43,19 @@ def modules(monkeypatch):
 )
 def test_a_budget_is_met_by_the_number_or_by_the_ratio(modules, odradek, apache, verdict):
     row = modules[0].Row("latency.p50", "latency", "us", "latency", 193, 40)
-    assert row.verdict(odradek, apache) == verdict
+    assert row.verdict(odradek, apache and odradek / apache) == verdict
 
 
 def test_more_is_better_where_the_row_says_so(modules):
     row = modules[0].Row("x", "rate", "MB/s", "x", 100, 500, lower_is_better=False)
-    assert row.verdict(600, 100) == "met"
-    assert row.verdict(400, 100) == "missed"
+    assert row.verdict(600, 6) == "met"
+    assert row.verdict(400, 4) == "missed"
 
 
 def test_a_number_that_only_counts_beside_apache_is_not_met_by_itself(modules):
     row = modules[0].Row("x", "rate", "1/s", "x", 1, 1, lower_is_better=False, by_ratio_only=True)
-    assert row.verdict(600, 500) == "met by ratio"
-    assert row.verdict(400, 500) == "missed"
+    assert row.verdict(600, 1.2) == "met by ratio"
+    assert row.verdict(400, 0.8) == "missed"
 
 
 def test_a_report_names_what_was_missed_with_its_profile(modules):
@@ -97,9 +97,23 @@ def test_sections_measured_anew_take_the_place_of_the_old_ones(modules):
     assert "- e2e: `new`" in text
 
 
+def test_connectors_that_take_turns_are_compared_round_by_round(modules):
+    budget, _, report = modules
+    row = next(row for row in budget.ROWS if row.key == "spark.read")
+    rounds = {
+        "first": [(200.0, 0.0), (20.0, 0.0), (9.0, 0.4)],
+        "other": [(100.0, 0.0), (10.0, 0.0), (90.0, 0.4)],
+        "second": [(220.0, 0.0), (24.0, 0.0), (9.0, 0.4)],
+    }
+    samples = ({row.key: [report.Sample(*sample) for sample in of]} for of in rounds.values())
+    results = report.Results(*samples)
+    assert results.ratio(row) == pytest.approx((2.1 + 2.2) / 2), "without the round that was disturbed"
+    assert results.verdict(row) == "met by ratio"
+
+
 def test_the_chart_is_well_formed_and_says_its_numbers(modules):
     budget, chart, _ = modules
-    rows = [(row, 10.0, 100.0) for row in budget.ROWS]
+    rows = [chart.Bar(row, 10.0, 100.0, 0.1) for row in budget.ROWS]
     document = minidom.parseString(chart.svg("another <broker>", "machine & more", rows))
     titles = [t.firstChild.data for t in document.getElementsByTagName("title")]
     assert titles[0] == "Odradek beside another <broker>"
