@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 import chart
 import report
 from awake import awake
-from budget import SECTIONS, SPARK, Row
+from budget import SECTIONS, SPARK
 from cluster import HERE, PEER, Cluster, build_kgen, run
 from loads import LOADS, QUICK, NewCluster, Plan
 from spark_load import spark
@@ -189,23 +189,23 @@ def invocation(args: argparse.Namespace, sections: list[str]) -> report.Invocati
 def write(out: pathlib.Path, results: report.Results) -> None:
     (out / "RESULTS.md").write_text(report.markdown(results))
     (out / "results.json").write_text(results.dump())
-    draw(out / "results.svg", "Apache Kafka", results, lambda row: row.section != SPARK)
+    draw(out / "results.svg", "Apache Kafka", results, lambda section: section != SPARK)
     draw(
         out / "spark.svg",
         "Spark's official Kafka connector",
         results,
-        lambda row: row.section == SPARK,
+        lambda section: section == SPARK,
     )
 
 
-def draw(path: pathlib.Path, other: str, results: report.Results, wanted: Callable[[Row], bool]) -> None:
+def draw(path: pathlib.Path, other: str, results: report.Results, wanted: Callable[[str], bool]) -> None:
     bars = [
         chart.Bar(row, median(results.odradek(row.key)), median(results.apache[row.key]), ratio)
         for row in results.rows()
-        if wanted(row) and (ratio := results.ratio(row)) is not None
+        if wanted(row.section) and (ratio := results.ratio(row)) is not None
     ]
     if bars:
-        newest = results.invocations[-1]
+        newest = [known for known in results.invocations if any(map(wanted, known.sections))][-1]
         path.write_text(chart.svg(other, f"{newest.machine}, {newest.when}", bars))
 
 
