@@ -13,7 +13,6 @@ import time
 import pytest
 from confluent_kafka import (
     Consumer,
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -39,6 +38,11 @@ TOPICS = {
 }
 GROUPS = {"old": "classic", "new": "consumer"}
 INTERNAL = ("offsets.topic.num.partitions=3", "transaction.state.log.num.partitions=3")
+NOT_YET = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -186,18 +190,24 @@ def records(bootstrap, isolation):
     return found
 
 
-def offsets_of(admin, group):
-    """What a group committed, once its coordinator has read it: librdkafka does not ask again by itself."""
+def offsets_of(bootstrap, group):
+    """What a group committed, once its coordinator has read it. Asked by a consumer: the admin client of
+    librdkafka ends the process when the node is not the coordinator yet (it looks for a group of its own to
+    tell, and has none)."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **QUIET})
+    partitions = [TopicPartition(name, i) for name, (count, _) in TOPICS.items() for i in range(count)]
     deadline = time.monotonic() + 60
-    while True:
-        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group]
-        try:
-            return sorted((p.topic, p.partition, p.offset) for p in asked.result(30).topic_partitions)
-        except KafkaException as error:
-            loading = KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE
-            if error.args[0].code() not in loading or time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
+    try:
+        while True:
+            try:
+                found = consumer.committed(partitions, timeout=30)
+                return sorted((p.topic, p.partition, p.offset) for p in found if p.offset >= 0)
+            except KafkaException as error:
+                if error.args[0].code() not in NOT_YET or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+    finally:
+        consumer.close()
 
 
 def state(bootstrap):
@@ -209,7 +219,7 @@ def state(bootstrap):
     for resource, future in admin.describe_configs(resources).items():
         entries = future.result(30).values()
         configs[resource.name] = {e.name: e.value for e in entries if not e.is_default}
-    offsets = {group: offsets_of(admin, group) for group in GROUPS}
+    offsets = {group: offsets_of(bootstrap, group) for group in GROUPS}
     starts = admin.list_offsets(
         {TopicPartition("plain", i): OffsetSpec.earliest() for i in range(2)},
         isolation_level=IsolationLevel.READ_UNCOMMITTED,
