@@ -210,6 +210,7 @@ class Node:
         """A commit of the metadata log: configs first, so that new logs open with them."""
         self._take_configs(delta)
         changes = self.replicas.apply_delta(delta)
+        self.logs.persist_topic_ids()
         self._assigner.look_at(delta)
         for tp in changes.resigned:
             self._resigned(tp)

@@ -39,7 +39,6 @@ class FlushProof(NamedTuple):
     truncations: int
     changes: int
     epochs: int
-    topic_id: bool
     snapshots: Sequence[int] = ()
     indexed: Sequence[Segment] = ()
 

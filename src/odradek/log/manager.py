@@ -176,6 +176,7 @@ class LogManager(PersistedLogs):
                 self._take_offline(directory, failure)
                 raise failure from e
             self._adopt(log)
+            self._unnamed.append(log)
         elif log.topic_id is None:
             _log.warning("%s does not tell its topic: taken for %s", log.path, topic_id)
             log.set_topic_id(topic_id)
