@@ -52,11 +52,13 @@ def parse_epochs(data: bytes) -> list[tuple[int, int]]:
 def _entries(data: bytes, words: int) -> list[list[str]]:
     """The entries of a version 0 checkpoint; a file without a byte has none, as Apache has it."""
     try:
-        lines = data.decode().splitlines()
+        lines = data.decode().split("\n")
     except UnicodeDecodeError as e:
         raise CheckpointError(f"not text: {e}") from e
-    if not lines:
+    if not data:
         return []
+    if lines.pop():
+        raise CheckpointError("its last line is torn")
     if lines[0] != "0":
         raise CheckpointError(f"version {lines[0]!r}, not 0")
     if len(lines) < 2 or _int(lines[1]) != len(lines) - 2:
@@ -71,10 +73,10 @@ def _entries(data: bytes, words: int) -> list[list[str]]:
 
 
 def _int(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise CheckpointError(f"{text!r} is not a number") from None
+    """Epochs, partitions and offsets: what is written is never negative."""
+    if not (text.isascii() and text.isdecimal()):
+        raise CheckpointError(f"{text!r} is not a number")
+    return int(text)
 
 
 def format_partition_metadata(topic_id: uuid.UUID) -> bytes:
