@@ -181,6 +181,15 @@ class DurableLog(ReadableLog):
         self._changes += 1
         return [(f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(self.epochs.entries))]
 
+    def _persist_epochs(self) -> None:
+        """Write the epochs now, durably: entries are gone that the file must not bring back. Those that come
+        to it recovery finds in the batches."""
+        if self._epochs_durable != self.epochs.version:
+            write_file(
+                self._disk, f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(self.epochs.entries)
+            )
+            self._epochs_written = self._epochs_durable = self.epochs.version
+
     def finish_flush(self, job: FlushJob) -> None:
         """A job has run to its end. What was truncated meanwhile may have been written anew, undurably."""
         proof = job.proof

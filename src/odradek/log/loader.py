@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.core.errors import KafkaError
-from odradek.log.checkpoints import CheckpointError, parse_epochs, parse_partition_metadata
+from odradek.log.checkpoints import CheckpointError, format_epochs, parse_epochs, parse_partition_metadata
 from odradek.log.epoch_cache import EpochCache
-from odradek.log.files import FilePool, read_file
+from odradek.log.files import FilePool, read_file, write_file
 from odradek.log.index_file import CorruptIndexError
 from odradek.log.leftovers import resolve_leftovers
 from odradek.log.markers import read_marker
@@ -114,6 +114,8 @@ def _load(
         _tell_if_lost(path, log_start_offset, recovery_point)
         snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
         snapshots.remove_outside(log_start_offset, log_start_offset)
+        if LEADER_EPOCH_CHECKPOINT in names:
+            _store_epochs(disk, path, EpochCache())
         return _begin(pool, path, config, now_ms, log_start_offset, topic_id)
     segments = Segments(found)
     # Older snapshots know of transactions that may have ended in the records that are gone.
@@ -121,6 +123,7 @@ def _load(
     epochs = EpochCache()
     if LEADER_EPOCH_CHECKPOINT in names or clean_shutdown or recovery_point > segments.first.base_offset:
         epochs = _read_epochs(disk, path, segments)
+    stored_epochs = epochs.entries
     snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
     producers = ProducerState()
 
@@ -156,10 +159,13 @@ def _load(
             segment.unlink()
         snapshots.remove_outside(log_start_offset, log_start_offset)
         snapshots.remove_doubted()
+        _store_epochs(disk, path, EpochCache())
         return _begin(pool, path, config, now_ms, log_start_offset, topic_id)
 
     _tell_if_lost(path, log_end_offset, recovery_point)
     epochs.truncate_from_end(log_end_offset)
+    if stored_epochs and stored_epochs[-1] not in epochs.entries:
+        _store_epochs(disk, path, epochs)
     epochs.truncate_from_start(log_start_offset)
     snapshots.remove_outside(log_start_offset, log_end_offset)
     snapshots.remove_strays(segments.base_offsets)
@@ -256,6 +262,12 @@ def _read_epochs(disk: Disk, path: str, segments: Segments) -> EpochCache:
             break
     epochs.version += 1
     return epochs
+
+
+def _store_epochs(disk: Disk, path: str, epochs: EpochCache) -> None:
+    """Epochs are gone with their records: after another crash the file must not speak of them again, beside
+    records that have taken their offsets."""
+    write_file(disk, f"{path}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(epochs.entries))
 
 
 def _find_segments(

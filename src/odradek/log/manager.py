@@ -130,6 +130,7 @@ class LogManager(PersistedLogs):
         self.logs[log.topic_partition] = log
         log.on_failed = self._log_failed
         log.on_rolled = log.on_flush_due = self.flush_soon
+        log.on_truncated = self._truncated
 
     def set_aside_strays(
         self, is_stray: Callable[[TopicPartition, uuid.UUID | None], bool]

@@ -212,6 +212,20 @@ class PersistedLogs:
                 partial(write_file, self._disk, *news), partial(self._checkpointed, directory, name)
             )
 
+    def _truncated(self, topic_partition: TopicPartition) -> None:
+        """Less is durable than a checkpoint may say. One that is being written now is written once more."""
+        directory, name = self._directory_of(self.logs[topic_partition]), names.RECOVERY_POINT_CHECKPOINT
+        if (directory.path, name) in self._checkpointing:
+            self._checkpoint(directory, name)
+            return
+        news = directory.offsets_to_write(name, self._offsets(directory, name))
+        if news is not None:
+            try:
+                write_file(self._disk, *news)
+            except OSError as e:
+                failure = StorageError(f"Error while writing {directory.path}/{name}: {e}")
+                self._take_offline(directory, failure)
+
     def _checkpointed(self, directory: LogDir, name: str, done: "asyncio.Future[None]") -> None:
         again = self._checkpointing.pop((directory.path, name))
         try:

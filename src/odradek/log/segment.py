@@ -285,10 +285,20 @@ class Segment(SegmentFiles):
 
     @property
     def first_timestamp(self) -> int | None:
-        """The time of the first batch; None where there is none."""
-        if self._first_timestamp is None:
-            self._first_timestamp = next((batch.max_timestamp for batch in self.scan(0)), None)
+        """The time of the first batch; None where there is none, no timestamp where it is damaged."""
+        if self._first_timestamp is None and self.size:
+            self._first_timestamp = self._read_first_timestamp()
         return self._first_timestamp
+
+    def _read_first_timestamp(self) -> int:
+        """Told once: whoever appends asks for it each time, and is not to fail for what cannot be read."""
+        try:
+            return next(batch.max_timestamp for batch in self.scan(0))
+        except StopIteration:
+            _log.warning("%s: no whole record batch at byte offset 0", self.file.path)
+        except KafkaError as e:
+            _log.warning("%s", e)
+        return NO_TIMESTAMP
 
     def write(self, buffers: Sequence[Buffer], size: int) -> None:
         """Write batches behind the last one, or leave the file as it was. `index_batch` counts them."""
@@ -409,8 +419,8 @@ class Segment(SegmentFiles):
 
     # --- shortening ----------------------------------------------------------------------------------
 
-    def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Drop the batch that holds an offset and all after it, durably."""
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Drop the batch that holds an offset and all after it, durably; the offset that comes next now."""
         found = self.translate(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -424,6 +434,7 @@ class Segment(SegmentFiles):
             self.created_ms = now_ms
         self._bytes_since_index = 0
         self._find_max_timestamp()
+        return offset if found is None else min(offset, found[0])
 
     def _find_max_timestamp(self) -> None:
         """From the last entry of the time index on, which knows nothing of the batches after it."""

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from odradek.log.cleaning.cleaned_segment import CleanedSegment
 from odradek.log.log import Isolation, Log
 from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
 from odradek.records.check import Origin
@@ -17,6 +18,7 @@ from tests.unit.log.support import (
     idempotent,
     marker,
     offsets,
+    records,
     transactional,
 )
 
@@ -205,3 +207,42 @@ def test_producers_are_known_after_a_kill_and_after_power_loss(machine: Machine)
     machine.lose_power(KEEP_ALL)
     (again,) = append(machine.open(recovery_point=3), idempotent(2))
     assert again.duplicate
+
+
+def cleaned(machine: Machine, log: Log) -> CleanedSegment:
+    """What a cleaning of the first segment has made ready and the log has not taken over yet."""
+    log.being_cleaned = True
+    ready = CleanedSegment(machine.runtime.disk, log.path, 0, 4096, 4096)
+    ready.write(log.segments.first.slice(0, log.segments.first.size).read())
+    ready.make_ready(0)
+    return ready
+
+
+def two_segments(machine: Machine) -> Log:
+    log = machine.open()
+    append(log, *(batch() for _ in range(4)))
+    log.roll()
+    append(log, batch())
+    log.flush()
+    return log
+
+
+def test_a_cleaned_segment_that_was_given_up_does_not_come_back(machine: Machine) -> None:
+    cleaned(machine, two_segments(machine)).discard()
+    machine.lose_power()
+    assert not [name for name in machine.runtime.disk.listdir(PATH) if name.endswith(".swap")]
+
+
+@pytest.mark.parametrize("offset", [2, 0])
+def test_a_cleaned_segment_does_not_replace_what_came_after_a_truncation(
+    machine: Machine, offset: int
+) -> None:
+    log = two_segments(machine)
+    cleaned(machine, log)
+    log.truncate_to(offset)
+    append(log, batch(value=b"new"))
+    log.flush()
+    machine.lose_power()
+    log = machine.open()
+    assert log.log_end_offset == offset + 1
+    assert records(log)[-1].value == b"new"
