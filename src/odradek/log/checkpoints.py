@@ -93,6 +93,13 @@ def parse_partition_metadata(data: bytes) -> uuid.UUID:
         raise CheckpointError(str(e)) from None
 
 
+def is_damaged_topic_id(stored: uuid.UUID, expected: uuid.UUID) -> bool:
+    """Whether a topic id that is not the expected one is meant to be. Ids are random: no two of them have all
+    but one of the characters in common that stand in the file, unless a bit of it was flipped."""
+    pairs = zip(uuid_to_text(stored), uuid_to_text(expected), strict=True)
+    return sum(a != b for a, b in pairs) == 1
+
+
 def format_meta_properties(meta: MetaProperties, now_ms: int) -> bytes:
     """meta.properties of version 1, with the comment lines that Java puts above its properties."""
     written = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")

@@ -1,5 +1,6 @@
 """Making a log durable: what a flush has to sync, where, and what it proves once it has run."""
 
+import logging
 import uuid
 from typing import Final
 
@@ -10,6 +11,8 @@ from odradek.log.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from odradek.log.reading import ReadableLog
 from odradek.log.segment import Segment
 from odradek.runtime.api import Disk
+
+_log = logging.getLogger(__name__)
 
 NEVER: Final = (1 << 63) - 1
 
@@ -35,6 +38,18 @@ class DurableLog(ReadableLog):
         self._is_topic_id_durable = False
         if self.segments.size_bytes:
             self.persist_topic_id()
+
+    def mend_topic_id(self, topic_id: uuid.UUID) -> None:
+        """The directory's topic id was damaged: write the right one."""
+        _log.warning(
+            "%s/%s is damaged: it says %s, written anew as %s",
+            self.path,
+            PARTITION_METADATA,
+            self.topic_id,
+            topic_id,
+        )
+        self.topic_id = None
+        self.set_topic_id(topic_id)
 
     @property
     def is_topic_id_durable(self) -> bool:

@@ -85,6 +85,8 @@ def test_the_policy_of_a_topic_is_read_from_the_metadata(clean: Path, tmp_path: 
         shutil.copytree(clean / name, tmp_path / name)
     for name in ("meta.properties", ".kafka_cleanshutdown"):
         shutil.copy(clean / name, tmp_path / name)
+    for path in clean.glob("*-offset-checkpoint"):
+        shutil.copy(path, tmp_path / path.name)
     middle = sorted((tmp_path / "segments-0").glob("*.log"))[1].stem
     for path in (tmp_path / "segments-0").glob(f"{middle}.*"):
         path.unlink()

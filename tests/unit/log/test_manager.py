@@ -18,7 +18,7 @@ from odradek.log.manager import DirectoryInUseError, LogManager
 from tests.unit.log.support import LogRuntime, append, batch, config, idempotent, offsets
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
-ID_A, ID_B = uuid.UUID(int=1), uuid.UUID(int=2)
+ID_A, ID_B = uuid.UUID(int=1 << 90), uuid.UUID(int=2)
 SIZE = len(batch().buffer)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.core.types import TopicPartition
+from odradek.log.checkpoints import is_damaged_topic_id
 from odradek.log.manager import LogManager
 from odradek.sim.volume import CrashModel, Volume
 from tests.unit.log.support import LogRuntime, VolumeRuntime, append, batch, config
@@ -106,3 +107,33 @@ def test_a_log_with_records_need_not_prove_its_topic_again(tmp_path: Path) -> No
         await manager.close()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("at", [10 + 11, 10 + 11 + 13, 10 + 11 + 21])
+def test_a_flipped_bit_of_a_topic_id_does_not_cost_the_log(
+    tmp_path: Path, at: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever it makes of the id: another one, or nothing that is one."""
+    for bit in range(7):
+        path = tmp_path / str(bit)
+        manager = started(LogRuntime(), str(path))
+        append(manager.get_or_create(A0, OLD, config()), batch(3))
+        asyncio.run(manager.close())
+        file = path / "a-0" / "partition.metadata"
+        content = bytearray(file.read_bytes())
+        content[at] ^= 1 << bit
+        file.write_bytes(content)
+        manager = started(LogRuntime(), str(path))
+        read = manager.logs[A0].topic_id
+        log = manager.get_or_create(A0, OLD, config())
+        assert (log.topic_id, log.log_end_offset) == (OLD, 3)
+        assert read == OLD or str(file.parent) in caplog.text
+        asyncio.run(manager.close())
+        assert started(LogRuntime(), str(path)).logs[A0].topic_id == OLD
+        caplog.clear()
+
+
+def test_ids_of_two_topics_are_not_taken_for_a_flipped_bit() -> None:
+    rng = random.Random(3)
+    ids = [uuid.UUID(bytes=rng.randbytes(16), version=4) for _ in range(300)]
+    assert not any(is_damaged_topic_id(a, b) for a in ids for b in ids)
