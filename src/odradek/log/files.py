@@ -5,7 +5,7 @@ What the bytes mean is decided elsewhere.
 
 import errno
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY
 from typing import Final
 
@@ -169,17 +169,18 @@ def read_fully(disk: Disk, fd: int, count: int, position: int) -> bytes:
 class PooledFile:
     """A file of a log by its path; its descriptor comes and goes with the pool's needs."""
 
-    __slots__ = ("_pool", "_used", "handle", "path")
+    __slots__ = ("_pool", "handle", "on_spared", "path", "used")
 
     def __init__(self, pool: "FilePool", path: str) -> None:
         self._pool = pool
         self.path = path
         self.handle: Descriptor | None = None
-        self._used = False
+        self.used = False
+        self.on_spared: Callable[[], None] | None = None
 
     def open(self) -> Descriptor:
         """The descriptor, opened where it is not."""
-        self._used = True
+        self.used = True
         handle = self.handle
         return self._pool.open(self) if handle is None else handle
 
@@ -192,10 +193,12 @@ class PooledFile:
 
     def spare(self) -> bool:
         """Give the descriptor up unless it was used since the last time this was asked."""
-        if self._used:
-            self._used = False
+        if self.used:
+            self.used = False
             return False
         self.handle = None
+        if self.on_spared is not None:
+            self.on_spared()
         return True
 
 
