@@ -122,7 +122,7 @@ def _load(
     log_start_offset = max(log_start_offset, segments.first.base_offset)
     epochs = EpochCache()
     if LEADER_EPOCH_CHECKPOINT in names or clean_shutdown or recovery_point > segments.first.base_offset:
-        epochs = _read_epochs(disk, path, segments)
+        epochs = _read_epochs(disk, path, segments, log_start_offset)
     stored_epochs = epochs.entries
     snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
     producers = ProducerState()
@@ -239,12 +239,17 @@ def _read_topic_id(disk: Disk, path: str) -> uuid.UUID | None:
         return None
 
 
-def _read_epochs(disk: Disk, path: str, segments: Segments) -> EpochCache:
+def _read_epochs(disk: Disk, path: str, segments: Segments, log_start_offset: int) -> EpochCache:
+    """The file follows the log start, whose own checkpoint may be older: then records are back of which it
+    has forgotten the epochs."""
     try:
         content = read_file(disk, f"{path}/{LEADER_EPOCH_CHECKPOINT}")
         if not content:
             raise CheckpointError("it is empty")
-        return EpochCache(parse_epochs(content))
+        epochs = EpochCache(parse_epochs(content))
+        if not _lacks_epochs(epochs, segments, log_start_offset):
+            return epochs
+        _log.info("%s/%s begins behind the log start: rebuilding it", path, LEADER_EPOCH_CHECKPOINT)
     except CheckpointError as e:
         _log.warning("%s/%s cannot be read, rebuilding it from the log: %s", path, LEADER_EPOCH_CHECKPOINT, e)
     except FileNotFoundError:
@@ -262,6 +267,22 @@ def _read_epochs(disk: Disk, path: str, segments: Segments) -> EpochCache:
             break
     epochs.version += 1
     return epochs
+
+
+def _lacks_epochs(epochs: EpochCache, segments: Segments, log_start_offset: int) -> bool:
+    if epochs.earliest is not None and epochs.earliest[1] <= log_start_offset:
+        return False
+    segment = segments.floor(log_start_offset)
+    if segment is None or not segment.size:
+        return False
+    try:
+        found = segment.translate(log_start_offset)
+        first = None if found is None else next(segment.scan(found[1]), None)
+    except KafkaError:
+        return False  # told when it is read
+    if first is None or first.partition_leader_epoch < 0:
+        return False
+    return epochs.earliest is None or first.base_offset < epochs.earliest[1]
 
 
 def _store_epochs(disk: Disk, path: str, epochs: EpochCache) -> None:

@@ -460,3 +460,17 @@ def test_epochs_of_records_that_recovery_cut_off_do_not_come_back_after_a_kill(
     append(log, batch(5), epoch=3)
     log.close(clean=False)
     assert open_log(runtime, tmp_path).epochs.entries == [(0, 0), (3, 5)]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_records_that_come_back_with_an_older_log_start_have_their_epochs(
+    runtime: LogRuntime, tmp_path: Path, clean: bool
+) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(2), epoch=1)
+    append(log, batch(2), epoch=2)
+    log.increment_log_start_offset(4)
+    log.flush()
+    log.close(clean=clean)
+    log = open_log(runtime, tmp_path, clean_shutdown=clean, recovery_point=4)
+    assert (log.log_start_offset, log.epochs.entries) == (0, [(1, 0), (2, 2)])
