@@ -1,13 +1,16 @@
 """Stories of power loss that the machine in tests/property once found, each as short as it can be told."""
 
+import errno
 import random
 
 import pytest
 
+from odradek.core.errors import StorageError
 from odradek.log.cleaning.cleaned_segment import CleanedSegment
 from odradek.log.log import Isolation, Log
 from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
 from odradek.records.check import Origin
+from odradek.sim.disk import DiskFault
 from odradek.sim.volume import CrashModel, Volume
 from tests.unit.log.support import (
     TP,
@@ -246,3 +249,20 @@ def test_a_cleaned_segment_does_not_replace_what_came_after_a_truncation(
     log = machine.open()
     assert log.log_end_offset == offset + 1
     assert records(log)[-1].value == b"new"
+
+
+def test_a_transaction_index_that_lags_behind_its_marker_catches_up(machine: Machine) -> None:
+    """The marker was written when the index refused its entry: the log is offline, and it stays written."""
+    log = machine.open()
+    append(log, transactional(0, 2))
+    machine.runtime.faults.rules.append(DiskFault(errno.EIO, ["pwrite"], "*.txnindex"))
+    with pytest.raises(StorageError, match=r"txnindex"):
+        append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    with pytest.raises(StorageError):
+        log.read(0, 1000, Isolation.TXN_COMMITTED)
+    machine.kill()
+    log = machine.open()
+    assert log.log_end_offset == 3
+    assert log.segments.active.txn_index.entries == [(7, 0, 2, 3)]
+    assert log.read(0, 1000, Isolation.TXN_COMMITTED).aborted == [(7, 0)]
+    assert log.last_stable_offset == 3

@@ -474,3 +474,27 @@ def test_records_that_come_back_with_an_older_log_start_have_their_epochs(
     log.close(clean=clean)
     log = open_log(runtime, tmp_path, clean_shutdown=clean, recovery_point=4)
     assert (log.log_start_offset, log.epochs.entries) == (0, [(1, 0), (2, 2)])
+
+
+def test_a_snapshot_that_belongs_to_no_segment_is_removed(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, *(idempotent(i) for i in range(4)))
+    log.roll()
+    append(log, idempotent(4))
+    log.close()
+    shutil.copy(segment(tmp_path, 4, ".snapshot"), segment(tmp_path, 3, ".snapshot"))
+    log = reopened(runtime, tmp_path, clean_shutdown=True, recovery_point=5)
+    assert log.snapshots.offsets == [4, 5]
+    assert not segment(tmp_path, 3, ".snapshot").exists()
+
+
+def test_a_clean_start_without_a_snapshot_takes_a_fresh_one(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, *(idempotent(i) for i in range(4)))
+    log.close()
+    path = segment(tmp_path, 4, ".snapshot")
+    content = path.read_bytes()
+    path.unlink()
+    log = reopened(runtime, tmp_path, clean_shutdown=True, recovery_point=4)
+    assert path.read_bytes() == content
+    assert log.producers.entries[7].last_sequence == 3
