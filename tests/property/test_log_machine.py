@@ -51,6 +51,7 @@ class Appended:
     committed: bool = False
     forgotten: bool = False
     timestamp: int = NOW_MS
+    epoch: int = 0
 
     @property
     def end_offset(self) -> int:
@@ -69,6 +70,14 @@ class Model:
     def truncate(self, offset: int) -> None:
         """A batch that is cut goes as a whole."""
         self.batches = [b for b in self.batches if b.end_offset <= offset]
+
+    def epochs(self, log_start: int) -> list[tuple[int, int]]:
+        """Where each leader epoch began, as far as its records are there."""
+        found: list[tuple[int, int]] = []
+        for b in self.batches:
+            if b.end_offset > log_start and (not found or found[-1][0] != b.epoch):
+                found.append((b.epoch, max(b.base_offset, log_start)))
+        return found
 
     def next_sequence(self, kind: int) -> int:
         return sum(len(b.values) for b in self.batches if b.kind == kind)
@@ -128,6 +137,7 @@ class LogMachine(RuleBasedStateMachine):
         self.log_start = 0
         self.config = CONFIG
         self.is_damaged = False
+        self.epoch = 0
         self.boot()
         self.disk.makedirs("/data")
         self.volume.sync_all()
@@ -160,8 +170,9 @@ class LogMachine(RuleBasedStateMachine):
         for b in appended:
             self.values += 1
             b.timestamp = NOW_MS + self.values
+            b.epoch = self.epoch
         origin = Origin.COORDINATOR if kind == MARKER else Origin.CLIENT
-        return self.log.append_as_leader([_set(b) for b in appended], 0, origin)
+        return self.log.append_as_leader([_set(b) for b in appended], self.epoch, origin)
 
     def append(self, kind: int, appended: list[Appended]) -> None:
         results = self.sent(kind, appended)
@@ -192,7 +203,7 @@ class LogMachine(RuleBasedStateMachine):
     def retry_the_last_idempotent_batch(self) -> None:
         known = [b for b in self.model.batches if b.kind == IDEMPOTENT]
         if known and known[-1].base_offset >= self.log.log_start_offset:
-            (result,) = self.log.append_as_leader([_set(known[-1])], 0)
+            (result,) = self.log.append_as_leader([_set(known[-1])], self.epoch)
             assert not isinstance(result, Exception), result
             assert (result.duplicate, result.first_offset) == (True, known[-1].base_offset)
 
@@ -211,6 +222,10 @@ class LogMachine(RuleBasedStateMachine):
     def end_transaction(self, committed: bool) -> None:
         b = Appended(MARKER, 0, [b""], committed=committed)
         self.append(MARKER, [b])
+
+    @rule(steps=st.integers(1, 3))
+    def elect_a_leader(self, steps: int) -> None:
+        self.epoch += steps
 
     # --- over time ------------------------------------------------------------------------------------
 
@@ -263,12 +278,16 @@ class LogMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.end_offset > self.log.log_start_offset)
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
-        """As a follower does: to the border of a batch, never below the log start."""
+        """As a follower does, never below the log start. A batch that is cut goes as a whole."""
         borders = [b.base_offset for b in self.model.batches if b.base_offset >= self.log.log_start_offset]
         if borders:
             offset = data.draw(st.sampled_from(borders))
-            self.log.truncate_to(offset)
+            inside = next(b for b in self.model.batches if b.base_offset == offset)
+            self.log.truncate_to(offset + data.draw(st.integers(0, len(inside.values) - 1)))
             self.model.truncate(offset)
+            # Whoever leads now may have been elected before the one whose records are gone.
+            kept = self.model.batches[-1].epoch if self.model.batches else 0
+            self.epoch = data.draw(st.integers(kept, self.epoch + 1))
             self.durable_end = min(self.durable_end, offset)
             self.recovery_point = min(self.recovery_point, offset)
 
@@ -415,6 +434,14 @@ class LogMachine(RuleBasedStateMachine):
         assert log.last_stable_offset == (
             log.high_watermark if since is None else max(since, log.log_start_offset)
         )
+
+    @invariant()
+    def epochs_are_those_of_the_records(self) -> None:
+        """One that has begun at the end, without a record yet, may be known or not."""
+        if not hasattr(self, "log"):
+            return
+        known = [entry for entry in self.log.epochs.entries if entry[1] < self.log.log_end_offset]
+        assert known == self.model.epochs(self.log.log_start_offset)
 
     @invariant()
     def readers_see_the_model(self) -> None:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
+from odradek.log.verifying.directory import check_partition, partition_directories, read_log_directory
+from odradek.log.verifying.findings import Finding, Findings
 from tests.robustness.storage_node import (
     ALL,
     CLEAN,
@@ -21,6 +23,7 @@ from tests.robustness.storage_node import (
     POWER,
     SIZE,
     STOPS,
+    Image,
     Node,
     add,
     append_on_loop,
@@ -53,9 +56,14 @@ class Damage(NamedTuple):
     stops: tuple[str, ...] = STOPS
 
 
+def flip_topic_id(path: Path) -> None:
+    content = path.read_text()
+    path.write_text(content[:-3] + ("B" if content[-3] == "A" else "A") + content[-2:])
+
+
 def checkpoints() -> dict[str, Damage]:
     found = {}
-    for name in ("recovery-point", "log-start", "replication"):
+    for name in ("recovery-point", "log-start", "replication", "cleaner"):
         file = f"{name}-offset-checkpoint"
         for how, content in (("nonsense", b"\xff\xfe nonsense"), ("torn", b"0\n3\norders 0 1")):
             found[f"{file}: {how}"] = Damage(
@@ -63,6 +71,8 @@ def checkpoints() -> dict[str, Damage]:
                 rf"/{file} cannot be read, taking 0 for every offset: .+",
                 stops=(CLEAN, KILLED),
             )
+        if name == "cleaner":
+            continue  # nobody expects one
         found[f"{file}: missing"] = Damage(
             lambda n, file=file: (n.path / file).unlink(),  # type: ignore[misc]
             rf"/{file} is missing, taking 0 for every offset",
@@ -110,6 +120,10 @@ DAMAGES: dict[str, Damage] = {
         ALL[:4],
         (POWER,),
     ),
+    "segment: the leader epoch of a batch flipped": Damage(
+        lambda n: flip(n.file(4, ".log"), SIZE + 15), None, stops=(CLEAN, KILLED)
+    ),
+    "segment: the first removed": Damage(lambda n: n.file(0, ".log").unlink(), None, ALL[4:]),
     "segment: all removed": Damage(
         lambda n: [n.file(base, ".log").unlink() for base in (0, 4, 8)],  # type: ignore[arg-type,return-value]
         r"/orders-0 ends at offset 0, though it was durable up to \d+",
@@ -156,6 +170,11 @@ DAMAGES: dict[str, Damage] = {
         lambda n: (n.path / "orders-0/leader-epoch-checkpoint").write_bytes(b"\0\1 nonsense"),
         "/orders-0/leader-epoch-checkpoint cannot be read, rebuilding it from the log",
     ),
+    "leader-epoch-checkpoint: torn": Damage(
+        lambda n: cut(n.path / "orders-0/leader-epoch-checkpoint", -1),
+        "/orders-0/leader-epoch-checkpoint cannot be read, rebuilding it from the log",
+        stops=(CLEAN, KILLED),
+    ),
     "leader-epoch-checkpoint: missing": Damage(
         lambda n: (n.path / "orders-0/leader-epoch-checkpoint").unlink(),
         "/orders-0/leader-epoch-checkpoint is missing, rebuilding it from the log",
@@ -175,6 +194,29 @@ DAMAGES: dict[str, Damage] = {
         lambda n: [p.unlink() for p in (n.path / "orders-0").glob("*.snapshot")],  # type: ignore[arg-type,return-value]
         path_of(12, ".snapshot") + " is missing",
         stops=(CLEAN,),
+    ),
+    "snapshot: a bit flipped": Damage(
+        lambda n: flip(n.file(12, ".snapshot"), 3),
+        "Removing producer snapshot .*" + path_of(12, ".snapshot"),
+        stops=(CLEAN,),
+    ),
+    "snapshot: torn": Damage(
+        lambda n: cut(n.file(12, ".snapshot"), -1),
+        "Removing producer snapshot .*" + path_of(12, ".snapshot"),
+        stops=(CLEAN,),
+    ),
+    "snapshot: nonsense appended": Damage(
+        lambda n: add(n.file(12, ".snapshot"), b"nonsense"),
+        "Removing producer snapshot .*" + path_of(12, ".snapshot"),
+        stops=(CLEAN,),
+    ),
+    "partition.metadata: a bit flipped": Damage(
+        lambda n: flip_topic_id(n.path / "orders-0/partition.metadata"),
+        "/orders-0/partition.metadata is damaged: it says .*, written anew",
+    ),
+    ".swap: left behind": Damage(
+        lambda n: n.file(0, ".log.swap").write_bytes(n.file(0, ".log").read_bytes()),
+        "Removing .*" + path_of(0, ".log") + ", replaced by a swapped segment",
     ),
     ".cleaned: left behind": Damage(
         lambda n: n.file(0, ".log.cleaned").write_bytes(b"half a compaction"), None
@@ -228,3 +270,85 @@ def test_every_damage_is_in_the_document() -> None:
     for name in DAMAGES:
         file, _, how = name.partition(": ")
         assert any(file in row[0] and how in row[1] for row in rows), name
+
+
+# --- what nothing tells of ------------------------------------------------------------------------------
+
+
+def verify(node: Node) -> list[Finding]:
+    into = Findings()
+    directory = read_log_directory(node.runtime.disk, str(node.path), into)
+    for name, tp in partition_directories(node.runtime.disk, str(node.path)):
+        check_partition(node.runtime.disk, directory, name, tp, lambda topic: False, into, lambda count: None)
+    return into.all()
+
+
+UNTOLD: dict[str, tuple[Callable[[Node], Path], str]] = {
+    "segment: the leader epoch of a batch flipped": (lambda n: n.file(4, ".log"), "epoch"),
+    "any checkpoint: a digit flipped into another digit": (
+        lambda n: n.path / "orders-0/leader-epoch-checkpoint",
+        "disagrees with the log",
+    ),
+    "transaction index: a bit flipped that leaves it well-formed": (
+        lambda n: min((n.path / "txn-0").glob("*.txnindex")),
+        "disagrees with the log",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNTOLD)
+def test_what_a_start_cannot_see_log_verify_does(
+    node: Node, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path_in, problem = UNTOLD[name]
+    stop(node, CLEAN)
+    assert verify(node) == []
+    path = path_in(node)
+    if path.name == "leader-epoch-checkpoint":
+        path.write_text(path.read_text().replace("1 6", "1 7"))
+    else:
+        flip(path, SIZE + 13 if path.suffix == ".log" else 9)
+    (finding,) = verify(node)
+    assert finding.file == str(path)
+    assert problem in finding.problem + finding.expected
+    node.start()
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert read(node.log(ORDERS)) == read(node.log(OTHER)) == ALL
+    node.stop(clean=True)
+
+
+CLEANED = "cleaner-offset-checkpoint"
+
+
+@pytest.mark.parametrize("how", [CLEAN, KILLED])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        CLEANED,
+    ],
+)
+def test_a_bit_flipped_anywhere_in_an_offset_checkpoint(node: Node, name: str, how: str) -> None:
+    """It cannot be read, or is believed: only a log start can hide records, of its own partition."""
+    path = node.path / name
+    stop(node, how)
+    path.write_text("0\n2\norders 0 4\nother 0 4\n" if name != CLEANED else "0\n1\norders 0 4\n")
+    image = Image(node.path)
+    for position in range(len(image.contents[path])):
+        for bit in (0, 3, 6):
+            image.restore()
+            content = bytearray(image.contents[path])
+            content[position] ^= 1 << bit
+            path.write_bytes(content)
+            node.start()
+            for tp in (ORDERS, OTHER):
+                left = read(node.log(tp))
+                if name.startswith("log-start"):
+                    assert left == ALL[len(ALL) - len(left) :], (position, bit)
+                else:
+                    assert left == ALL, (position, bit)
+                log = node.log(tp)
+                assert log.log_end_offset == 12 or (log.log_start_offset > 12 and not left)
+            node.stop(clean=False)

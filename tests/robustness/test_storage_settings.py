@@ -209,3 +209,25 @@ def test_many_partitions_made_at_once_are_not_rolled_at_once() -> None:
         broker.stop()
         broker.start()
         assert len(jitters(broker)) > 15
+
+
+def test_the_brokers_file_may_give_hours() -> None:
+    with Broker({"log.roll.hours": "1", "log.roll.jitter.hours": "1"}) as broker:
+        create_topic(broker.bootstrap_servers, "t", 20)
+        assert max(jitters(broker)) > 60_000
+
+        def rolled(node: Node) -> int:
+            log = log_of(node, "t")
+            start = now_ms(log)
+            append(log, batch(timestamp=start))
+            append(log, batch(timestamp=start + 3_600_001))
+            return len(log.segments)
+
+        assert broker.look(rolled) == 2
+
+
+def test_the_schedulers_interval_stands_for_flush_ms_too() -> None:
+    with Broker({"log.flush.scheduler.interval.ms": "100"}) as broker:
+        topic = new_topic(broker, "t", {})
+        broker.advance(0.5)
+        assert broker.look(lambda node: log_of(node, topic).recovery_point) == 1

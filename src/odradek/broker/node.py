@@ -29,6 +29,7 @@ from odradek.core.configs import Listener, NodeConfig, TopicConfig
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.core.metrics import Metrics
 from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
+from odradek.log.checkpoints import is_damaged_topic_id
 from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.manager import LogManager
@@ -210,6 +211,7 @@ class Node:
         """A commit of the metadata log: configs first, so that new logs open with them."""
         self._take_configs(delta)
         changes = self.replicas.apply_delta(delta)
+        self.logs.persist_topic_ids()
         self._assigner.look_at(delta)
         for tp in changes.resigned:
             self._resigned(tp)
@@ -261,7 +263,9 @@ class Node:
     def _is_stray(self, tp: TopicPartition, topic_id: UUID | None) -> bool:
         """Whether the image gives a log on this disk to somebody else, or knows nothing of it."""
         topic = self.metadata.image.topics_by_name.get(tp.topic)
-        if topic is None or (topic_id is not None and topic_id != topic.id):
+        if topic is None:
+            return True
+        if topic_id is not None and topic_id != topic.id and not is_damaged_topic_id(topic_id, topic.id):
             return True
         partition = topic.partitions.get(tp.partition)
         return partition is None or self.config.node_id not in partition.replicas

@@ -1,4 +1,4 @@
-"""The cleanup policies of topics, read out of the metadata log beside their partitions, without a broker."""
+"""Ids and cleanup policies of topics, out of the metadata log beside their partitions, without a broker."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -24,18 +24,22 @@ _KEY = "cleanup.policy"
 _WANTED = frozenset(record.api_key for record in (TopicRecord, ConfigRecord, RemoveTopicRecord))
 
 
-class CleanupPolicies:
-    """Those that were given to topics themselves: the defaults of brokers may stand in files of their own."""
+class StoredTopics:
+    """Their ids, and the policies that were given to them: the defaults of brokers may stand elsewhere."""
 
     def __init__(self) -> None:
         self._topics: dict[UUID, str] = {}
+        self._ids: dict[str, UUID] = {}
         self._policies: dict[str, str] = {}
 
     def replay(self, record: MetadataRecord) -> None:
         if isinstance(record, TopicRecord):
             self._topics[record.topic_id] = record.name
+            self._ids[record.name] = record.topic_id
         elif isinstance(record, RemoveTopicRecord):
-            self._policies.pop(self._topics.pop(record.topic_id, ""), None)
+            name = self._topics.pop(record.topic_id, "")
+            self._ids.pop(name, None)
+            self._policies.pop(name, None)
         elif isinstance(record, ConfigRecord) and (record.resource_type, record.name) == (_TOPIC, _KEY):
             if record.value is None:
                 self._policies.pop(record.resource_name, None)
@@ -47,13 +51,17 @@ class CleanupPolicies:
         policy = self._policies.get(topic)
         return None if policy is None else "compact" in policy
 
+    def topic_id(self, topic: str) -> UUID | None:
+        """None where nobody knows."""
+        return self._ids.get(topic)
 
-def stored_cleanup_policies(disk: Disk, log_dir: str) -> CleanupPolicies:
+
+def stored_topics(disk: Disk, log_dir: str) -> StoredTopics:
     """From the newest snapshot of the metadata log and the records behind it, as far as they can be read."""
-    policies = CleanupPolicies()
+    topics = StoredTopics()
     for record in _records(disk, f"{log_dir}/{METADATA_TOPIC}-0"):
-        policies.replay(record)
-    return policies
+        topics.replay(record)
+    return topics
 
 
 def _records(disk: Disk, path: str) -> Iterator[MetadataRecord]:

@@ -8,7 +8,7 @@ from odradek.cli.errors import Failure, Finding, Usage
 from odradek.cli.output import Table, columns
 from odradek.cli.progress import Progress
 from odradek.cli.session import Session
-from odradek.cli.stored_configs import stored_cleanup_policies
+from odradek.cli.stored_configs import stored_topics
 from odradek.core.types import TopicPartition
 from odradek.log.names import LOG_SUFFIX, META_PROPERTIES, parse_partition_dir
 from odradek.log.verifying.comparing import Located, Replica, compare
@@ -46,10 +46,17 @@ def verify_paths(session: Session, paths: Sequence[str]) -> None:
             directory = read_log_directory(disk, place.log_dir, into if place.whole else None)
             if place.whole:
                 check_identity(disk, directory, into)
-            policies = stored_cleanup_policies(disk, place.log_dir)
+            topics = stored_topics(disk, place.log_dir)
             for name, tp in place.partitions:
                 extent = check_partition(
-                    disk, directory, name, tp, policies.is_compacted, into, progress.advance
+                    disk,
+                    directory,
+                    name,
+                    tp,
+                    topics.is_compacted,
+                    into,
+                    progress.advance,
+                    topic_id=topics.topic_id(tp.topic),
                 )
                 partitions, segments = partitions + 1, segments + extent.segments
                 checked += extent.bytes

@@ -54,6 +54,8 @@ class AppendableLog(DurableLog):
         """
         if self.failure is not None:
             raise self.failure
+        if not self._is_topic_id_durable:
+            self.persist_topic_id()
         start = self.log_end_offset
         try:
             results = self._append(sets, leader_epoch, origin, transaction_version)
@@ -200,6 +202,8 @@ class AppendableLog(DurableLog):
         Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE where they do not follow the log end, StorageError.
         """
         self.check_online()
+        if not self._is_topic_id_durable:
+            self.persist_topic_id()
         batches, size, finding = scan(records)
         if finding not in (OK, PARTIAL) or not batches:
             raise KafkaError(

@@ -5,7 +5,7 @@ from struct import Struct
 from typing import Final
 
 from odradek.core.errors import KafkaError
-from odradek.log.files import read_fully
+from odradek.log.files import named, read_fully
 from odradek.log.index_file import CorruptIndexError
 from odradek.records.header import LEGACY_MIN_SIZE, LOG_OVERHEAD, BatchMeta, iter_batches
 from odradek.runtime.api import Disk
@@ -40,7 +40,10 @@ def find_batch(
     if position >= end > 0:
         raise NoBatchError(position)
     while position < end:
-        chunk = disk.pread(fd, min(_SEARCH_BYTES, end - position), position)
+        try:
+            chunk = disk.pread(fd, min(_SEARCH_BYTES, end - position), position)
+        except OSError as e:
+            raise named(disk, e, fd, position) from None
         if len(chunk) < _HEAD.size:
             chunk += bytes(_HEAD.size - len(chunk))
         at = 0
@@ -64,7 +67,7 @@ def find_batch(
 
 def last_offset_at(disk: Disk, fd: int, position: int) -> int | None:
     """The last offset of the batch at a position; None where none can begin."""
-    head = disk.pread(fd, _HEAD.size, position)
+    head = read_fully(disk, fd, _HEAD.size, position)
     if len(head) < _HEAD.size:
         return None
     first_offset, length, _, magic, _, last_offset_delta = _HEAD.unpack(head)

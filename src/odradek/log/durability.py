@@ -1,16 +1,26 @@
 """Making a log durable: what a flush has to sync, where, and what it proves once it has run."""
 
+import logging
 import uuid
 from typing import Final
 
 from odradek.log.checkpoints import format_epochs, format_partition_metadata
-from odradek.log.files import write_file
+from odradek.log.files import sync_file, write_file
 from odradek.log.local_log import FlushJob, FlushProof
 from odradek.log.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from odradek.log.reading import ReadableLog
 from odradek.log.segment import Segment
+from odradek.runtime.api import Disk
+
+_log = logging.getLogger(__name__)
 
 NEVER: Final = (1 << 63) - 1
+
+
+def sync_topic_id(disk: Disk, path: str) -> None:
+    """Make partition.metadata of a log's directory durable, and its name."""
+    sync_file(disk, f"{path}/{PARTITION_METADATA}")
+    disk.fsync_dir(path)
 
 
 class DurableLog(ReadableLog):
@@ -19,13 +29,47 @@ class DurableLog(ReadableLog):
     __slots__ = ()
 
     def set_topic_id(self, topic_id: uuid.UUID) -> None:
-        """Bind the directory to a topic. Durable with the first flush: before, there is nothing to lose."""
+        """Bind the directory to a topic. While it holds no records this need not be durable yet."""
         assert self.topic_id is None, f"{self.path} belongs to topic {self.topic_id}"
         write_file(
             self._disk, f"{self.path}/{PARTITION_METADATA}", format_partition_metadata(topic_id), sync=False
         )
         self.topic_id = topic_id
-        self._topic_id_durable = False
+        self._is_topic_id_durable = False
+        if self.segments.size_bytes:
+            self.persist_topic_id()
+
+    def mend_topic_id(self, topic_id: uuid.UUID) -> None:
+        """The directory's topic id was damaged: write the right one."""
+        _log.warning(
+            "%s/%s is damaged: it says %s, written anew as %s",
+            self.path,
+            PARTITION_METADATA,
+            self.topic_id,
+            topic_id,
+        )
+        self.topic_id = None
+        self.set_topic_id(topic_id)
+
+    @property
+    def is_topic_id_durable(self) -> bool:
+        return self._is_topic_id_durable
+
+    def persist_topic_id(self) -> None:
+        """Make durable whose the directory is, before the first record is written.
+
+        Records may reach the disk at any time, without a sync. What a power loss left of them in a directory
+        that does not tell its topic would be taken for records of the next topic of that name.
+        """
+        try:
+            sync_topic_id(self._disk, self.path)
+        except OSError as e:
+            raise self.fail(e, "naming the topic of") from e
+        self._is_topic_id_durable = True
+
+    def topic_id_persisted(self) -> None:
+        """`sync_topic_id` has come to its end elsewhere."""
+        self._is_topic_id_durable = True
 
     def _take_snapshot(self, offset: int) -> None:
         newest = self.snapshots.offsets[-1] if self.snapshots.offsets else self.log_start_offset
@@ -130,8 +174,6 @@ class DurableLog(ReadableLog):
                 descriptors += segment.to_sync()
             snapshots = self.snapshots.unsynced()
             paths = [self.snapshots.path(offset) for offset in snapshots]
-            if not self._topic_id_durable and self.topic_id is not None:
-                paths.append(f"{self.path}/{PARTITION_METADATA}")
             if self._epochs_durable != self.epochs.version:
                 for path, content in self._epochs_to_write():
                     write_file(self._disk, path, content, sync=False)
@@ -145,9 +187,7 @@ class DurableLog(ReadableLog):
         return FlushJob(self._disk, proof, descriptors, paths, directories)
 
     def _proof(self, up_to: int) -> FlushProof:
-        return FlushProof(
-            up_to, self._truncations, self._changes, self.epochs.version, self.topic_id is not None
-        )
+        return FlushProof(up_to, self._truncations, self._changes, self.epochs.version)
 
     def _epochs_to_write(self) -> list[tuple[str, bytes]]:
         if self._epochs_written == self.epochs.version:
@@ -155,6 +195,15 @@ class DurableLog(ReadableLog):
         self._epochs_written = self.epochs.version
         self._changes += 1
         return [(f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(self.epochs.entries))]
+
+    def _persist_epochs(self) -> None:
+        """Write the epochs now, durably: entries are gone that the file must not bring back. Those that come
+        to it recovery finds in the batches."""
+        if self._epochs_durable != self.epochs.version:
+            write_file(
+                self._disk, f"{self.path}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(self.epochs.entries)
+            )
+            self._epochs_written = self._epochs_durable = self.epochs.version
 
     def finish_flush(self, job: FlushJob) -> None:
         """A job has run to its end. What was truncated meanwhile may have been written anew, undurably."""
@@ -165,7 +214,6 @@ class DurableLog(ReadableLog):
             assert self.recovery_point <= self.log_end_offset
         self._changes_durable = max(self._changes_durable, proof.changes)
         self._epochs_durable = max(self._epochs_durable, proof.epochs)
-        self._topic_id_durable |= proof.topic_id
         self.snapshots.synced(proof.snapshots)
         if self._unsynced_indexes:
             known = self.segments.all()

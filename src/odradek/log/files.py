@@ -5,7 +5,7 @@ What the bytes mean is decided elsewhere.
 
 import errno
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY
 from typing import Final
 
@@ -18,6 +18,13 @@ _SMALL_BYTES: Final = 4096
 _TOO_MANY_OPEN: Final = (errno.EMFILE, errno.ENFILE)
 
 
+def named(disk: Disk, error: OSError, fd: int, position: int) -> OSError:
+    """The error of a read or a write by descriptor with what it does not tell: the file and the position."""
+    if error.filename is not None:
+        return error
+    return OSError(error.errno, f"{error.strerror}, at byte offset {position}", disk.path_of(fd))
+
+
 def read_file(disk: Disk, path: str) -> bytes:
     """The whole of a small file."""
     fd = disk.open(path, O_RDONLY)
@@ -28,6 +35,8 @@ def read_file(disk: Disk, path: str) -> bytes:
             pieces.append(piece)
             position += len(piece)
         return b"".join(pieces)
+    except OSError as e:
+        raise named(disk, e, fd, position) from None
     finally:
         disk.close(fd)
 
@@ -70,12 +79,16 @@ def sync_file(disk: Disk, path: str) -> None:
 
 def write_fully(disk: Disk, fd: int, data: Buffer, position: int) -> None:
     """Write all of the data, over as many short writes as it takes."""
-    written = disk.pwrite(fd, data, position)
-    if written == len(data):
-        return
-    rest = memoryview(data)
-    while written < len(rest):
-        written += disk.pwrite(fd, rest[written:], position + written)
+    written = 0
+    try:
+        written = disk.pwrite(fd, data, position)
+        if written == len(data):
+            return
+        rest = memoryview(data)
+        while written < len(rest):
+            written += disk.pwrite(fd, rest[written:], position + written)
+    except OSError as e:
+        raise named(disk, e, fd, position + written) from None
 
 
 def write_rest(disk: Disk, fd: int, buffers: Sequence[Buffer], position: int, written: int) -> None:
@@ -135,34 +148,39 @@ class FileSlice:
 
 def read_fully(disk: Disk, fd: int, count: int, position: int) -> bytes:
     """`count` bytes, fewer only where the file ends."""
-    data = disk.pread(fd, count, position)
-    if len(data) == count or not data:
-        return data
-    pieces = [data]
-    done = len(data)
-    while done < count:
-        piece = disk.pread(fd, count - done, position + done)
-        if not piece:
-            break
-        pieces.append(piece)
-        done += len(piece)
-    return b"".join(pieces)
+    done = 0
+    try:
+        data = disk.pread(fd, count, position)
+        if len(data) == count or not data:
+            return data
+        pieces = [data]
+        done = len(data)
+        while done < count:
+            piece = disk.pread(fd, count - done, position + done)
+            if not piece:
+                break
+            pieces.append(piece)
+            done += len(piece)
+        return b"".join(pieces)
+    except OSError as e:
+        raise named(disk, e, fd, position + done) from None
 
 
 class PooledFile:
     """A file of a log by its path; its descriptor comes and goes with the pool's needs."""
 
-    __slots__ = ("_pool", "_used", "handle", "path")
+    __slots__ = ("_pool", "handle", "on_spared", "path", "used")
 
     def __init__(self, pool: "FilePool", path: str) -> None:
         self._pool = pool
         self.path = path
         self.handle: Descriptor | None = None
-        self._used = False
+        self.used = False
+        self.on_spared: Callable[[], None] | None = None
 
     def open(self) -> Descriptor:
         """The descriptor, opened where it is not."""
-        self._used = True
+        self.used = True
         handle = self.handle
         return self._pool.open(self) if handle is None else handle
 
@@ -175,10 +193,12 @@ class PooledFile:
 
     def spare(self) -> bool:
         """Give the descriptor up unless it was used since the last time this was asked."""
-        if self._used:
-            self._used = False
+        if self.used:
+            self.used = False
             return False
         self.handle = None
+        if self.on_spared is not None:
+            self.on_spared()
         return True
 
 

@@ -1,9 +1,9 @@
 """A sparse index on disk: fixed-size entries in order, the newest of them in memory.
 
-What entries mean is told by the offset and the time index. While entries may still come, the file is extended
-to its full size with a hole, as Apache Kafka has it; trimmed, it ends with the last entry. Entries gather in
-memory and are written a few at a time: until a flush a crash may lose them, which costs nothing: above
-the recovery point every index is rebuilt.
+What entries mean is told by the offset and the time index. Entries gather in memory and are written a few at
+a time: until a flush a crash may lose them, which costs nothing: above the recovery point every index is
+rebuilt. With the first that is written the file is extended to its full size with a hole, as Apache Kafka has
+it from the start; trimmed, it ends with the last entry.
 """
 
 import sys

@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.core.errors import KafkaError
-from odradek.log.checkpoints import CheckpointError, parse_epochs, parse_partition_metadata
+from odradek.log.checkpoints import CheckpointError, format_epochs, parse_epochs, parse_partition_metadata
 from odradek.log.epoch_cache import EpochCache
-from odradek.log.files import FilePool, read_file
+from odradek.log.files import FilePool, read_file, write_file
 from odradek.log.index_file import CorruptIndexError
 from odradek.log.leftovers import resolve_leftovers
 from odradek.log.markers import read_marker
@@ -114,13 +114,16 @@ def _load(
         _tell_if_lost(path, log_start_offset, recovery_point)
         snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
         snapshots.remove_outside(log_start_offset, log_start_offset)
+        if LEADER_EPOCH_CHECKPOINT in names:
+            _store_epochs(disk, path, EpochCache())
         return _begin(pool, path, config, now_ms, log_start_offset, topic_id)
     segments = Segments(found)
     # Older snapshots know of transactions that may have ended in the records that are gone.
     log_start_offset = max(log_start_offset, segments.first.base_offset)
     epochs = EpochCache()
     if LEADER_EPOCH_CHECKPOINT in names or clean_shutdown or recovery_point > segments.first.base_offset:
-        epochs = _read_epochs(disk, path, segments)
+        epochs = _read_epochs(disk, path, segments, log_start_offset)
+    stored_epochs = epochs.entries
     snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
     producers = ProducerState()
 
@@ -156,10 +159,13 @@ def _load(
             segment.unlink()
         snapshots.remove_outside(log_start_offset, log_start_offset)
         snapshots.remove_doubted()
+        _store_epochs(disk, path, EpochCache())
         return _begin(pool, path, config, now_ms, log_start_offset, topic_id)
 
     _tell_if_lost(path, log_end_offset, recovery_point)
     epochs.truncate_from_end(log_end_offset)
+    if stored_epochs and stored_epochs[-1] not in epochs.entries:
+        _store_epochs(disk, path, epochs)
     epochs.truncate_from_start(log_start_offset)
     snapshots.remove_outside(log_start_offset, log_end_offset)
     snapshots.remove_strays(segments.base_offsets)
@@ -233,12 +239,17 @@ def _read_topic_id(disk: Disk, path: str) -> uuid.UUID | None:
         return None
 
 
-def _read_epochs(disk: Disk, path: str, segments: Segments) -> EpochCache:
+def _read_epochs(disk: Disk, path: str, segments: Segments, log_start_offset: int) -> EpochCache:
+    """The file follows the log start, whose own checkpoint may be older: then records are back of which it
+    has forgotten the epochs."""
     try:
         content = read_file(disk, f"{path}/{LEADER_EPOCH_CHECKPOINT}")
         if not content:
             raise CheckpointError("it is empty")
-        return EpochCache(parse_epochs(content))
+        epochs = EpochCache(parse_epochs(content))
+        if not _lacks_epochs(epochs, segments, log_start_offset):
+            return epochs
+        _log.info("%s/%s begins behind the log start: rebuilding it", path, LEADER_EPOCH_CHECKPOINT)
     except CheckpointError as e:
         _log.warning("%s/%s cannot be read, rebuilding it from the log: %s", path, LEADER_EPOCH_CHECKPOINT, e)
     except FileNotFoundError:
@@ -256,6 +267,28 @@ def _read_epochs(disk: Disk, path: str, segments: Segments) -> EpochCache:
             break
     epochs.version += 1
     return epochs
+
+
+def _lacks_epochs(epochs: EpochCache, segments: Segments, log_start_offset: int) -> bool:
+    if epochs.earliest is not None and epochs.earliest[1] <= log_start_offset:
+        return False
+    segment = segments.floor(log_start_offset)
+    if segment is None or not segment.size:
+        return False
+    try:
+        found = segment.translate(log_start_offset)
+        first = None if found is None else next(segment.scan(found[1]), None)
+    except KafkaError:
+        return False  # told when it is read
+    if first is None or first.partition_leader_epoch < 0:
+        return False
+    return epochs.earliest is None or first.base_offset < epochs.earliest[1]
+
+
+def _store_epochs(disk: Disk, path: str, epochs: EpochCache) -> None:
+    """Epochs are gone with their records: after another crash the file must not speak of them again, beside
+    records that have taken their offsets."""
+    write_file(disk, f"{path}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(epochs.entries))
 
 
 def _find_segments(

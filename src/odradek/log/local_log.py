@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.core.types import TopicPartition
 from odradek.log.files import Descriptor, FilePool, sync_file, unlink_if_exists, write_file
-from odradek.log.names import SEGMENT_SUFFIXES, SWAP_SUFFIX, file_name
+from odradek.log.names import (
+    CLEANED_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SWAP_SUFFIX,
+    file_name,
+    offset_of,
+)
 from odradek.log.segment import Segment, roll_after_ms
 from odradek.log.segments import Segments
 from odradek.runtime.api import Clock, Disk, Runtime
@@ -39,7 +46,6 @@ class FlushProof(NamedTuple):
     truncations: int
     changes: int
     epochs: int
-    topic_id: bool
     snapshots: Sequence[int] = ()
     indexed: Sequence[Segment] = ()
 
@@ -108,6 +114,7 @@ class LocalLog:
         "on_flush_due",
         "on_rolled",
         "on_settled",
+        "on_truncated",
         "path",
         "pool",
         "recovery_point",
@@ -142,6 +149,7 @@ class LocalLog:
         self.on_rolled: Callable[[TopicPartition], None] | None = None
         self.on_flush_due: Callable[[TopicPartition], None] | None = None
         self.on_settled: Callable[[], None] | None = None
+        self.on_truncated: Callable[[TopicPartition], None] | None = None
         self.last_flush_ms = self._clock.now_ms()
         self.appended_bytes = 0  # since the log was opened
         self.cleaned_offset: int | None = None
@@ -254,6 +262,16 @@ class LocalLog:
         self._set_aside(gone, extra)
         self._changes += 1
         return segment
+
+    def _void_cleaning(self) -> None:
+        """Remove what a cleaning has made of records that are cut off now: after a crash it would take the
+        place of those that come. The cleaning, which may be at work on it elsewhere, fails and ends."""
+        if self.being_cleaned:
+            taken = frozenset(segment.file.path for segment in self.segments.all())
+            for name in self._disk.listdir(self.path):
+                log_file = file_name(offset_of(name) or 0, LOG_SUFFIX) + SWAP_SUFFIX
+                if name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) and f"{self.path}/{log_file}" not in taken:
+                    unlink_if_exists(self._disk, f"{self.path}/{name}")
 
     def purge_deleted(self, now_ms: int) -> None:
         """Remove the files whose delay has passed."""

@@ -168,7 +168,9 @@ class Log(AppendableLog):
     def truncate_to(self, offset: int) -> bool:
         """Drop the records at and above an offset, durably; False where there are none.
 
-        What is dropped must not come back after a crash, behind the records that take its place.
+        A batch goes as a whole: the log ends where the one began that holds the offset. What is dropped must
+        not come back after a crash, behind the records that take its place, nor the epochs it had, nor what
+        was said of its durability.
         """
         self.check_online()
         if offset >= self.log_end_offset:
@@ -176,6 +178,7 @@ class Log(AppendableLog):
         if offset < self.segments.first.base_offset:
             self.truncate_fully_and_start_at(offset)
             return True
+        was_durable = self.restart_offset
         try:
             gone = [segment for segment in self.segments.all() if segment.base_offset > offset]
             if gone:
@@ -183,42 +186,55 @@ class Log(AppendableLog):
                 for segment in gone:
                     segment.unlink()
             self.snapshots.remove_outside(min(self.log_start_offset, offset), offset)
+            self._void_cleaning()
             self._disk.fsync_dir(self.path)
-            self.segments.active.truncate_to(offset, self._clock.now_ms())
+            offset = self.segments.active.truncate_to(offset, self._clock.now_ms())
             self._note_truncation(offset)
             self.log_end_offset = offset
             self.recovery_point = min(self.recovery_point, offset)
             self._due_from, self._due_to = min(self._due_from, offset), min(self._due_to, offset)
             self.log_start_offset = min(self.log_start_offset, offset)
             self.epochs.truncate_from_end(offset)
+            self._persist_epochs()
             load_producers(self.producers, self.snapshots, self.segments, self.log_start_offset, offset)
         except OSError as e:
             raise self.fail(e, "truncating") from e
         self._set_high_watermark(min(self.high_watermark, offset))
         self._update_unstable_offset()
         self._check_invariants()
+        self._tell_truncation(was_durable)
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets the offset."""
         self.check_online()
+        was_durable = self.restart_offset
         try:
             gone = self.segments.all()
             for segment in gone:
                 segment.unlink()
             self.segments.replace_all(self._new_segment(offset))
             self.snapshots.remove_outside(offset, offset)
+            self._void_cleaning()
             self._disk.fsync_dir(self.path)
+            self.epochs.clear()
+            self._persist_epochs()
         except OSError as e:
             raise self.fail(e, "truncating") from e
         self._note_truncation(offset)
-        self.epochs.clear()
         self.producers.load([], offset)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._due_from = self._due_to = offset
         self._set_high_watermark(offset)
         self._update_unstable_offset()
         self._check_invariants()
+        self._tell_truncation(was_durable)
+
+    def _tell_truncation(self, was_durable: int) -> None:
+        """A checkpoint may say more of the log than holds now: of segments that it has no more, and may have
+        again before the next checkpoint, with records that are not durable."""
+        if self.on_truncated is not None and self.restart_offset < was_durable:
+            self.on_truncated(self.topic_partition)
 
     def _note_truncation(self, offset: int) -> None:
         self._truncations += 1

@@ -91,11 +91,14 @@ class LogDir:
             self._lock = None
 
     def partition_dirs(self) -> list[tuple[str, TopicPartition, str]]:
-        """(name, partition, "" or the suffix of one set aside) of every partition's directory."""
+        """(name, partition, "" or the suffix of one set aside) of every partition's directory.
+
+        A file may bear such a name by chance: hs_err_pid-4711.
+        """
         found = []
         for name in self._disk.listdir(self.path):
             parsed = names.parse_partition_dir(name)
-            if parsed is not None:
+            if parsed is not None and self._disk.stat(f"{self.path}/{name}").is_dir:
                 found.append((name, *parsed))
         return found
 

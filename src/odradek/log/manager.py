@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from odradek.core.errors import KafkaError, StorageError
 from odradek.core.types import TopicPartition
 from odradek.log import names
+from odradek.log.checkpoints import is_damaged_topic_id
 from odradek.log.files import MAX_DESCRIPTORS, FilePool, write_file
 from odradek.log.log import Log
 from odradek.log.log_dir import DirectoryInUseError, LogDir
@@ -130,6 +131,7 @@ class LogManager(PersistedLogs):
         self.logs[log.topic_partition] = log
         log.on_failed = self._log_failed
         log.on_rolled = log.on_flush_due = self.flush_soon
+        log.on_truncated = self._truncated
 
     def set_aside_strays(
         self, is_stray: Callable[[TopicPartition, uuid.UUID | None], bool]
@@ -160,12 +162,16 @@ class LogManager(PersistedLogs):
         """The partition's log; begun where there is none, or one of another topic of the same name.
 
         It is begun in the directory that the metadata names. One that is not new may lie in a directory that
-        is offline: then nothing is begun in its place. Raises StorageError.
+        is offline: then nothing is begun in its place. An id that is this one but for a flipped bit is
+        mended: a log begun anew would give out its offsets once more. Raises StorageError.
         """
         log = self.logs.get(topic_partition)
         if log is not None and log.topic_id is not None and log.topic_id != topic_id:
-            self.set_aside_strays(lambda tp, _: tp == topic_partition)
-            log = None
+            if is_damaged_topic_id(log.topic_id, topic_id):
+                log.mend_topic_id(topic_id)
+            else:
+                self.set_aside_strays(lambda tp, _: tp == topic_partition)
+                log = None
         if log is None:
             directory = self._directory_for(topic_partition, directory_id, is_new)
             path = f"{directory.path}/{topic_partition}"
@@ -176,6 +182,7 @@ class LogManager(PersistedLogs):
                 self._take_offline(directory, failure)
                 raise failure from e
             self._adopt(log)
+            self._unnamed.append(log)
         elif log.topic_id is None:
             _log.warning("%s does not tell its topic: taken for %s", log.path, topic_id)
             log.set_topic_id(topic_id)

@@ -5,22 +5,31 @@ A directory that fails goes offline with its logs; the others go on.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from odradek.core.errors import StorageError
 from odradek.core.types import TopicPartition
 from odradek.log import names
+from odradek.log.durability import sync_topic_id
 from odradek.log.files import write_file
 from odradek.log.local_log import FlushJob
 from odradek.log.log import Log
 from odradek.log.log_dir import LogDir
-from odradek.runtime.api import Runtime
+from odradek.runtime.api import Disk, Runtime
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+_NAMED_AT_ONCE: Final = 16
+
+
+def _sync_topic_ids(disk: Disk, paths: Iterable[str]) -> None:
+    for path in paths:
+        sync_topic_id(disk, path)
 
 
 class PersistedLogs:
@@ -38,6 +47,8 @@ class PersistedLogs:
         self._flushing: dict[Log, None] = {}
         self._checkpointing: dict[tuple[str, str], bool] = {}
         self._in_flight: dict[asyncio.Future[Any], None] = {}
+        self._unnamed: deque[Log] = deque()
+        self._is_naming = False
 
     def _online(self) -> list[LogDir]:
         return [directory for directory in self.directories if directory.failure is None]
@@ -137,6 +148,40 @@ class PersistedLogs:
             if log.failure is None and log.is_flush_due and log not in self._flushing:
                 self._start_flush(log, log.log_end_offset)
 
+    # --- topic ids --------------------------------------------------------------------------------------
+
+    def persist_topic_ids(self) -> None:
+        """Make durable, away from the loop, whose the logs are that were begun: the first append to each,
+        which would have to wait for it, finds it done."""
+        if self._is_naming:
+            return
+        while self._unnamed:
+            logs = [self._unnamed.popleft() for _ in range(min(_NAMED_AT_ONCE, len(self._unnamed)))]
+            logs = [log for log in logs if not log.is_topic_id_durable and self._is_here(log)]
+            if logs:
+                self._is_naming = True
+                paths = [log.path for log in logs]
+                self._offload(partial(_sync_topic_ids, self._disk, paths), partial(self._named, logs))
+                return
+
+    def _is_here(self, log: Log) -> bool:
+        return log.failure is None and self.logs.get(log.topic_partition) is log
+
+    def _named(self, logs: list[Log], done: "asyncio.Future[None]") -> None:
+        self._is_naming = False
+        here = [log for log in logs if self._is_here(log)]
+        try:
+            done.result()
+        except FileNotFoundError:
+            pass  # one of them was deleted meanwhile: those that are still there see to it themselves
+        except OSError as e:
+            for log in here:
+                log.fail(e, "naming the topic of")
+        else:
+            for log in here:
+                log.topic_id_persisted()
+        self.persist_topic_ids()
+
     # --- checkpoints ------------------------------------------------------------------------------------
 
     async def flush(self, log: Log) -> None:
@@ -166,6 +211,20 @@ class PersistedLogs:
             self._offload(
                 partial(write_file, self._disk, *news), partial(self._checkpointed, directory, name)
             )
+
+    def _truncated(self, topic_partition: TopicPartition) -> None:
+        """Less is durable than a checkpoint may say. One that is being written now is written once more."""
+        directory, name = self._directory_of(self.logs[topic_partition]), names.RECOVERY_POINT_CHECKPOINT
+        if (directory.path, name) in self._checkpointing:
+            self._checkpoint(directory, name)
+            return
+        news = directory.offsets_to_write(name, self._offsets(directory, name))
+        if news is not None:
+            try:
+                write_file(self._disk, *news)
+            except OSError as e:
+                failure = StorageError(f"Error while writing {directory.path}/{name}: {e}")
+                self._take_offline(directory, failure)
 
     def _checkpointed(self, directory: LogDir, name: str, done: "asyncio.Future[None]") -> None:
         again = self._checkpointing.pop((directory.path, name))

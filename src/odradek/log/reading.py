@@ -49,8 +49,8 @@ class ReadableLog(LocalLog):
         "_epochs_durable",
         "_epochs_written",
         "_first_unstable_offset",
+        "_is_topic_id_durable",
         "_newest",
-        "_topic_id_durable",
         "epochs",
         "high_watermark",
         "log_start_offset",
@@ -81,7 +81,8 @@ class ReadableLog(LocalLog):
             runtime, pool, path, topic_partition, config, segments, log_end_offset, recovery_point
         )
         self.topic_id = topic_id
-        self._topic_id_durable = False
+        # What has records had its topic id made durable before them.
+        self._is_topic_id_durable = topic_id is None or segments.size_bytes > 0
         self.epochs = epochs
         self._epochs_written = self._epochs_durable = 0
         self.producers = producers

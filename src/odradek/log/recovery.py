@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from odradek.core.types import Buffer
 from odradek.log.epoch_cache import EpochCache
-from odradek.log.files import Descriptor
+from odradek.log.files import Descriptor, named
 from odradek.log.markers import read_marker
 from odradek.log.producer_state import ProducerState
 from odradek.log.segment import Segment
@@ -123,7 +123,10 @@ def _read_chunk(
     data = memoryview(buffer)[: file_size - position]
     read = 0
     while read < len(data):
-        count = disk.preadv(file.fd, [data[read:]], position + read)
+        try:
+            count = disk.preadv(file.fd, [data[read:]], position + read)
+        except OSError as e:
+            raise named(disk, e, file.fd, position + read) from None
         if count == 0:
             break
         read += count

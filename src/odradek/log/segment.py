@@ -39,6 +39,7 @@ class Segment(SegmentFiles):
         "_first_timestamp",
         "_index_interval_bytes",
         "_index_max_bytes",
+        "_is_growing",
         "_is_rebuilt",
         "_max_timestamp",
         "_offset_of_max_timestamp",
@@ -70,6 +71,7 @@ class Segment(SegmentFiles):
         self._index_interval_bytes = config.index_interval_bytes
         self._index_max_bytes = config.segment_index_bytes
         self._bytes_since_index = 0
+        self._is_growing = False
         self._is_rebuilt = False
         self._reserved_bytes = 0
         self._max_timestamp: int | None = None
@@ -151,6 +153,7 @@ class Segment(SegmentFiles):
             at = (index.entries - 1) * index.ENTRY.size
             raise CorruptIndexError(f"{index.file.path}: no such batch as at byte offset {at}")
         self._offset_index = index
+        index.file.on_spared = self._spare_offsets
 
     def _take_times(self, index: TimeIndex) -> None:
         """Take a time index whose last entry is right: retention goes by it. Looking may rebuild them all."""
@@ -162,6 +165,18 @@ class Segment(SegmentFiles):
             raise CorruptIndexError(f"{index.file.path}: no batch has the time at byte offset {at}")
         if self._time_index is None:
             self._time_index = index
+            index.file.on_spared = self._spare_times
+
+    def _spare_offsets(self) -> None:
+        """The pool took the descriptor: the memory goes too, unless more batches may come."""
+        if not self._is_growing:
+            self._offset_index = None
+            self._spared |= {INDEX_SUFFIX}
+
+    def _spare_times(self) -> None:
+        if not self._is_growing:
+            self._time_index = None
+            self._spared |= {TIME_INDEX_SUFFIX}
 
     def _has_times(self) -> bool:
         try:
@@ -184,9 +199,12 @@ class Segment(SegmentFiles):
 
     def reset_indexes(self) -> None:
         """Begin the offset and the time index anew, empty."""
+        self._is_growing = True
         base, most = self.base_offset, self._index_max_bytes
         self._offset_index = OffsetIndex(self._pool, self._path(INDEX_SUFFIX), base, most, fresh=True)
         self._time_index = TimeIndex(self._pool, self._path(TIME_INDEX_SUFFIX), base, most, fresh=True)
+        self._offset_index.file.on_spared = self._spare_offsets
+        self._time_index.file.on_spared = self._spare_times
         self._bytes_since_index = 0
         self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = base
@@ -196,6 +214,7 @@ class Segment(SegmentFiles):
 
         Where one is damaged the indexes end.
         """
+        is_growing = self._is_growing
         self.reset_indexes()
         self._is_rebuilt = True
         size, self.size = self.size, 0
@@ -207,6 +226,7 @@ class Segment(SegmentFiles):
         finally:
             self.size = size
         self.trim_indexes()
+        self._is_growing = is_growing
 
     def index_batch(self, last_offset: int, max_timestamp: int, size: int) -> None:
         """Count a batch that now stands at the end of the file."""
@@ -234,6 +254,7 @@ class Segment(SegmentFiles):
         self.time_index.maybe_append(timestamp, offset)
         self.offset_index.trim()
         self.time_index.trim()
+        self._is_growing = False
 
     # --- appending ------------------------------------------------------------------------------------
 
@@ -268,6 +289,7 @@ class Segment(SegmentFiles):
         clock: Clock,
     ) -> bool:
         """Whether an append of these properties must go to a new segment. Loads what appending needs."""
+        self._is_growing = True
         offset_index, time_index = self._offset_index, self._time_index
         if offset_index is None or time_index is None or self._max_timestamp is None:
             offset_index, time_index, _ = self.offset_index, self.time_index, self.max_timestamp
@@ -285,13 +307,24 @@ class Segment(SegmentFiles):
 
     @property
     def first_timestamp(self) -> int | None:
-        """The time of the first batch; None where there is none."""
-        if self._first_timestamp is None:
-            self._first_timestamp = next((batch.max_timestamp for batch in self.scan(0)), None)
+        """The time of the first batch; None where there is none, no timestamp where it is damaged."""
+        if self._first_timestamp is None and self.size:
+            self._first_timestamp = self._read_first_timestamp()
         return self._first_timestamp
+
+    def _read_first_timestamp(self) -> int:
+        """Told once: whoever appends asks for it each time, and is not to fail for what cannot be read."""
+        try:
+            return next(batch.max_timestamp for batch in self.scan(0))
+        except StopIteration:
+            _log.warning("%s: no whole record batch at byte offset 0", self.file.path)
+        except KafkaError as e:
+            _log.warning("%s", e)
+        return NO_TIMESTAMP
 
     def write(self, buffers: Sequence[Buffer], size: int) -> None:
         """Write batches behind the last one, or leave the file as it was. `index_batch` counts them."""
+        self._is_growing = True
         fd = self.file.open().fd
         position = self.size
         if position + size > self._reserved_bytes and position >= _RESERVE_FROM_BYTES:
@@ -337,10 +370,15 @@ class Segment(SegmentFiles):
     def flush_indexes(self) -> list[Descriptor]:
         """Write what the indexes hold in memory; the descriptors of the indexes, to be synced."""
         files: list[PooledFile] = []
-        for index in (self._offset_index, self._time_index):
+        for index, suffix in (
+            (self._offset_index, INDEX_SUFFIX),
+            (self._time_index, TIME_INDEX_SUFFIX),
+        ):
             if index is not None:
                 index.flush()
                 files.append(index.file)
+            elif suffix in self._spared:
+                files.append(PooledFile(self._pool, self._path(suffix)))
         return [file.open() for file in files]
 
     def to_sync(self) -> list[Descriptor]:
@@ -356,7 +394,9 @@ class Segment(SegmentFiles):
 
     def translate(self, offset: int) -> tuple[int, int, int] | None:
         """(base offset, position, size) of the batch that holds an offset, or of the first one after it."""
-        indexed = self.offset_index.lookup(offset)
+        index = self.offset_index
+        index.file.used = True  # what is looked up in memory keeps its descriptor too
+        indexed = index.lookup(offset)
         try:
             return find_batch(self._disk, self.file.open().fd, self.size, self.base_offset, offset, indexed)
         except NoBatchError as e:
@@ -409,8 +449,8 @@ class Segment(SegmentFiles):
 
     # --- shortening ----------------------------------------------------------------------------------
 
-    def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Drop the batch that holds an offset and all after it, durably."""
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Drop the batch that holds an offset and all after it, durably; the offset that comes next now."""
         found = self.translate(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -424,6 +464,7 @@ class Segment(SegmentFiles):
             self.created_ms = now_ms
         self._bytes_since_index = 0
         self._find_max_timestamp()
+        return offset if found is None else min(offset, found[0])
 
     def _find_max_timestamp(self) -> None:
         """From the last entry of the time index on, which knows nothing of the batches after it."""

@@ -27,6 +27,7 @@ class SegmentFiles:
         "_mark",
         "_offset_index",
         "_pool",
+        "_spared",
         "_time_index",
         "_txn_index",
         "base_offset",
@@ -43,6 +44,7 @@ class SegmentFiles:
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._txn_index: TransactionIndex | None = None
+        self._spared: frozenset[str] = frozenset()
 
     def _path(self, suffix: str) -> str:
         return f"{self._directory}/{file_name(self.base_offset, suffix)}{self._mark}"

@@ -33,6 +33,7 @@ BACKGROUND_NICENESS = 10
 _FLOCK = struct.Struct("hh4xqqi4x")
 _FALLOC_FL_KEEP_SIZE = 0x01
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+_fdatasync = os.fdatasync if hasattr(os, "fdatasync") else os.fsync
 
 
 class RealClock:
@@ -51,9 +52,6 @@ class RealDisk:
     preadv = staticmethod(os.preadv)
     pwrite = staticmethod(os.pwrite)
     pwritev = staticmethod(os.pwritev)
-    fsync = staticmethod(os.fsync)
-    fdatasync = staticmethod(os.fdatasync) if hasattr(os, "fdatasync") else staticmethod(os.fsync)
-    ftruncate = staticmethod(os.ftruncate)
     exists = staticmethod(os.path.exists)
     mkdir = staticmethod(os.mkdir)
     rmdir = staticmethod(os.rmdir)
@@ -62,6 +60,30 @@ class RealDisk:
 
     def __init__(self) -> None:
         self._fallocate: Callable[[int, int, int], None] | None = None
+
+    def path_of(self, fd: int) -> str | None:
+        try:
+            return os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:
+            return None
+
+    def fsync(self, fd: int) -> None:
+        try:
+            os.fsync(fd)
+        except OSError as e:
+            raise OSError(e.errno, e.strerror, self.path_of(fd)) from e
+
+    def fdatasync(self, fd: int) -> None:
+        try:
+            _fdatasync(fd)
+        except OSError as e:
+            raise OSError(e.errno, e.strerror, self.path_of(fd)) from e
+
+    def ftruncate(self, fd: int, length: int) -> None:
+        try:
+            os.ftruncate(fd, length)
+        except OSError as e:
+            raise OSError(e.errno, e.strerror, self.path_of(fd)) from e
 
     def size(self, fd: int) -> int:
         return os.fstat(fd).st_size

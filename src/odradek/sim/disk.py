@@ -122,25 +122,29 @@ class SimDisk:
         if not self._process.alive:
             return
         if self._open.pop(fd, None) is None:
-            raise _error(errno.EBADF, str(fd))
+            raise _error(errno.EBADF)
         path = self._locks.pop(fd, None)
         if path is not None:
             del self.volume.locks[path]
+
+    def path_of(self, fd: int) -> str | None:
+        entry = self._open.get(fd)
+        return None if entry is None else entry.path
 
     def size(self, fd: int) -> int:
         return self._file(fd).data.size
 
     def pread(self, fd: int, count: int, offset: int, /) -> bytes:
         entry = self._entry(fd)
-        self._enter("pread", entry.path, count, offset)
+        self._enter("pread", entry.path, count, offset, is_named=False)
         data = self._file(fd).data
         if not entry.readable:
-            raise _error(errno.EBADF, entry.path)
+            raise _error(errno.EBADF)
         return data.read(offset, count)
 
     def preadv(self, fd: int, buffers: Sequence[Buffer], offset: int, /) -> int:
         if len(buffers) > MAX_BUFFERS:
-            raise _error(errno.EINVAL, str(fd))
+            raise _error(errno.EINVAL)
         done = 0
         for buffer in buffers:
             view = memoryview(buffer).cast("B")
@@ -162,12 +166,12 @@ class SimDisk:
     def pwritev(self, fd: int, buffers: Sequence[Buffer], offset: int, /) -> int:
         entry = self._entry(fd)
         if len(buffers) > MAX_BUFFERS:
-            raise _error(errno.EINVAL, entry.path)
+            raise _error(errno.EINVAL)
         chunk = b"".join(buffers)
-        self._enter("pwrite", entry.path, len(chunk), offset, effect=True)
+        self._enter("pwrite", entry.path, len(chunk), offset, effect=True, is_named=False)
         file = self._file(fd)
         if not entry.writable:
-            raise _error(errno.EBADF, entry.path)
+            raise _error(errno.EBADF)
         faults = self.faults
         if faults.short_write and len(chunk) > 1 and self._rng.random() < faults.short_write:
             chunk = chunk[: self._rng.randrange(1, len(chunk))]
@@ -176,7 +180,7 @@ class SimDisk:
             lacking = growth - (self.volume.capacity_bytes - self.volume.used_bytes()) if growth > 0 else 0
             if lacking > 0:
                 if lacking >= len(chunk):
-                    raise _error(errno.ENOSPC, entry.path)
+                    raise _error(errno.ENOSPC)
                 chunk = chunk[: len(chunk) - lacking]
         file.write(offset, chunk)
         file.mtime_ms = self._now_ms()
@@ -288,17 +292,22 @@ class SimDisk:
         self._process.check()
         entry = self._open.get(fd)
         if entry is None:
-            raise _error(errno.EBADF, str(fd))
+            raise _error(errno.EBADF)
         return entry
 
     def _file(self, fd: int) -> File:
         entry = self._entry(fd)
         if not isinstance(entry.node, File):
-            raise _error(errno.EISDIR, entry.path)
+            raise _error(errno.EISDIR)
         return entry.node
 
-    def _enter(self, operation: str, path: str, *details: object, effect: bool = False) -> None:
-        """The door of every system call: the process may die here, the call may be slow or fail."""
+    def _enter(
+        self, operation: str, path: str, *details: object, effect: bool = False, is_named: bool = True
+    ) -> None:
+        """The door of every system call: the process may die here, the call may be slow or fail.
+
+        Of reads and writes by descriptor the operating system does not name the file, nor does this disk.
+        """
         if effect:
             self._process.check_effect()
         else:
@@ -310,8 +319,8 @@ class SimDisk:
         for rule in faults.rules:
             if rule.strikes(operation, path, self._rng):
                 self._trace.event(self._process.name, "fault", operation, path, errno.errorcode[rule.code])
-                raise _error(rule.code, path)
+                raise _error(rule.code, path if is_named else None)
 
 
-def _error(code: int, path: str) -> OSError:
+def _error(code: int, path: str | None = None) -> OSError:
     return OSError(code, os.strerror(code), path)

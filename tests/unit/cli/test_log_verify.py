@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from odradek.cli.progress import Progress
 from odradek.testing.broker import Broker
 from tests.golden import loader
 from tests.support.command import Outcome, odradek
@@ -85,6 +86,8 @@ def test_the_policy_of_a_topic_is_read_from_the_metadata(clean: Path, tmp_path: 
         shutil.copytree(clean / name, tmp_path / name)
     for name in ("meta.properties", ".kafka_cleanshutdown"):
         shutil.copy(clean / name, tmp_path / name)
+    for path in clean.glob("*-offset-checkpoint"):
+        shutil.copy(path, tmp_path / path.name)
     middle = sorted((tmp_path / "segments-0").glob("*.log"))[1].stem
     for path in (tmp_path / "segments-0").glob(f"{middle}.*"):
         path.unlink()
@@ -182,3 +185,11 @@ def test_partitions_that_only_one_has_are_told(replicas: tuple[Path, Path]) -> N
     assert (outcome.code, rows(outcome)) == (3, [])
     assert f"orders-1 is only in {b}" in outcome.stderr
     assert odradek("log", "diff", str(a), str(b / NAME)).code == 2
+
+
+def test_progress_is_told_of_every_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_dir = made(tmp_path)
+    told: list[int] = []
+    monkeypatch.setattr(Progress, "advance", lambda self, count: told.append(count))
+    assert odradek("log", "verify", str(log_dir)).code == 0
+    assert sum(told) == sum(path.stat().st_size for path in segments(log_dir))

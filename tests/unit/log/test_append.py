@@ -304,3 +304,29 @@ def test_an_aborted_transaction_is_indexed(runtime: LogRuntime, tmp_path: Path) 
     append(log, marker(committed=False), origin=Origin.COORDINATOR)
     assert "00000000000000000000.txnindex" in files(log)
     assert log.segments.active.txn_index.entries == [(7, 0, 2, 3)]
+
+
+@pytest.mark.parametrize(("byte", "bit"), [(8, 0x80), (8, 0x40)], ids=["negative", "beyond the file"])
+def test_a_damaged_first_batch_keeps_nobody_from_appending(
+    runtime: LogRuntime, tmp_path: Path, caplog: pytest.LogCaptureFixture, byte: int, bit: int
+) -> None:
+    """Its length is what is damaged: the time that the segment began cannot be read any more."""
+    changes = {"index_interval_bytes": 100}
+    log = open_log(runtime, tmp_path, changes=changes)
+    append(log, *(batch() for _ in range(9)))
+    log.close()
+    path = tmp_path / "orders-0" / "00000000000000000000.log"
+    data = bytearray(path.read_bytes())
+    data[byte] ^= bit
+    path.write_bytes(data)
+
+    log = open_log(runtime, tmp_path, changes=changes, clean_shutdown=True, recovery_point=9)
+    (first,) = append(log, batch())
+    (second,) = append(log, batch())
+    assert (first.first_offset, second.first_offset) == (9, 10)
+    told = [record.message for record in caplog.records if str(path) in record.message]
+    assert len(told) == 1
+    assert "at byte offset 0" in told[0]
+    assert offsets(log, 9) == [9, 10]
+    with pytest.raises(KafkaError, check=lambda e: e.code == ErrorCode.CORRUPT_MESSAGE):
+        offsets(log)

@@ -105,3 +105,32 @@ def test_the_clean_shutdown_file_tells_the_broker_epoch() -> None:
     assert format_clean_shutdown(parse_clean_shutdown(data)) == data
     assert parse_clean_shutdown(b"") == -1
     assert parse_clean_shutdown(b"{}") == -1
+
+
+@pytest.mark.parametrize("content", [b"0\n2\n0 0\n1 60\n", b"0\n0\n"])
+def test_epochs_that_were_torn_anywhere_are_refused(content: bytes) -> None:
+    """Also inside the last number: what is left of it is another one."""
+    assert parse_epochs(content) in ([(0, 0), (1, 60)], [])
+    for size in range(1, len(content)):
+        with pytest.raises(CheckpointError):
+            parse_epochs(content[:size])
+
+
+def test_offsets_that_were_torn_anywhere_are_refused() -> None:
+    content = b"0\n2\norders 0 10\norders 1 60\n"
+    assert list(parse_offsets(content).values()) == [10, 60]
+    for size in range(1, len(content)):
+        with pytest.raises(CheckpointError):
+            parse_offsets(content[:size])
+
+
+@pytest.mark.parametrize("line", ["-1 0", "1 -1", "1_0 0", "+1 0", "1 \u0663"])
+def test_what_is_no_epoch_or_offset_is_refused(line: str) -> None:
+    with pytest.raises(CheckpointError):
+        parse_epochs(f"0\n1\n{line}\n".encode())
+
+
+@pytest.mark.parametrize("line", ["orders -1 0", "orders 0 -1"])
+def test_a_partition_or_offset_below_zero_is_refused(line: str) -> None:
+    with pytest.raises(CheckpointError):
+        parse_offsets(f"0\n1\n{line}\n".encode())

@@ -216,3 +216,40 @@ def test_a_deleted_log_leaves_nothing(runtime: LogRuntime, tmp_path: Path) -> No
     log.close()
     log.delete()
     assert os.listdir(tmp_path) == []
+
+
+def test_truncation_inside_a_batch_ends_the_log_where_the_batch_began(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(5), batch(5))
+    log.truncate_to(7)
+    assert (log.log_end_offset, log.high_watermark) == (5, 5)
+    append(log, batch(3))
+    log.close(clean=False)
+    assert open_log(runtime, tmp_path).log_end_offset == 8
+
+
+def test_what_a_truncation_takes_from_the_epochs_does_not_come_back_after_a_kill(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(5), epoch=0)
+    append(log, batch(5), epoch=5)
+    log.flush()
+    log.truncate_to(5)
+    append(log, batch(5), epoch=3)
+    log.close(clean=False)
+    assert open_log(runtime, tmp_path, recovery_point=5).epochs.entries == [(0, 0), (3, 5)]
+
+
+def test_what_truncating_everything_takes_from_the_epochs_does_not_come_back(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(5), epoch=5)
+    log.flush()
+    log.truncate_fully_and_start_at(3)
+    append(log, batch(5), epoch=4)
+    log.close(clean=False)
+    assert open_log(runtime, tmp_path, log_start_offset=3).epochs.entries == [(4, 3)]

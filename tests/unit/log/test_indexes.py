@@ -208,3 +208,38 @@ def test_a_transaction_index_that_cannot_be_one_is_corrupt(
     (tmp_path / "i.txnindex").write_bytes(data)
     with pytest.raises(CorruptIndexError):
         _ = txn_index(pool, tmp_path).entries
+
+
+class ReadCounter(LogRuntime):
+    """Counts the reads of files."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        plain = self.disk.pread
+
+        def pread(fd: int, count: int, offset: int) -> bytes:
+            self.reads += 1
+            return plain(fd, count, offset)
+
+        self.disk = type("CountingDisk", (type(self.disk),), {"pread": staticmethod(pread)})()
+
+
+def test_the_newest_entries_are_searched_without_a_read(tmp_path: Path) -> None:
+    """They are 8 KB, as much as Apache Kafka keeps warm; further back a search reads a few entries."""
+    runtime = ReadCounter()
+    index = offset_index(FilePool(runtime.disk), tmp_path)
+    for i in range(1, MANY):
+        index.append(BASE + 10 * i, 100 * i)
+    index.trim()
+    index = offset_index(FilePool(runtime.disk), tmp_path, fresh=False)
+    runtime.reads = 0
+    for i in range(MANY - 8192 // 8, MANY):
+        assert index.lookup(BASE + 10 * i) == (BASE + 10 * i, 100 * i)
+    assert runtime.reads == 0
+    index.lookup(BASE + 10)
+    assert 0 < runtime.reads <= 2 + (MANY // 64).bit_length()
+    runtime.reads = 0
+    for i in range(1, 500):
+        index.lookup(BASE + 10 * i)
+    assert runtime.reads <= 1, "what follows is read ahead"

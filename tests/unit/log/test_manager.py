@@ -18,7 +18,7 @@ from odradek.log.manager import DirectoryInUseError, LogManager
 from tests.unit.log.support import LogRuntime, append, batch, config, idempotent, offsets
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
-ID_A, ID_B = uuid.UUID(int=1), uuid.UUID(int=2)
+ID_A, ID_B = uuid.UUID(int=1 << 90), uuid.UUID(int=2)
 SIZE = len(batch().buffer)
 
 
@@ -325,3 +325,29 @@ def test_many_logs_need_few_descriptors(runtime: LogRuntime, tmp_path: Path) -> 
     for log in manager.logs.values():
         assert offsets(log) == [0]
     stopped(manager)
+
+
+def test_a_file_that_is_named_like_a_partition_is_none(runtime: LogRuntime, tmp_path: Path) -> None:
+    (tmp_path / "hs_err_pid-4711").write_text("no partition")
+    manager = started(runtime, tmp_path)
+    assert (manager.logs, manager.directories[0].failure) == ({}, None)
+    stopped(manager)
+    assert (tmp_path / "hs_err_pid-4711").exists()
+
+
+def test_a_truncation_below_the_recovery_point_is_in_its_checkpoint_at_once(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        manager = started(runtime, tmp_path)
+        log = manager.get_or_create(A0, ID_A, config())
+        append(log, batch(5), batch(5))
+        log.flush()
+        manager.checkpoint_recovery_points()
+        while manager._in_flight:
+            await asyncio.sleep(0)
+        log.truncate_to(5)
+        assert checkpoint(tmp_path, "recovery-point-offset-checkpoint") == {A0: 5}
+        await manager.close()
+
+    asyncio.run(scenario())

@@ -1,12 +1,16 @@
 """Stories of power loss that the machine in tests/property once found, each as short as it can be told."""
 
+import errno
 import random
 
 import pytest
 
+from odradek.core.errors import StorageError
+from odradek.log.cleaning.cleaned_segment import CleanedSegment
 from odradek.log.log import Isolation, Log
 from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
 from odradek.records.check import Origin
+from odradek.sim.disk import DiskFault
 from odradek.sim.volume import CrashModel, Volume
 from tests.unit.log.support import (
     TP,
@@ -17,6 +21,7 @@ from tests.unit.log.support import (
     idempotent,
     marker,
     offsets,
+    records,
     transactional,
 )
 
@@ -205,3 +210,59 @@ def test_producers_are_known_after_a_kill_and_after_power_loss(machine: Machine)
     machine.lose_power(KEEP_ALL)
     (again,) = append(machine.open(recovery_point=3), idempotent(2))
     assert again.duplicate
+
+
+def cleaned(machine: Machine, log: Log) -> CleanedSegment:
+    """What a cleaning of the first segment has made ready and the log has not taken over yet."""
+    log.being_cleaned = True
+    ready = CleanedSegment(machine.runtime.disk, log.path, 0, 4096, 4096)
+    ready.write(log.segments.first.slice(0, log.segments.first.size).read())
+    ready.make_ready(0)
+    return ready
+
+
+def two_segments(machine: Machine) -> Log:
+    log = machine.open()
+    append(log, *(batch() for _ in range(4)))
+    log.roll()
+    append(log, batch())
+    log.flush()
+    return log
+
+
+def test_a_cleaned_segment_that_was_given_up_does_not_come_back(machine: Machine) -> None:
+    cleaned(machine, two_segments(machine)).discard()
+    machine.lose_power()
+    assert not [name for name in machine.runtime.disk.listdir(PATH) if name.endswith(".swap")]
+
+
+@pytest.mark.parametrize("offset", [2, 0])
+def test_a_cleaned_segment_does_not_replace_what_came_after_a_truncation(
+    machine: Machine, offset: int
+) -> None:
+    log = two_segments(machine)
+    cleaned(machine, log)
+    log.truncate_to(offset)
+    append(log, batch(value=b"new"))
+    log.flush()
+    machine.lose_power()
+    log = machine.open()
+    assert log.log_end_offset == offset + 1
+    assert records(log)[-1].value == b"new"
+
+
+def test_a_transaction_index_that_lags_behind_its_marker_catches_up(machine: Machine) -> None:
+    """The marker was written when the index refused its entry: the log is offline, and it stays written."""
+    log = machine.open()
+    append(log, transactional(0, 2))
+    machine.runtime.faults.rules.append(DiskFault(errno.EIO, ["pwrite"], "*.txnindex"))
+    with pytest.raises(StorageError, match=r"txnindex"):
+        append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    with pytest.raises(StorageError):
+        log.read(0, 1000, Isolation.TXN_COMMITTED)
+    machine.kill()
+    log = machine.open()
+    assert log.log_end_offset == 3
+    assert log.segments.active.txn_index.entries == [(7, 0, 2, 3)]
+    assert log.read(0, 1000, Isolation.TXN_COMMITTED).aborted == [(7, 0)]
+    assert log.last_stable_offset == 3

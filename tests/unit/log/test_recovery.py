@@ -420,3 +420,81 @@ def test_batches_from_before_epochs_end_what_is_known_of_epochs(runtime: LogRunt
     log = reopened(runtime, tmp_path)
     assert log.log_end_offset == 2
     assert log.epochs.entries == []
+
+
+def test_a_log_that_begins_anew_beyond_its_end_has_no_epochs(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(5), epoch=5)
+    log.close()
+    log = open_log(runtime, tmp_path, clean_shutdown=True, recovery_point=5, log_start_offset=500)
+    log.close()
+    log = open_log(runtime, tmp_path, clean_shutdown=True, recovery_point=500, log_start_offset=500)
+    assert log.epochs.entries == []
+
+
+def test_the_epochs_of_removed_segments_are_not_those_of_what_comes_next(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(5), epoch=3)
+    append(log, batch(3), epoch=5)
+    log.close()
+    for path in (tmp_path / "orders-0").glob("0*"):
+        path.unlink()
+    log = open_log(runtime, tmp_path, clean_shutdown=True, recovery_point=8)
+    append(log, batch(8), epoch=5)
+    log.close(clean=False)
+    assert open_log(runtime, tmp_path).epochs.entries == [(5, 0)]
+
+
+def test_epochs_of_records_that_recovery_cut_off_do_not_come_back_after_a_kill(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(5), epoch=0)
+    append(log, batch(5), epoch=5)
+    log.flush()
+    log.close(clean=False)
+    os.truncate(tmp_path / "orders-0" / "00000000000000000000.log", len(batch(5).buffer) + 20)
+    log = open_log(runtime, tmp_path)
+    append(log, batch(5), epoch=3)
+    log.close(clean=False)
+    assert open_log(runtime, tmp_path).epochs.entries == [(0, 0), (3, 5)]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_records_that_come_back_with_an_older_log_start_have_their_epochs(
+    runtime: LogRuntime, tmp_path: Path, clean: bool
+) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, batch(2), epoch=1)
+    append(log, batch(2), epoch=2)
+    log.increment_log_start_offset(4)
+    log.flush()
+    log.close(clean=clean)
+    log = open_log(runtime, tmp_path, clean_shutdown=clean, recovery_point=4)
+    assert (log.log_start_offset, log.epochs.entries) == (0, [(1, 0), (2, 2)])
+
+
+def test_a_snapshot_that_belongs_to_no_segment_is_removed(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, *(idempotent(i) for i in range(4)))
+    log.roll()
+    append(log, idempotent(4))
+    log.close()
+    shutil.copy(segment(tmp_path, 4, ".snapshot"), segment(tmp_path, 3, ".snapshot"))
+    log = reopened(runtime, tmp_path, clean_shutdown=True, recovery_point=5)
+    assert log.snapshots.offsets == [4, 5]
+    assert not segment(tmp_path, 3, ".snapshot").exists()
+
+
+def test_a_clean_start_without_a_snapshot_takes_a_fresh_one(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    append(log, *(idempotent(i) for i in range(4)))
+    log.close()
+    path = segment(tmp_path, 4, ".snapshot")
+    content = path.read_bytes()
+    path.unlink()
+    log = reopened(runtime, tmp_path, clean_shutdown=True, recovery_point=4)
+    assert path.read_bytes() == content
+    assert log.producers.entries[7].last_sequence == 3

@@ -371,3 +371,60 @@ def test_files_are_read_by_descriptor_and_closed(log_dir: Path) -> None:
     findings(log_dir)
     assert len(os.listdir("/proc/self/fd")) == before
     assert read_file(RealDisk(), str(segments(log_dir)[0]))
+
+
+@pytest.mark.parametrize("kind", ["recovery-point", "log-start", "replication"])
+def test_a_checkpoint_that_a_clean_stop_must_have_left(log_dir: Path, kind: str) -> None:
+    (log_dir / f"{kind}-offset-checkpoint").unlink()
+    finding = only(log_dir)
+    assert (finding.file, finding.problem) == (f"{log_dir}/{kind}-offset-checkpoint", "missing")
+
+
+def test_a_snapshot_that_a_clean_stop_must_have_left(log_dir: Path) -> None:
+    newest = max((log_dir / NAME).glob("*.snapshot"))
+    newest.unlink()
+    finding = only(log_dir)
+    assert (finding.file, finding.problem) == (str(newest), "missing")
+
+
+def check_topic(log_dir: Path, topic_id: uuid.UUID | None) -> list[Finding]:
+    disk, into = RealDisk(), Findings()
+    directory = read_log_directory(disk, str(log_dir), into)
+    tp = TopicPartition("orders", 0)
+    check_partition(
+        disk, directory, NAME, tp, lambda topic: False, into, lambda count: None, topic_id=topic_id
+    )
+    return into.all()
+
+
+def test_a_missing_topic_id_is_told_where_the_metadata_has_one(log_dir: Path) -> None:
+    (log_dir / NAME / "partition.metadata").unlink()
+    (finding,) = check_topic(log_dir, uuid.UUID(int=5))
+    assert finding.problem == "missing"
+    assert check_topic(log_dir, None) == []  # of a log as old as that nothing else can be told
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "fate"),
+    [(uuid.UUID(int=4), "written anew: all but"), (uuid.UUID(int=1 << 100), "set aside as a stray")],
+)
+def test_the_id_of_another_topic(log_dir: Path, topic_id: uuid.UUID, fate: str) -> None:
+    (finding,) = check_topic(log_dir, topic_id)
+    assert finding.problem == "another topic"
+    assert finding.next_start.startswith(fate)
+
+
+def test_a_log_that_was_cleaned_beyond_its_end(log_dir: Path) -> None:
+    (log_dir / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 5000\n")
+    finding = only(log_dir)
+    assert (finding.problem, finding.next_start) == ("beyond the end", "the log is cleaned from its start on")
+
+
+def test_progress_comes_to_the_size_of_the_log(log_dir: Path) -> None:
+    told: list[int] = []
+    disk = RealDisk()
+    directory = read_log_directory(disk, str(log_dir))
+    tp = TopicPartition("orders", 0)
+    extent = check_partition(disk, directory, NAME, tp, lambda topic: False, Findings(), told.append)
+    assert sum(told) == extent.bytes == sum(path.stat().st_size for path in segments(log_dir))
+    assert len(told) >= extent.segments

@@ -6,7 +6,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import Buffer
 from odradek.log.cleaning.cleaned_segment import CleanedSegment
 from odradek.log.cleaning.grouping import Source
-from odradek.log.files import Descriptor
+from odradek.log.files import Descriptor, named
 from odradek.log.txn_index import AbortedTxn
 from odradek.runtime.api import Disk
 
@@ -36,7 +36,10 @@ class SegmentReader:
         chunk = memoryview(self._buffer)[: self._size - self._position]
         read = 0
         while read < len(chunk):
-            count = self._disk.preadv(self._file.fd, [chunk[read:]], self._position + read)
+            try:
+                count = self._disk.preadv(self._file.fd, [chunk[read:]], self._position + read)
+            except OSError as e:
+                raise named(self._disk, e, self._file.fd, self._position + read) from None
             if count == 0:
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self.path} is shorter than its segment.")
             read += count

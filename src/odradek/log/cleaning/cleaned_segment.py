@@ -111,7 +111,10 @@ class CleanedSegment:
         disk.fsync_dir(self._directory)
 
     def discard(self) -> None:
-        """Remove whatever stands under its names."""
+        """Remove whatever stands under its names. What was ready to be put in place must not come back."""
+        was_ready = False
         for suffix in SEGMENT_SUFFIXES:
-            for mark in (CLEANED_SUFFIX, SWAP_SUFFIX):
-                unlink_if_exists(self._disk, self._path(suffix, mark))
+            unlink_if_exists(self._disk, self._path(suffix))
+            was_ready |= unlink_if_exists(self._disk, self._path(suffix, SWAP_SUFFIX))
+        if was_ready:
+            self._disk.fsync_dir(self._directory)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
+from uuid import UUID
 
 from odradek.core.types import METADATA_TOPIC, TopicPartition
 from odradek.log import names
@@ -36,14 +37,23 @@ class LogDirectory(NamedTuple):
 def read_log_directory(disk: Disk, path: str, into: Findings | None = None) -> LogDirectory:
     """The checkpoints of a log directory; what cannot be read is a finding, and knows nothing."""
     into = into or Findings()
-    found = [_offsets(disk, f"{path}/{name}", _FATES[name], into) for name in names.OFFSET_CHECKPOINTS]
-    return LogDirectory(path, disk.exists(f"{path}/{names.CLEAN_SHUTDOWN}"), *found)
+    clean = disk.exists(f"{path}/{names.CLEAN_SHUTDOWN}")
+    found = [
+        # The cleaner's is written with the first log that is cleaned.
+        _offsets(disk, f"{path}/{name}", _FATES[name], into, clean and name != names.CLEANER_CHECKPOINT)
+        for name in names.OFFSET_CHECKPOINTS
+    ]
+    return LogDirectory(path, clean, *found)
 
 
-def _offsets(disk: Disk, path: str, fate: str, into: Findings) -> dict[TopicPartition, int]:
+def _offsets(
+    disk: Disk, path: str, fate: str, into: Findings, is_expected: bool
+) -> dict[TopicPartition, int]:
     try:
         return parse_offsets(read_file(disk, path))
     except FileNotFoundError:
+        if is_expected:
+            into.add(path, None, "missing", "what a clean stop writes", "no file", fate)
         return {}
     except CheckpointError as e:
         into.add(path, 0, "unreadable", "topics, partitions and offsets", e, fate)
@@ -88,14 +98,19 @@ def check_partition(
     compacted: Compacted,
     into: Findings,
     on_bytes: Callable[[int], None],
+    *,
+    topic_id: UUID | None = None,
 ) -> Extent:
-    """One partition, and what the checkpoints of its log directory say of it."""
+    """One partition, and what the checkpoints of its log directory say of it. `topic_id`: as the metadata
+    has it, None where nobody knows."""
     circumstances = Circumstances(
         directory.clean,
         directory.recovery_points.get(tp, 0),
         directory.log_starts.get(tp, 0),
         # A topic that is not compacted any more may have been.
         True if tp.topic == METADATA_TOPIC or tp in directory.cleaned else compacted(tp.topic),
+        topic_id,
+        has_snapshots=tp.topic != METADATA_TOPIC,
     )
     extent = PartitionCheck(disk, f"{directory.path}/{name}", circumstances, into, on_bytes).run()
     for checkpoint, offsets, fate in _bounds(directory):
@@ -118,4 +133,5 @@ def _bounds(directory: LogDirectory) -> Iterable[tuple[str, Mapping[TopicPartiti
         (names.RECOVERY_POINT_CHECKPOINT, directory.recovery_points, lost),
         (names.LOG_START_CHECKPOINT, directory.log_starts, "the log begins anew at this offset, empty"),
         (names.HIGH_WATERMARK_CHECKPOINT, directory.high_watermarks, lost.replace("durable", "replicated")),
+        (names.CLEANER_CHECKPOINT, directory.cleaned, "the log is cleaned from its start on"),
     )

@@ -2,9 +2,16 @@
 
 from collections.abc import Callable
 from typing import NamedTuple
+from uuid import UUID
 
+from odradek.core.types import uuid_to_text
 from odradek.log.batch_pieces import Piece, pieces
-from odradek.log.checkpoints import CheckpointError, parse_epochs, parse_partition_metadata
+from odradek.log.checkpoints import (
+    CheckpointError,
+    is_damaged_topic_id,
+    parse_epochs,
+    parse_partition_metadata,
+)
 from odradek.log.files import read_file
 from odradek.log.index_file import CorruptIndexError
 from odradek.log.names import (
@@ -33,12 +40,15 @@ from odradek.runtime.api import Disk
 
 
 class Circumstances(NamedTuple):
-    """What the log directory says of a log. `compacted` is None where nobody knows."""
+    """What is known of a log. `compacted` and `topic_id` are None where nobody knows them. `has_snapshots`:
+    a clean stop leaves one of its producers."""
 
     clean: bool = False
     recovery_point: int = 0
     log_start_offset: int = 0
     compacted: bool | None = None
+    topic_id: UUID | None = None
+    has_snapshots: bool = False
 
 
 class Extent(NamedTuple):
@@ -91,6 +101,7 @@ class PartitionCheck:
         if epochs is not None:
             epochs.end()
         self._check_snapshots(None)
+        self._check_last_snapshot()
         return Extent(len(self._bases), size, self._first_offset, self._next_offset)
 
     def _file(self, offset: int, suffix: str) -> str:
@@ -120,12 +131,25 @@ class PartitionCheck:
         return self._disk.stat(self._file(base_offset, LOG_SUFFIX)).size
 
     def _check_topic_id(self) -> None:
-        if PARTITION_METADATA in self._names:
-            path = f"{self._path}/{PARTITION_METADATA}"
-            try:
-                parse_partition_metadata(read_file(self._disk, path))
-            except CheckpointError as e:
-                self._into.add(path, 0, "unreadable", "version and topic id", e, "written anew")
+        path = f"{self._path}/{PARTITION_METADATA}"
+        if PARTITION_METADATA not in self._names:
+            # Logs of old had none, and before the first record there need not be one.
+            has_records = any(self._size(base_offset) for base_offset in self._bases)
+            if has_records and self._given.topic_id is not None:
+                self._into.add(path, None, "missing", "the topic id", "no file", "written anew")
+            return
+        try:
+            topic_id = parse_partition_metadata(read_file(self._disk, path))
+        except CheckpointError as e:
+            self._into.add(path, 0, "unreadable", "version and topic id", e, "written anew")
+            return
+        expected = self._given.topic_id
+        if expected is not None and topic_id != expected:
+            fate = "set aside as a stray, and a new log begun"
+            if is_damaged_topic_id(topic_id, expected):
+                fate = "written anew: all but one character is right"
+            wanted, found = uuid_to_text(expected), uuid_to_text(topic_id)
+            self._into.add(path, 0, "another topic", wanted, found, fate)
 
     def _epoch_check(self) -> EpochCheck | None:
         path = f"{self._path}/{LEADER_EPOCH_CHECKPOINT}"
@@ -288,6 +312,18 @@ class PartitionCheck:
                 self._replay.aborted = []
                 return
         check_aborted(path, ENTRY_BYTES, indexed, self._replay, self._into)
+
+    def _check_last_snapshot(self) -> None:
+        """A clean stop leaves one where the log ends, unless nothing came since the last."""
+        start = max(self._first_offset, self._given.log_start_offset)
+        if self._given.has_snapshots and self._given.clean and not self._is_torn:
+            newest = max(
+                (offset_of(n) or 0 for n in self._names if n.endswith(SNAPSHOT_SUFFIX)), default=start
+            )
+            if self._next_offset > max(newest, start):
+                path = self._file(self._next_offset, SNAPSHOT_SUFFIX)
+                fate = "written anew: the producers are replayed"
+                self._into.add(path, None, "missing", "the producers at the log's end", "no file", fate)
 
     def _check_snapshots(self, before: int | None) -> None:
         """The snapshots that were taken up to here: before a batch of this offset, or at the log's end."""
