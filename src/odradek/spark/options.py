@@ -26,6 +26,20 @@ class Chosen(NamedTuple):
     assign: tuple[TopicPartition, ...] = ()
     subscribe: tuple[str, ...] = ()
     pattern: str | None = None
+    with_internal: bool = False
+
+    def includes(self, tp: TopicPartition, *, is_internal: bool = False) -> bool:
+        """Whoever wants an internal topic names it: a pattern means those of users."""
+        if self.pattern is None:
+            return tp.topic in self.subscribe or tp in self.assign
+        return (self.with_internal or not is_internal) and re.fullmatch(self.pattern, tp.topic) is not None
+
+    def __str__(self) -> str:
+        if self.pattern is not None:
+            return f"subscribePattern={self.pattern}"
+        if self.subscribe:
+            return f"subscribe={','.join(self.subscribe)}"
+        return f"assign={','.join(map(str, self.assign))}"
 
 
 @dataclass(frozen=True)
@@ -103,6 +117,9 @@ def source_options(given: Mapping[str, str], *, streaming: bool) -> SourceOption
     if isolation and kafka_isolation and isolation != kafka_isolation:
         raise OptionError("isolation and kafka.isolation.level contradict each other")
     default = LATEST if streaming else EARLIEST
+    ending = next((name for name in _ENDING if streaming and read.text(name.lower())), None)
+    if ending is not None:
+        raise OptionError(f"{ending} is for batches: a stream has no end (use trigger(availableNow=True))")
     if not streaming and read.text("startingoffsets") == "latest":
         raise OptionError("startingOffsets=latest reads nothing in a batch: give earliest or offsets")
     if read.text("endingoffsets") == "earliest":
@@ -207,8 +224,10 @@ _CONNECTION = (
     "kafka.delivery.timeout.ms",
     "kafka.security.protocol",
 )
+_ENDING = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 _SOURCE = (
     *_CONNECTION,
+    *_ENDING,
     "assign",
     "subscribe",
     "subscribePattern",
@@ -216,9 +235,6 @@ _SOURCE = (
     "startingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
     "startingOffsets",
-    "endingTimestamp",
-    "endingOffsetsByTimestamp",
-    "endingOffsets",
     "failOnDataLoss",
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
@@ -234,6 +250,7 @@ _SOURCE = (
     "includeHeaders",
     "isolation",
     "kafka.isolation.level",
+    "kafka.exclude.internal.topics",
     "kafka.max.partition.fetch.bytes",
     "kafka.fetch.max.bytes",
     "kafka.fetch.min.bytes",
@@ -356,7 +373,10 @@ def _chosen(read: _Reader) -> Chosen:
         return Chosen(assign=read.json("assign", _assigned))
     if names[0] == "subscribe":
         return Chosen(subscribe=_listed(read.text("subscribe")))
-    return Chosen(pattern=read.text("subscribepattern"))
+    return Chosen(
+        pattern=_pattern("subscribePattern", read.text("subscribepattern")),
+        with_internal=not read.flag("kafka.exclude.internal.topics", True),
+    )
 
 
 def _assigned(value: Any) -> tuple[TopicPartition, ...]:

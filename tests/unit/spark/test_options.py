@@ -72,13 +72,32 @@ def test_a_time_goes_before_times_and_these_before_offsets() -> None:
         ({"kafka.value.deserializer": "x"}, "are bytes"),
         ({"kafka.security.protocol": "SSL"}, "is not supported"),
         ({"isolation": "read_committed", "kafka.isolation.level": "read_uncommitted"}, "contradict"),
-        ({"endingOffsets": "earliest"}, "reads nothing"),
+        ({"endingOffsets": "latest"}, "endingOffsets is for batches"),
+        ({"endingtimestamp": "5"}, "endingTimestamp is for batches"),
+        ({"endingOffsetsByTimestamp": "{}"}, "endingOffsetsByTimestamp is for batches"),
+        ({"subscribePattern": "("}, "subscribePattern=("),
     ],
 )
 def test_what_cannot_be_meant_is_told(given: dict[str, str], told: str) -> None:
     with pytest.raises(OptionError) as refusal:
         source(**given)
     assert told in str(refusal.value)
+
+
+def test_a_batch_does_not_end_at_its_beginning() -> None:
+    with pytest.raises(OptionError, match="reads nothing"):
+        source(streaming=False, endingOffsets="earliest")
+
+
+def test_a_pattern_means_whole_names_and_topics_of_users() -> None:
+    chosen = source(subscribePattern="a.*").chosen
+    a, other = TopicPartition("ab", 0), TopicPartition("bab", 0)
+    assert chosen.includes(a)
+    assert not chosen.includes(other)
+    assert not chosen.includes(a, is_internal=True)
+    assert source(subscribe="ab").chosen.includes(a, is_internal=True)
+    assigned = source(assign='{"ab": [0]}').chosen
+    assert [assigned.includes(TopicPartition("ab", p)) for p in (0, 1)] == [True, False]
 
 
 def test_a_batch_does_not_begin_at_the_end() -> None:
