@@ -1,5 +1,6 @@
 """The streaming reader as Spark's driver calls it, without Spark: what it refuses, and when it waits."""
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,13 +9,14 @@ import confluent_kafka
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from odradek.client.fetching import Fetched, PartitionFetcher
 from odradek.core.types import TopicPartition
 from odradek.spark.ledger import HISTORY_TOPIC, LEDGER_TOPIC
 from odradek.spark.ledger_log import ensure_topics
 from odradek.spark.options import source_options
 from odradek.spark.planning import OffsetRange
 from odradek.spark.process import client_of
-from odradek.spark.reading import DataLossError, read_ranges
+from odradek.spark.reading import DataLossError, StuckError, read_ranges
 from odradek.spark.source import StreamReader, TaskRanges
 from tests.support.command import odradek
 from tests.support.topics import create_topic
@@ -232,6 +234,58 @@ def test_what_will_never_come_is_not_waited_for(bootstrap: str, topic: str, send
     ):
         rows()
     assert rows(failOnDataLoss="false") == 3
+
+
+def test_what_an_open_transaction_hides_is_not_waited_for_for_ever(
+    bootstrap: str, topic: str, send: Send, unique: Callable[[str], str]
+) -> None:
+    send(topic, [(None, b"x")] * 5)
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "transactional.id": unique("open")})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for _ in range(4):
+        producer.produce(topic, b"x")
+    producer.flush(20)
+
+    def rows(end: int, **more: str) -> int:
+        given = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, **more}
+        options = source_options(given, streaming=False)
+        ranges = [OffsetRange(TopicPartition(topic, 0), 2, end)]
+        return sum(batch.num_rows for batch in read_ranges(client_of(options.connecting), ranges, options))
+
+    began = time.monotonic()
+    with pytest.raises(StuckError) as told:
+        rows(8, **{"kafkaConsumer.pollTimeoutMs": "700"})
+    assert 0.7 <= time.monotonic() - began < 10
+    assert f"{topic}-0 shows nothing at offset 5, and offsets up to 7 were to be read" in str(told.value)
+    assert "Its last stable offset is 5 and its high watermark 9" in str(told.value)
+    assert f"`odradek why stuck {topic}`" in str(told.value)
+    assert rows(8, isolation="read_uncommitted") == 6
+    threading.Timer(0.3, producer.commit_transaction, [20]).start()
+    assert rows(8) == 6, "it is waited for"
+
+
+def test_a_high_watermark_that_is_behind_is_not_the_end(
+    bootstrap: str, topic: str, send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a new leader is for a moment."""
+    send(topic, [(None, b"x")] * 5)
+    fetch, late = PartitionFetcher.fetch, [True]
+
+    async def behind(self: PartitionFetcher, offset: int) -> Fetched:
+        if late:
+            late.clear()
+            return Fetched(b"", 2, 2, 0, [])
+        return await fetch(self, offset)
+
+    monkeypatch.setattr(PartitionFetcher, "fetch", behind)
+    for loss in ("true", "false"):
+        late[:] = [True]
+        given = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "failOnDataLoss": loss}
+        options = source_options(given, streaming=False)
+        ranges = [OffsetRange(TopicPartition(topic, 0), 2, 5)]
+        read = read_ranges(client_of(options.connecting), ranges, options)
+        assert sum(batch.num_rows for batch in read) == 3
 
 
 def test_a_topic_that_is_deleted_is_told_or_left_out(

@@ -80,6 +80,7 @@ class SourceOptions:
     include_headers: bool
     isolation: int
     fetch_bytes: int
+    poll_timeout_ms: int
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,7 @@ def source_options(given: Mapping[str, str], *, streaming: bool) -> SourceOption
         if (isolation or kafka_isolation) == "read_uncommitted"
         else READ_COMMITTED,
         fetch_bytes=read.number("kafka.max.partition.fetch.bytes", 1) or 4 << 20,
+        poll_timeout_ms=read.number("kafkaconsumer.polltimeoutms", 1) or 120_000,
     )
 
 
