@@ -14,6 +14,14 @@ from typing import Any, NamedTuple
 from odradek.client.admin import EARLIEST, LATEST
 from odradek.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from odradek.core.types import TopicPartition
+from odradek.spark.kafka_settings import (
+    CONSUMER,
+    PRODUCER,
+    REFUSED_CONSUMER,
+    REFUSED_PRODUCER,
+    as_options,
+    why_refused,
+)
 
 
 class OptionError(ValueError):
@@ -61,6 +69,8 @@ class Connecting:
     request_timeout_ms: int = 30_000
     api_timeout_ms: int = 60_000
     delivery_timeout_ms: int = 120_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
 
 
 @dataclass(frozen=True)
@@ -111,7 +121,7 @@ class SegmentOptions:
 
 
 def source_options(given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
-    read = _Reader(given, _SOURCE, _REFUSED_SOURCE)
+    read = _Reader(given, _SOURCE, REFUSED_CONSUMER)
     chosen = _chosen(read)
     isolation = read.one_of("isolation", ("read_committed", "read_uncommitted"), None)
     kafka_isolation = read.one_of("kafka.isolation.level", ("read_committed", "read_uncommitted"), None)
@@ -151,7 +161,7 @@ def source_options(given: Mapping[str, str], *, streaming: bool) -> SourceOption
 
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
-    read = _Reader(given, _SINK, _REFUSED_SINK)
+    read = _Reader(given, _SINK, REFUSED_PRODUCER)
     delivery = read.one_of("delivery", ("exactly-once", "at-least-once"), "exactly-once")
     acks = read.text("kafka.acks")
     if acks not in (None, "all", "-1"):
@@ -248,17 +258,9 @@ _SOURCE = (
     "maxRecordsPerPartition",
     "minRecordsPerPartition",
     "groupIdPrefix",
-    "kafka.group.id",
     "includeHeaders",
     "isolation",
-    "kafka.isolation.level",
-    "kafka.exclude.internal.topics",
-    "kafka.max.partition.fetch.bytes",
-    "kafka.fetch.max.bytes",
-    "kafka.fetch.min.bytes",
-    "kafka.fetch.max.wait.ms",
-    "kafka.max.poll.records",
-    "kafka.receive.buffer.bytes",
+    *as_options(CONSUMER),
 )
 _SINK = (
     *_CONNECTION,
@@ -273,41 +275,21 @@ _SINK = (
     "checkpointLocation",
     "queryName",
     "path",
-    "kafka.acks",
-    "kafka.compression.type",
-    "kafka.batch.size",
-    "kafka.linger.ms",
-    "kafka.buffer.memory",
-    "kafka.max.request.size",
-    "kafka.enable.idempotence",
-    "kafka.retries",
-    "kafka.max.in.flight.requests.per.connection",
+    *as_options(PRODUCER),
 )
-_REFUSED_SOURCE = {
-    "kafka.auto.offset.reset": "use startingOffsets",
-    "kafka.key.deserializer": "keys and values are bytes: cast or decode the columns",
-    "kafka.value.deserializer": "keys and values are bytes: cast or decode the columns",
-    "kafka.enable.auto.commit": "the query's checkpoint remembers the offsets",
-    "kafka.interceptor.classes": "there is no Java client to load them into",
-}
-_REFUSED_SINK = {
-    "kafka.key.serializer": "keys and values are bytes or strings: encode the columns",
-    "kafka.value.serializer": "keys and values are bytes or strings: encode the columns",
-    "kafka.transactional.id": "this sink names its transactions itself: set prefix instead",
-    "kafka.interceptor.classes": "there is no Java client to load them into",
-}
 
 
 class _Reader:
     """The options by their names in lower case."""
 
-    def __init__(self, given: Mapping[str, str], known: tuple[str, ...], refused: Mapping[str, str]) -> None:
+    def __init__(self, given: Mapping[str, str], known: tuple[str, ...], refused: dict[str, str]) -> None:
         names = {name.lower(): name for name in known}
         self._names = names
         self._given = {name.lower(): value for name, value in given.items()}
         for name in self._given:
-            if name in refused:
-                raise OptionError(f"{name} cannot be set: {refused[name]}")
+            why = why_refused(name, refused)
+            if why is not None:
+                raise OptionError(f"{name} cannot be set: {why}")
             if name not in names:
                 close = get_close_matches(name, names, 1)
                 hint = f": did you mean {names[close[0]]}?" if close else ""
@@ -356,7 +338,7 @@ def _connecting(read: _Reader) -> Connecting:
     if not bootstrap:
         raise OptionError("kafka.bootstrap.servers is missing: where is the cluster?")
     protocol = read.text("kafka.security.protocol")
-    if protocol not in (None, "PLAINTEXT"):
+    if (protocol or "PLAINTEXT").upper() != "PLAINTEXT":
         raise OptionError(f"kafka.security.protocol={protocol} is not supported: PLAINTEXT is")
     return Connecting(
         bootstrap,
@@ -364,6 +346,8 @@ def _connecting(read: _Reader) -> Connecting:
         read.number("kafka.request.timeout.ms", 1) or Connecting.request_timeout_ms,
         read.number("kafka.default.api.timeout.ms", 1) or Connecting.api_timeout_ms,
         read.number("kafka.delivery.timeout.ms", 1) or Connecting.delivery_timeout_ms,
+        read.number("kafka.retry.backoff.ms", 1) or Connecting.retry_backoff_ms,
+        read.number("kafka.retry.backoff.max.ms", 1) or Connecting.retry_backoff_max_ms,
     )
 
 
