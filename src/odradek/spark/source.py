@@ -69,9 +69,10 @@ class Topics:
         chosen = self._options.chosen
         names = chosen.subscribe or sorted({tp.topic for tp in chosen.assign})
         found = self.present()
-        missing = next((name for name in names if name not in {tp.topic for tp in found}), None)
+        cluster = self._client.client.cluster
+        missing = next((name for name in names if name not in cluster.topics), None)
         if missing is not None:
-            code = self._client.client.cluster.errors.get(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            code = cluster.errors.get(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             raise KafkaError(code, f"there is no topic {missing} in {self._options.connecting.bootstrap}")
         strange = next((tp for tp in chosen.assign if tp not in found), None)
         if strange is not None:
