@@ -1,5 +1,6 @@
 """Topics read as DataFrames, batch and stream, beside what real clients wrote."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from odradek.spark.session import allow_several_streams, stream_environment
+from tests.spark.conftest import read_committed
+from tests.support.node import running
+from tests.support.topics import create_topic
 
 Read = Callable[..., DataFrame]
 Send = Callable[..., None]
@@ -87,10 +91,41 @@ def test_offsets_and_times_bound_a_batch(read: Read, send: Send, topic: str) -> 
     assert values(read(topic, endingTimestamp="1002")) == ["0", "1"]
     by_time = read(topic, startingOffsetsByTimestamp=f'{{"{topic}": {{"0": 1005}}}}')
     assert values(by_time) == ["5", "6", "7", "8", "9"]
+    until = read(topic, endingOffsetsByTimestamp=f'{{"{topic}": {{"0": 1005}}}}', endingOffsets="latest")
+    assert values(until) == ["0", "1", "2", "3", "4"]
+    beyond = read(topic, endingOffsetsByTimestamp=f'{{"{topic}": {{"0": 5000}}}}')
+    assert len(values(beyond)) == 10, "nothing is as young: to the end"
     with pytest.raises(PySparkException, match="no record at or after the time"):
         read(topic, startingTimestamp="5000").collect()
     late = read(topic, startingTimestamp="5000", startingOffsetsByTimestampStrategy="latest")
     assert values(late) == []
+
+
+def test_partitions_that_are_assigned_are_read_and_no_others(
+    spark: SparkSession, options: dict[str, str], send: Send, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = make_topic(3)
+    send(topic, [{"value": str(i).encode(), "partition": i % 3} for i in range(30)])
+    assigned = {"assign": f'{{"{topic}": [0, 2]}}'}
+    found = spark.read.format("odradek").options(**options, **assigned).load()
+    expected = sorted(str(i) for i in range(30) if i % 3 != 1)
+    assert values(found) == expected
+    query = stream_of(spark, options, tmp_path, **assigned).trigger(availableNow=True).start()
+    query.awaitTermination(60)
+    rows = spark.read.parquet(str(tmp_path / "data")).collect()
+    assert sorted(row.value for row in rows) == expected
+    with pytest.raises(PySparkException, match=f"there is no partition {topic}-7"):
+        spark.read.format("odradek").options(**options, assign=f'{{"{topic}": [7]}}').load().collect()
+
+
+def test_a_task_has_no_more_records_than_allowed(read: Read, send: Send, topic: str) -> None:
+    send(topic, [(None, str(i).encode()) for i in range(1_000)])
+    pieces = read(topic, maxRecordsPerPartition="150")
+    sizes = [len(part) for part in pieces.select("value").rdd.glom().collect()]
+    assert len(sizes) == 7
+    assert max(sizes) <= 150
+    assert sum(sizes) == 1_000
+    assert values(pieces) == sorted(str(i) for i in range(1_000))
 
 
 def test_aborted_records_and_open_transactions_are_not_shown(
@@ -126,6 +161,8 @@ def test_what_is_wrong_is_told(read: Read, spark: SparkSession, options: dict[st
     cases: list[tuple[dict[str, str], str]] = [
         ({"subscribe": "nowhere"}, "there is no topic nowhere"),
         ({"subscribe": topic, "startngOffsets": "earliest"}, "did you mean startingOffsets"),
+        ({"subscribe": topic, "kafka.interceptor.classes": "x"}, "no Java client to load classes into"),
+        ({"subscribe": topic, "kafka.value.deserializer": "x"}, "keys and values are bytes"),
         ({"subscribe": topic, "startingOffsets": f'{{"{topic}": {{"7": 0}}}}'}, f"{topic}-7 is not read"),
     ]
     for given, told in cases:
@@ -225,3 +262,72 @@ def test_partitions_and_topics_that_appear_are_read_from_their_beginning(
     send(first, [{"value": b"b", "partition": 2}])
     send(f"{first}-more", [{"value": b"c", "partition": 1}])
     assert run() == {"a", "b", "c"}
+
+
+def test_partitions_and_topics_that_appear_while_a_query_runs_are_read_from_their_beginning(
+    spark: SparkSession,
+    options: dict[str, str],
+    send: Send,
+    make_topic: Callable[..., str],
+    bootstrap: str,
+    tmp_path: Path,
+) -> None:
+    first = make_topic(1, prefix="running")
+    send(first, [(None, b"a")])
+    writer = stream_of(spark, options, tmp_path, subscribePattern=f"{first}.*")
+    query = writer.trigger(processingTime="100 milliseconds").start()
+
+    def found() -> set[str]:
+        query.processAllAvailable()
+        return {row.value for row in spark.read.parquet(str(tmp_path / "data")).collect()}
+
+    try:
+        assert found() == {"a"}
+        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+        for future in admin.create_partitions([confluent_kafka.admin.NewPartitions(first, 2)]).values():
+            future.result(20)
+        for future in admin.create_topics([confluent_kafka.admin.NewTopic(f"{first}-more", 2, 1)]).values():
+            future.result(20)
+        send(first, [{"value": b"b", "partition": 1}, {"value": b"c", "partition": 0}])
+        send(f"{first}-more", [{"value": b"d", "partition": 1}])
+        assert found() == {"a", "b", "c", "d"}
+        send(f"{first}-more", [{"value": b"e", "partition": 0}])
+        assert found() == {"a", "b", "c", "d", "e"}
+        assert query.isActive
+    finally:
+        query.stop()
+    assert query.exception() is None
+
+
+def test_gaps_of_compaction_are_no_loss(spark: SparkSession, tmp_path: Path) -> None:
+    """Some micro-batches and tasks begin, end or lie in a gap as a whole."""
+    eager = ("--set", "log.cleaner.backoff.ms=30", "--set", "log.cleaner.min.cleanable.ratio=0.01")
+    with running(tmp_path / "node", *eager) as node:
+        topic = "compacted"
+        create_topic(node.bootstrap, topic, 1, {"cleanup.policy": "compact", "segment.bytes": str(1 << 20)})
+        producer = confluent_kafka.Producer({"bootstrap.servers": node.bootstrap, "batch.num.messages": 10})
+        for i in range(3_000):
+            key = f"once {i}" if i % 700 == 0 else f"{i % 5}"
+            producer.produce(topic, key=key, value=f"{i:04d}".ljust(1_000))
+            producer.poll(0)
+        assert producer.flush(30) == 0
+
+        def offsets() -> list[int]:
+            return [message.offset() for message in read_committed(node.bootstrap, topic)]
+
+        deadline = time.monotonic() + 60
+        left = offsets()
+        while len(left) > 2_000 or left != (left := offsets()):
+            assert time.monotonic() < deadline, len(left)
+            time.sleep(0.3)
+        assert {0, 700, 1_400, 2_100, 2_800} <= set(left)
+        options = {"kafka.bootstrap.servers": node.bootstrap}
+        reader = spark.read.format("odradek").options(**options, subscribe=topic)
+        assert sorted(row.offset for row in reader.load().collect()) == left
+        pieces = reader.option("maxRecordsPerPartition", "50").load()
+        assert sorted(row.offset for row in pieces.collect()) == left
+        limited = stream_of(spark, options, tmp_path, subscribe=topic, maxOffsetsPerTrigger="100")
+        query = limited.trigger(availableNow=True).start()
+        query.awaitTermination(90)
+        rows = spark.read.parquet(str(tmp_path / "data")).collect()
+        assert sorted(row.offset for row in rows) == left

@@ -14,10 +14,22 @@ def missing() -> str | None:
     """What this machine lacks to run Apache Kafka, or None."""
     if not shutil.which("java"):
         return "no java on PATH: Apache Kafka's tools cannot run"
-    jars = pathlib.Path(os.environ.get("ODRADEK_PEER_HOME", pathlib.Path.home() / ".cache" / "odradek-peer"))
-    if not shutil.which("mvn") and not list(jars.glob("*/jars/.complete")):
+    if not shutil.which("mvn") and not _fetched():
         return "no mvn on PATH: Apache Kafka's jars cannot be fetched"
     return None
+
+
+def _fetched() -> list[pathlib.Path]:
+    home = pathlib.Path(os.environ.get("ODRADEK_PEER_HOME", pathlib.Path.home() / ".cache" / "odradek-peer"))
+    return sorted(complete.parent for complete in home.glob("*/jars/.complete"))
+
+
+def java(main_class: str) -> str:
+    """What a class of Apache Kafka's jars prints."""
+    subprocess.run([str(PEER), "install"], capture_output=True, timeout=300, check=True)
+    command = ["java", "-cp", f"{_fetched()[-1]}/*", main_class]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=True)
+    return ran.stdout
 
 
 def tool(

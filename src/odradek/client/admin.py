@@ -120,7 +120,11 @@ class Admin:
         types = request_types(ApiKey.LIST_OFFSETS)
 
         def asked(tp: TopicPartition) -> Any:
-            return types.ListOffsetsPartition(partition_index=tp.partition, timestamp=timestamps[tp])
+            # A broker that does not know yet that it leads again must not answer for the time before.
+            epoch = self._client.cluster.leader_epoch(tp)
+            return types.ListOffsetsPartition(
+                partition_index=tp.partition, current_leader_epoch=epoch, timestamp=timestamps[tp]
+            )
 
         def make_request(partitions: Sequence[TopicPartition]) -> Any:
             return types.ListOffsetsRequest(

@@ -1,5 +1,6 @@
 """Fetch requests, and one partition fetched as bytes, for readers that decode by themselves."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -97,9 +98,16 @@ class PartitionFetcher:
     async def fetch(self, offset: int, *, max_wait_ms: int | None = None) -> Fetched:
         """Returns when there is anything at the offset, or after the wait."""
         wait_ms = self._max_wait_ms if max_wait_ms is None else max_wait_ms
-        return await self._client.retrying(lambda: self._attempt(offset, wait_ms), self._timeout_ms)
+        while True:
+            fetched = await self._client.retrying(lambda: self._attempt(offset, wait_ms), self._timeout_ms)
+            if isinstance(fetched, Fetched):
+                return fetched
+            # No answer of its own for the caller, who would take it for where the partition ends.
+            await asyncio.sleep(max(fetched, self._client.backoff_ms(0)) / 1000)
 
-    async def _attempt(self, offset: int, wait_ms: int) -> Fetched:
+    async def _attempt(self, offset: int, wait_ms: int) -> Fetched | int:
+        """What was fetched; or from a broker that is over its quota, the milliseconds that it is to be left
+        alone."""
         client, tp = self._client, self._tp
         node_id = await client.leader(tp)
         request, max_version = fetch_request(
@@ -121,7 +129,9 @@ class PartitionFetcher:
                 timeout_ms=wait_ms + client.request_timeout_ms,
             )
             check(response.error_code, place=f"fetch from broker {node_id}")
-            answer = response.responses[0].partitions[0]
+            answer = next((part for topic in response.responses for part in topic.partitions), None)
+            if answer is None:
+                return int(response.throttle_time)
             check(answer.error_code, place=f"fetch from {tp} at offset {offset}")
         except (OSError, KafkaError) as e:
             client.forget_leader(tp)

@@ -32,6 +32,7 @@ class Partition:
         "alone",
         "broker_id",
         "commit_waiters",
+        "epoch_start_offset",
         "flushes",
         "is_leader",
         "isr",
@@ -58,6 +59,7 @@ class Partition:
         self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = NO_LEADER_EPOCH
+        self.epoch_start_offset = 0
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
         self.isr: IsrState = CommittedIsr(())
@@ -94,7 +96,8 @@ class Partition:
                 self.settle_waiters.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             self._follower_ends.clear()
             if self.is_leader:
-                self.log.assign_epoch_start_offset(self.leader_epoch, self.log.log_end_offset)
+                self.epoch_start_offset = self.log.log_end_offset
+                self.log.assign_epoch_start_offset(self.leader_epoch, self.epoch_start_offset)
         if self.is_leader:
             self._advance_high_watermark()
         self.wake_fetchers()
@@ -121,6 +124,12 @@ class Partition:
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether a leader knows all that was committed under earlier ones: it had all of it when it was
+        elected, and learns from its followers that they have, too."""
+        return self.log.high_watermark >= self.epoch_start_offset
 
     # --- in -------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from uuid import UUID
 
-from odradek.client.admin import Admin
+from odradek.client.admin import LATEST, Admin
 from odradek.client.client import Client
 from odradek.client.fetching import READ_UNCOMMITTED, Fetched, PartitionFetcher
 from odradek.core.errors import ErrorCode, KafkaError
@@ -57,6 +57,7 @@ class LedgerLog:
         self._client = client
         self._fetcher = PartitionFetcher(client, LEDGER, isolation_level=READ_UNCOMMITTED, max_wait_ms=0)
         self._topic_id: UUID | None = None
+        self._settled_epoch = -1
         self.view = View()
 
     def close(self) -> None:
@@ -83,13 +84,41 @@ class LedgerLog:
         return self.view
 
     async def _read_to(self, end: int | None) -> int:
-        """Read to the high watermark of now, or at least once."""
+        """Read to the end of now, or to an earlier one, but at least once."""
+        deadline = asyncio.get_running_loop().time() + self._client.api_timeout_ms / 1000
         while True:
             fetched = await self._fetch()
-            end = fetched.high_watermark if end is None else end
+            end = await self._end(fetched) if end is None else end
             self._take(fetched.records)
-            if self.view.position >= end or not fetched.records:
+            if self.view.position >= end:
                 return end
+            if fetched.records:
+                continue
+            if fetched.high_watermark >= end:
+                return end  # what was there was compacted away
+            if asyncio.get_running_loop().time() >= deadline:
+                raise LedgerError(
+                    f"the ledger {LEDGER_TOPIC} ends at {fetched.high_watermark}, and ended at {end} before: "
+                    "it was cut off"
+                )
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _end(self, fetched: Fetched) -> int:
+        """The high watermark of now: every decision that was acknowledged lies below.
+
+        The one in a fetch may be behind when a partition has a new leader, which learns from its followers
+        how far they are. ListOffsets does not answer until that leader knows of all that was acknowledged
+        under earlier ones (KIP-207). It takes as long as the fetch (140 us of 300), so it is asked once for
+        each leader: its high watermark never goes back, and a fetch that names another leader epoch than its
+        own is refused. Should the epoch change under our hands, the one remembered here is the older, and
+        the next read asks again.
+        """
+        epoch = self._client.cluster.leader_epoch(LEDGER)
+        if 0 <= epoch == self._settled_epoch:
+            return fetched.high_watermark
+        found = await Admin(self._client).list_offsets({LEDGER: LATEST})
+        self._settled_epoch = epoch
+        return max(int(found[LEDGER].offset), fetched.high_watermark)
 
     async def _fetch(self) -> Fetched:
         try:

@@ -14,6 +14,14 @@ from typing import Any, NamedTuple
 from odradek.client.admin import EARLIEST, LATEST
 from odradek.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from odradek.core.types import TopicPartition
+from odradek.spark.kafka_settings import (
+    CONSUMER,
+    PRODUCER,
+    REFUSED_CONSUMER,
+    REFUSED_PRODUCER,
+    as_options,
+    why_refused,
+)
 
 
 class OptionError(ValueError):
@@ -26,6 +34,20 @@ class Chosen(NamedTuple):
     assign: tuple[TopicPartition, ...] = ()
     subscribe: tuple[str, ...] = ()
     pattern: str | None = None
+    with_internal: bool = False
+
+    def includes(self, tp: TopicPartition, *, is_internal: bool = False) -> bool:
+        """Whoever wants an internal topic names it: a pattern means those of users."""
+        if self.pattern is None:
+            return tp.topic in self.subscribe or tp in self.assign
+        return (self.with_internal or not is_internal) and re.fullmatch(self.pattern, tp.topic) is not None
+
+    def __str__(self) -> str:
+        if self.pattern is not None:
+            return f"subscribePattern={self.pattern}"
+        if self.subscribe:
+            return f"subscribe={','.join(self.subscribe)}"
+        return f"assign={','.join(map(str, self.assign))}"
 
 
 @dataclass(frozen=True)
@@ -47,6 +69,8 @@ class Connecting:
     request_timeout_ms: int = 30_000
     api_timeout_ms: int = 60_000
     delivery_timeout_ms: int = 120_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
 
 
 @dataclass(frozen=True)
@@ -66,6 +90,7 @@ class SourceOptions:
     include_headers: bool
     isolation: int
     fetch_bytes: int
+    poll_timeout_ms: int
 
 
 @dataclass(frozen=True)
@@ -96,13 +121,16 @@ class SegmentOptions:
 
 
 def source_options(given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
-    read = _Reader(given, _SOURCE, _REFUSED_SOURCE)
+    read = _Reader(given, _SOURCE, REFUSED_CONSUMER)
     chosen = _chosen(read)
     isolation = read.one_of("isolation", ("read_committed", "read_uncommitted"), None)
     kafka_isolation = read.one_of("kafka.isolation.level", ("read_committed", "read_uncommitted"), None)
     if isolation and kafka_isolation and isolation != kafka_isolation:
         raise OptionError("isolation and kafka.isolation.level contradict each other")
     default = LATEST if streaming else EARLIEST
+    ending = next((name for name in _ENDING if streaming and read.text(name.lower())), None)
+    if ending is not None:
+        raise OptionError(f"{ending} is for batches: a stream has no end (use trigger(availableNow=True))")
     if not streaming and read.text("startingoffsets") == "latest":
         raise OptionError("startingOffsets=latest reads nothing in a batch: give earliest or offsets")
     if read.text("endingoffsets") == "earliest":
@@ -128,11 +156,12 @@ def source_options(given: Mapping[str, str], *, streaming: bool) -> SourceOption
         if (isolation or kafka_isolation) == "read_uncommitted"
         else READ_COMMITTED,
         fetch_bytes=read.number("kafka.max.partition.fetch.bytes", 1) or 4 << 20,
+        poll_timeout_ms=read.number("kafkaconsumer.polltimeoutms", 1) or 120_000,
     )
 
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
-    read = _Reader(given, _SINK, _REFUSED_SINK)
+    read = _Reader(given, _SINK, REFUSED_PRODUCER)
     delivery = read.one_of("delivery", ("exactly-once", "at-least-once"), "exactly-once")
     acks = read.text("kafka.acks")
     if acks not in (None, "all", "-1"):
@@ -207,8 +236,10 @@ _CONNECTION = (
     "kafka.delivery.timeout.ms",
     "kafka.security.protocol",
 )
+_ENDING = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 _SOURCE = (
     *_CONNECTION,
+    *_ENDING,
     "assign",
     "subscribe",
     "subscribePattern",
@@ -216,9 +247,6 @@ _SOURCE = (
     "startingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
     "startingOffsets",
-    "endingTimestamp",
-    "endingOffsetsByTimestamp",
-    "endingOffsets",
     "failOnDataLoss",
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
@@ -230,16 +258,9 @@ _SOURCE = (
     "maxRecordsPerPartition",
     "minRecordsPerPartition",
     "groupIdPrefix",
-    "kafka.group.id",
     "includeHeaders",
     "isolation",
-    "kafka.isolation.level",
-    "kafka.max.partition.fetch.bytes",
-    "kafka.fetch.max.bytes",
-    "kafka.fetch.min.bytes",
-    "kafka.fetch.max.wait.ms",
-    "kafka.max.poll.records",
-    "kafka.receive.buffer.bytes",
+    *as_options(CONSUMER),
 )
 _SINK = (
     *_CONNECTION,
@@ -254,41 +275,21 @@ _SINK = (
     "checkpointLocation",
     "queryName",
     "path",
-    "kafka.acks",
-    "kafka.compression.type",
-    "kafka.batch.size",
-    "kafka.linger.ms",
-    "kafka.buffer.memory",
-    "kafka.max.request.size",
-    "kafka.enable.idempotence",
-    "kafka.retries",
-    "kafka.max.in.flight.requests.per.connection",
+    *as_options(PRODUCER),
 )
-_REFUSED_SOURCE = {
-    "kafka.auto.offset.reset": "use startingOffsets",
-    "kafka.key.deserializer": "keys and values are bytes: cast or decode the columns",
-    "kafka.value.deserializer": "keys and values are bytes: cast or decode the columns",
-    "kafka.enable.auto.commit": "the query's checkpoint remembers the offsets",
-    "kafka.interceptor.classes": "there is no Java client to load them into",
-}
-_REFUSED_SINK = {
-    "kafka.key.serializer": "keys and values are bytes or strings: encode the columns",
-    "kafka.value.serializer": "keys and values are bytes or strings: encode the columns",
-    "kafka.transactional.id": "this sink names its transactions itself: set prefix instead",
-    "kafka.interceptor.classes": "there is no Java client to load them into",
-}
 
 
 class _Reader:
     """The options by their names in lower case."""
 
-    def __init__(self, given: Mapping[str, str], known: tuple[str, ...], refused: Mapping[str, str]) -> None:
+    def __init__(self, given: Mapping[str, str], known: tuple[str, ...], refused: dict[str, str]) -> None:
         names = {name.lower(): name for name in known}
         self._names = names
         self._given = {name.lower(): value for name, value in given.items()}
         for name in self._given:
-            if name in refused:
-                raise OptionError(f"{name} cannot be set: {refused[name]}")
+            why = why_refused(name, refused)
+            if why is not None:
+                raise OptionError(f"{name} cannot be set: {why}")
             if name not in names:
                 close = get_close_matches(name, names, 1)
                 hint = f": did you mean {names[close[0]]}?" if close else ""
@@ -337,7 +338,7 @@ def _connecting(read: _Reader) -> Connecting:
     if not bootstrap:
         raise OptionError("kafka.bootstrap.servers is missing: where is the cluster?")
     protocol = read.text("kafka.security.protocol")
-    if protocol not in (None, "PLAINTEXT"):
+    if (protocol or "PLAINTEXT").upper() != "PLAINTEXT":
         raise OptionError(f"kafka.security.protocol={protocol} is not supported: PLAINTEXT is")
     return Connecting(
         bootstrap,
@@ -345,6 +346,8 @@ def _connecting(read: _Reader) -> Connecting:
         read.number("kafka.request.timeout.ms", 1) or Connecting.request_timeout_ms,
         read.number("kafka.default.api.timeout.ms", 1) or Connecting.api_timeout_ms,
         read.number("kafka.delivery.timeout.ms", 1) or Connecting.delivery_timeout_ms,
+        read.number("kafka.retry.backoff.ms", 1) or Connecting.retry_backoff_ms,
+        read.number("kafka.retry.backoff.max.ms", 1) or Connecting.retry_backoff_max_ms,
     )
 
 
@@ -356,7 +359,10 @@ def _chosen(read: _Reader) -> Chosen:
         return Chosen(assign=read.json("assign", _assigned))
     if names[0] == "subscribe":
         return Chosen(subscribe=_listed(read.text("subscribe")))
-    return Chosen(pattern=read.text("subscribepattern"))
+    return Chosen(
+        pattern=_pattern("subscribePattern", read.text("subscribepattern")),
+        with_internal=not read.flag("kafka.exclude.internal.topics", True),
+    )
 
 
 def _assigned(value: Any) -> tuple[TopicPartition, ...]:

@@ -8,8 +8,10 @@ from odradek.core.types import TopicPartition
 
 Offsets = dict[TopicPartition, int]
 
-CLUSTER, TOPICS = "@cluster", "@topics"
-"""No topic can be called so: the cluster that a checkpoint's offsets belong to, and the ids of its topics."""
+CLUSTER, TOPICS, STARTS = "@cluster", "@topics", "@starts"
+"""No topic can be called so: the cluster that a checkpoint's offsets belong to, the ids of its topics, and
+where partitions begin that are new in this batch. When the batch is run again this is still the same, and
+what a broker answers may not be."""
 
 
 class OffsetRange(NamedTuple):
@@ -23,17 +25,29 @@ class OffsetRange(NamedTuple):
 
 
 def to_json(
-    offsets: Mapping[TopicPartition, int], cluster_id: str | None, topic_ids: Mapping[str, str] | None = None
+    offsets: Mapping[TopicPartition, int],
+    cluster_id: str | None,
+    topic_ids: Mapping[str, str] | None = None,
+    starts: Mapping[TopicPartition, int] | None = None,
 ) -> dict[str, Any]:
-    """As the official connector writes them, and whose they are."""
-    out: dict[str, Any] = {}
-    for tp in sorted(offsets):
-        out.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
+    """As the official connector writes them, and whose they are. `starts` are those of new partitions; 0 goes
+    without saying."""
+    out = _by_topic(offsets)
     if cluster_id is not None:
         out[CLUSTER] = cluster_id
     ids = {name: id_ for name, id_ in (topic_ids or {}).items() if name in out}
     if ids:
         out[TOPICS] = ids
+    late = _by_topic({tp: offset for tp, offset in (starts or {}).items() if offset})
+    if late:
+        out[STARTS] = late
+    return out
+
+
+def _by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for tp in sorted(offsets):
+        out.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
     return out
 
 
@@ -41,10 +55,20 @@ def from_json(value: Mapping[str, Any]) -> tuple[Offsets, str | None]:
     offsets = {
         TopicPartition(topic, int(partition)): int(offset)
         for topic, partitions in value.items()
-        if topic not in (CLUSTER, TOPICS)
+        if topic not in (CLUSTER, TOPICS, STARTS)
         for partition, offset in partitions.items()
     }
     return offsets, value.get(CLUSTER)
+
+
+def starts_of(end: Mapping[str, Any]) -> Offsets:
+    """Where the batch that ends here begins in partitions that were new in it and do not begin at 0."""
+    return from_json(end.get(STARTS, {}))[0]
+
+
+def is_same_place(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether a reader goes on from the same offsets: where earlier batches began does not matter to it."""
+    return {**one, STARTS: None} == {**other, STARTS: None}
 
 
 def made_anew(before: Mapping[str, Any], now: Mapping[str, str]) -> list[str]:

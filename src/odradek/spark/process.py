@@ -67,6 +67,8 @@ def client_of(connecting: Connecting) -> BlockingClient:
             client_id=connecting.client_id,
             request_timeout_ms=connecting.request_timeout_ms,
             api_timeout_ms=connecting.api_timeout_ms,
+            retry_backoff_ms=connecting.retry_backoff_ms,
+            retry_backoff_max_ms=connecting.retry_backoff_max_ms,
         ),
     )
     return found

@@ -3,13 +3,14 @@ decoded."""
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from itertools import chain, pairwise
 
 import pyarrow as pa
 
-from odradek.client.admin import EARLIEST
+from odradek.client.admin import EARLIEST, LATEST
 from odradek.client.blocking import BlockingClient
 from odradek.client.fetching import Fetched, PartitionFetcher
 from odradek.core.errors import ErrorCode, KafkaError
@@ -27,6 +28,10 @@ _CHANNEL = "ranges"
 
 class DataLossError(RuntimeError):
     """Offsets that were to be read are not there any more."""
+
+
+class StuckError(RuntimeError):
+    """Offsets that were to be read are there, and are not shown."""
 
 
 def read_ranges(
@@ -65,6 +70,7 @@ class _RangeReader:
 
     def read(self) -> Iterator[pa.RecordBatch]:
         (tp, position, end), options = self._wanted, self._options
+        stuck_since: float | None = None
         while self._under_way is not None:
             try:
                 fetched = self._under_way.result()
@@ -76,8 +82,14 @@ class _RangeReader:
             start = position
             if scanned[0]:
                 position = max(start, scanned[0][-1].last_offset + 1)
-            if position == start and _is_cut_off(self._wanted, fetched, options):
+            if position > start:
+                stuck_since = None
+            elif _is_cut_off(self._client, self._wanted, fetched, options):
                 return
+            else:
+                now = time.monotonic()
+                stuck_since = now if stuck_since is None else stuck_since
+                _check_patience(self._wanted, position, fetched, now - stuck_since, options)
             self._under_way = self._ask(position)
             yield from arrow_batches(
                 *(tp, fetched.records, fetched.aborted, start, end - 1),
@@ -86,16 +98,38 @@ class _RangeReader:
             )
 
 
-def _is_cut_off(wanted: OffsetRange, fetched: Fetched, options: SourceOptions) -> bool:
+def _is_cut_off(
+    client: BlockingClient, wanted: OffsetRange, fetched: Fetched, options: SourceOptions
+) -> bool:
     """Nothing came. Fine while the partition reaches further; else what is missing will never come."""
     if fetched.high_watermark >= wanted.end:
         return False
+    # The high watermark of a fetch may be behind for a moment after a partition got a new leader: ListOffsets
+    # does not answer until it is not (KIP-207).
+    end = int(client.call(client.admin.list_offsets, {wanted.tp: LATEST})[wanted.tp].offset)
+    if end >= wanted.end:
+        return False
     _lose(
-        f"{wanted.tp} ends at offset {fetched.high_watermark}, and offsets up to {wanted.end - 1} were "
-        "to be read: was the topic made anew?",
+        f"{wanted.tp} ends at offset {end}, and offsets up to {wanted.end - 1} were to be read: was the "
+        "topic made anew?",
         options,
     )
     return True
+
+
+def _check_patience(
+    wanted: OffsetRange, position: int, fetched: Fetched, waited_s: float, options: SourceOptions
+) -> None:
+    """A transaction may be open for ever: whoever waits for its end has to be told at some time."""
+    if waited_s * 1000 < options.poll_timeout_ms:
+        return
+    tp = wanted.tp
+    raise StuckError(
+        f"{tp} shows nothing at offset {position}, and offsets up to {wanted.end - 1} were to be read. Its "
+        f"last stable offset is {fetched.last_stable_offset} and its high watermark "
+        f"{fetched.high_watermark}: a transaction is open. `odradek why stuck {tp.topic}` tells whose. "
+        f"Waited for its end as long as kafkaConsumer.pollTimeoutMs={options.poll_timeout_ms} says"
+    )
 
 
 def _after_loss(
@@ -109,12 +143,15 @@ def _after_loss(
     if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
         raise error
     earliest = int(client.call(client.admin.list_offsets, {tp: EARLIEST})[tp].offset)
+    if earliest <= position:
+        _lose(f"{tp} ends before offset {position} now, and was to be read up to {wanted.end - 1}", options)
+        return wanted.end
     _lose(
         f"{tp} begins at offset {earliest} now, and offsets {position} to {wanted.end - 1} were to be "
         f"read: {min(earliest, wanted.end) - position} are gone. Retention has overtaken this query",
         options,
     )
-    return max(position, earliest) if earliest > position else wanted.end
+    return earliest
 
 
 def _lose(what: str, options: SourceOptions) -> None:

@@ -1,7 +1,6 @@
 """Topics as DataFrames: the batch and the streaming reader."""
 
 import logging
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,10 +15,23 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from odradek.client.admin import EARLIEST, LATEST
+from odradek.client.fetching import READ_UNCOMMITTED
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID, TopicPartition
+from odradek.spark.ledger import HISTORY_TOPIC, LEDGER_TOPIC
 from odradek.spark.options import Bounds, OptionError, SourceOptions
-from odradek.spark.planning import OffsetRange, Offsets, from_json, limit_to, made_anew, pack, split, to_json
+from odradek.spark.planning import (
+    OffsetRange,
+    Offsets,
+    from_json,
+    is_same_place,
+    limit_to,
+    made_anew,
+    pack,
+    split,
+    starts_of,
+    to_json,
+)
 from odradek.spark.process import client_of, reaching, settle
 from odradek.spark.quick import SentToTasks
 from odradek.spark.reading import DataLossError, read_ranges
@@ -57,9 +69,10 @@ class Topics:
         chosen = self._options.chosen
         names = chosen.subscribe or sorted({tp.topic for tp in chosen.assign})
         found = self.present()
-        missing = next((name for name in names if name not in {tp.topic for tp in found}), None)
+        cluster = self._client.client.cluster
+        missing = next((name for name in names if name not in cluster.topics), None)
         if missing is not None:
-            code = self._client.client.cluster.errors.get(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            code = cluster.errors.get(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             raise KafkaError(code, f"there is no topic {missing} in {self._options.connecting.bootstrap}")
         strange = next((tp for tp in chosen.assign if tp not in found), None)
         if strange is not None:
@@ -74,25 +87,29 @@ class Topics:
             cluster = self._client.call(
                 self._client.client.retrying, lambda: self._client.client.refresh(names)
             )
-        found = [TopicPartition(name, p) for name, topic in cluster.topics.items() for p in topic.partitions]
-        if chosen.pattern is not None:
-            pattern = re.compile(chosen.pattern)
-            return sorted(tp for tp in found if pattern.fullmatch(tp.topic))
-        named = {*chosen.assign, *chosen.subscribe}
-        return sorted(tp for tp in found if tp in named or tp.topic in named)
+        found: list[TopicPartition] = []
+        for name, topic in cluster.topics.items():
+            # What a query writes into the ledger must not be its own next input, for ever.
+            is_internal = topic.is_internal or name in (LEDGER_TOPIC, HISTORY_TOPIC)
+            partitions = (TopicPartition(name, p) for p in topic.partitions)
+            found += [tp for tp in partitions if chosen.includes(tp, is_internal=is_internal)]
+        return sorted(found)
 
-    def look_up(self, times: Mapping[TopicPartition, int]) -> Offsets:
-        """Offsets of times; the ends are those that this reader is shown."""
+    def look_up(self, times: Mapping[TopicPartition, int], isolation: int | None = None) -> Offsets:
+        """Offsets of times; the ends are those that this reader is shown, or one of another isolation."""
         if not times:
             return {}
+        level = self._options.isolation if isolation is None else isolation
         with reaching(self._options.connecting):
-            found = self._client.call(
-                self._client.admin.list_offsets, times, isolation_level=self._options.isolation
-            )
+            found = self._client.call(self._client.admin.list_offsets, times, isolation_level=level)
         return {tp: int(answer.offset) for tp, answer in found.items()}
 
     def ends(self, partitions: Sequence[TopicPartition]) -> Offsets:
         return self.look_up(dict.fromkeys(partitions, LATEST))
+
+    def written_ends(self, partitions: Sequence[TopicPartition]) -> Offsets:
+        """Open transactions included."""
+        return self.look_up(dict.fromkeys(partitions, LATEST), READ_UNCOMMITTED)
 
     def starts(self, partitions: Sequence[TopicPartition]) -> Offsets:
         return self.look_up(dict.fromkeys(partitions, EARLIEST))
@@ -167,20 +184,15 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         topics = Topics(self._options)
         present = topics.present()
         begin = self._still_valid(start, start, topics, present)
-        if self._until is None:
-            ends = topics.ends(present)
-        else:
-            ends = {tp: self._until[tp] for tp in present if tp in self._until}
-            ends = {tp: max(offset, begin.get(tp, 0)) for tp, offset in ends.items()}
-        self._check_ends(begin, ends)
-        ends = {tp: max(offset, begin.get(tp, offset)) for tp, offset in ends.items()}
-        fresh = topics.starts([tp for tp in ends if tp not in begin])
+        ends = self._ends(begin, topics, present)
+        fresh = self._starts_of_new([tp for tp in ends if tp not in begin], topics)
         known = {**begin, **fresh}
-        if self._should_wait(sum(ends[tp] - known[tp] for tp in ends)):
+        if self._should_wait(sum(max(ends[tp] - known[tp], 0) for tp in ends)):
             return start
         if isinstance(limit, ReadMaxRows):
             ends = limit_to(limit.max_rows, known, ends)
-        return to_json(ends, topics.cluster_id, topics.ids)
+        end = to_json(ends, topics.cluster_id, topics.ids, fresh)
+        return start if is_same_place(start, end) else end
 
     def reportLatestOffset(self) -> dict[str, Any]:
         topics = Topics(self._options)
@@ -191,8 +203,8 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         present = topics.present()
         begin = self._still_valid(start, end, topics, present)
         ends = self._still_valid(end, end, topics, present)
-        fresh = topics.starts([tp for tp in ends if tp not in begin])
-        known = {**begin, **fresh}
+        # Not asked for again: a batch that is run again must be what it was, whatever retention did since.
+        known = {**dict.fromkeys(ends, 0), **starts_of(end), **begin}
         return _tasks([OffsetRange(tp, known[tp], ends[tp]) for tp in sorted(ends)], self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -221,20 +233,50 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
                 "goes on with the new one, from its beginning",
             )
         gone = sorted(set(wanted) - set(present))
+        strange = [tp for tp in gone if not self._options.chosen.includes(tp)]
+        if strange:
+            self._lose(
+                f"the checkpoint has offsets of {_first_of(strange)}, and this query reads "
+                f"{self._options.chosen}: was that changed, or is it the checkpoint of another query?",
+                "goes on without them",
+            )
+        gone = [tp for tp in gone if tp not in strange]
         if gone:
-            more = f", and {len(gone) - 1} partitions more" if len(gone) > 1 else ""
-            self._lose(f"{gone[0]} was read before and is not there any more{more}", "goes on without it")
+            self._lose(f"{_first_of(gone)} was read before and is not there any more", "goes on without it")
         anew = set(made_anew(offsets, topics.ids))
         return {tp: offset for tp, offset in wanted.items() if tp in present and tp.topic not in anew}
 
-    def _check_ends(self, begin: Offsets, ends: Offsets) -> None:
-        for tp, offset in sorted(ends.items()):
-            if offset < begin.get(tp, 0):
+    def _ends(self, begin: Offsets, topics: Topics, present: Sequence[TopicPartition]) -> Offsets:
+        """Where the partitions end. One that ends before what was read of it has lost records."""
+        until = self._until
+        if until is None:
+            ends = topics.ends(present)
+        else:
+            ends = {tp: until.get(tp, begin.get(tp, 0)) for tp in present if tp in until or tp in begin}
+        back = sorted(tp for tp, offset in ends.items() if offset < begin.get(tp, 0))
+        written = topics.written_ends(back)
+        for tp in back:
+            if written[tp] >= begin[tp]:
+                # Nothing is lost: it was read at read_uncommitted before, into a transaction that is open.
+                ends[tp] = begin[tp]
+                continue
+            self._lose(
+                f"{tp} ends at offset {written[tp]}, and was read up to {begin[tp]} before: was it cut "
+                "off, or deleted and made anew?",
+                "goes on from its end",
+            )
+        return ends
+
+    def _starts_of_new(self, new: Sequence[TopicPartition], topics: Topics) -> Offsets:
+        starts = topics.starts(new)
+        for tp, offset in sorted(starts.items()):
+            if offset > 0:
                 self._lose(
-                    f"{tp} ends at offset {offset}, and was read up to {begin[tp]} before: was it deleted "
-                    "and made anew?",
-                    "goes on when it has got there",
+                    f"{tp} is new to this query and begins at offset {offset}, not at 0: what was before is "
+                    "gone",
+                    f"begins at {offset}",
                 )
+        return starts
 
     def _lose(self, what: str, otherwise: str) -> None:
         if self._options.fail_on_data_loss:
@@ -242,17 +284,23 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         log.warning("%s: failOnDataLoss=false %s", what, otherwise)
 
     def _should_wait(self, rows: int) -> bool:
-        """minOffsetsPerTrigger: until there is enough, or for as long as maxTriggerDelay says."""
+        """minOffsetsPerTrigger: until there is enough, or for as long as maxTriggerDelay says after the last
+        batch. The first waits for nothing."""
         least = self._options.min_offsets_per_trigger
         if least is None or self._until is not None:
             return False
-        now = time.monotonic()
-        if self._last_batch_at is None:
+        now, last = time.monotonic(), self._last_batch_at
+        is_early = last is not None and (now - last) * 1000 < self._options.max_trigger_delay_ms
+        if rows < least and is_early:
+            return True
+        if rows:
             self._last_batch_at = now
-        if rows >= least or (now - self._last_batch_at) * 1000 >= self._options.max_trigger_delay_ms:
-            self._last_batch_at = now
-            return False
-        return True
+        return False
+
+
+def _first_of(partitions: Sequence[TopicPartition]) -> str:
+    more = f" and {len(partitions) - 1} partitions more" if len(partitions) > 1 else ""
+    return f"{partitions[0]}{more}"
 
 
 def _tasks(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputPartition]:

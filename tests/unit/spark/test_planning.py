@@ -3,7 +3,16 @@
 import pytest
 
 from odradek.core.types import TopicPartition
-from odradek.spark.planning import OffsetRange, from_json, limit_to, pack, split, to_json
+from odradek.spark.planning import (
+    OffsetRange,
+    from_json,
+    is_same_place,
+    limit_to,
+    pack,
+    split,
+    starts_of,
+    to_json,
+)
 
 A, B, C = (TopicPartition("t", p) for p in range(3))
 
@@ -16,6 +25,16 @@ def test_offsets_are_written_as_the_official_connector_does() -> None:
 
 def test_offsets_tell_whose_they_are() -> None:
     assert from_json(to_json({A: 5}, "cluster")) == ({A: 5}, "cluster")
+
+
+def test_offsets_tell_where_new_partitions_begin_but_for_0() -> None:
+    written = to_json({A: 5, B: 7}, "cluster", None, {A: 0, B: 3})
+    assert starts_of(written) == {B: 3}
+    assert from_json(written) == ({A: 5, B: 7}, "cluster")
+    plain = to_json({A: 5, B: 7}, "cluster", None, {A: 0})
+    assert starts_of(plain) == {}
+    assert is_same_place(written, plain)
+    assert not is_same_place(written, to_json({A: 5, B: 8}, "cluster"))
 
 
 def test_a_limit_is_shared_in_proportion() -> None:

@@ -25,6 +25,7 @@ from odradek.wire.messages import response_types
 EARLIEST_PENDING_UPLOAD = -6
 # The first version that knows each special time; below it Apache answers UNSUPPORTED_VERSION.
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_SINCE_NOT_AVAILABLE = 5
 CONSUMER = -1
 READ_COMMITTED = 1
 
@@ -103,6 +104,10 @@ def _lookup(
     log = partition.log
     limit = log.bound(_isolation(request))
     if when == LATEST:
+        if request.replica_id == CONSUMER and not partition.is_caught_up:
+            # KIP-207: an end that lies before one that was told already would look like a loss.
+            known = ctx.api_version >= _SINCE_NOT_AVAILABLE
+            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE)
         return -1, limit, partition.leader_epoch
     if when == EARLIEST_PENDING_UPLOAD:
         return -1, -1, -1
