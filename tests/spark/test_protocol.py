@@ -24,8 +24,8 @@ from odradek.spark.deciding import Batch, Decider, LostBatchError
 from odradek.spark.ledger import LedgerError, Stream, SupersededError
 from odradek.spark.ledger_log import LedgerLog, ensure_topics
 from odradek.spark.options import SinkOptions, sink_options
-from odradek.spark.participating import Task
 from odradek.spark.sink import Writer
+from odradek.spark.tasks import Task
 from tests.spark.byhand import Query
 from tests.spark.conftest import read_committed
 from tests.support.command import odradek

@@ -75,6 +75,11 @@ class Batch(NamedTuple):
     offsets: Mapping[TopicPartition, int]
     """Of the sources, for a consumer group, so that others see how far the query is."""
 
+    @property
+    def may_skip(self) -> bool:
+        """A program that writes batches of a query itself does so when it wants to."""
+        return bool(self.job)
+
 
 class LostBatchError(LedgerError):
     """A decided transaction could not be committed: its records are gone."""
@@ -113,7 +118,7 @@ class Decider:
         entry = await self._ledger.entry(self._stream)
         reason: Exception | None = None
         for _ in range(_ATTEMPTS):
-            found = judge(entry, batch.number, batch.run, batch.range, adopts=self._adopts)
+            found = judge(entry, batch.number, batch.run, batch.range, skips=self._adopts or batch.may_skip)
             if isinstance(found, Finish):
                 break
             if self._producer is None:

@@ -109,14 +109,14 @@ class Finish(NamedTuple):
 
 
 def judge(
-    entry: Entry | None, batch: int, run: str, range_: Range, *, adopts: bool = False
+    entry: Entry | None, batch: int, run: str, range_: Range, *, skips: bool = False
 ) -> Propose | Finish:
     """What a run has to do about a batch that it has written. LedgerError where it must not decide it.
 
-    `adopts`: the user knows that batches before this one are not in this cluster's ledger.
+    `skips`: that batches before this one are not in this cluster's ledger is as it should be.
     """
     if entry is None:
-        if batch > 0 and not adopts:
+        if batch > 0 and not skips:
             raise LedgerError(
                 f"the checkpoint is at batch {batch}, but this cluster has no decision of this query: "
                 "is it the checkpoint of another cluster, or was the ledger deleted? "
@@ -134,10 +134,11 @@ def judge(
     if head.batch > batch:
         raise LedgerError(
             f"batch {batch} ({range_}) is older than the last one that was committed, "
-            f"{head.batch} ({head.range}): this is an older copy of the checkpoint. Nothing was written"
+            f"{head.batch} ({head.range}): this is an older copy of the checkpoint, or an older batchId. "
+            "Nothing was written"
         )
     check_run(entry, run)
-    if head.batch + 1 < batch and not adopts:
+    if head.batch + 1 < batch and not skips:
         raise LedgerError(
             f"the checkpoint is at batch {batch}, but the last one committed in this cluster is {head.batch} "
             f"({head.range}): the batches between are missing. "

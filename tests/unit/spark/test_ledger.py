@@ -73,7 +73,14 @@ def test_an_older_batch_is_refused_with_both_ranges() -> None:
 def test_batches_that_are_missing_are_refused_unless_the_user_says_so(known: Entry | None) -> None:
     with pytest.raises(LedgerError, match="adoptCheckpoint=true"):
         judge(known, 7, "bbbb", SECOND)
-    assert judge(known, 7, "bbbb", SECOND, adopts=True) == Propose(known)
+    assert judge(known, 7, "bbbb", SECOND, skips=True) == Propose(known)
+
+
+def test_a_write_that_may_skip_batches_still_does_not_go_back() -> None:
+    known = entry(36, range_=SECOND)
+    assert judge(known, 36, "bbbb", SECOND, skips=True) == Finish(known.decision)
+    with pytest.raises(LedgerError, match=r"batch 35 .* older than the last one that was committed, 36"):
+        judge(known, 35, "bbbb", FIRST, skips=True)
 
 
 def test_a_run_that_was_superseded_decides_no_more() -> None:
