@@ -15,7 +15,7 @@ from odradek.client.client import Client, check
 from odradek.client.transaction_errors import FENCED, AbortableError, FatalError, OutcomeUnknownError
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.client.transactional import TransactionalProducer
-from odradek.core.errors import ErrorCode
+from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.spark.ledger import (
     HISTORY_TOPIC,
@@ -169,6 +169,7 @@ class Decider:
             coordinator_id(self._prefix, self._stream),
             transaction_timeout_ms=_DECISION_TIMEOUT_MS,
             max_block_ms=self._client.api_timeout_ms,
+            compression="zstd",  # the names of transactions are nearly the same
         )
         await self._producer.init_transactions()
         return await self._ledger.entry(self._stream)
@@ -267,7 +268,12 @@ class Decider:
                     by_node.setdefault(node_id, []).append(transactional_id)
             for node_id, asked in by_node.items():
                 request = types.DescribeTransactionsRequest(transactional_ids=asked)
-                response = await self._client.send(ApiKey.DESCRIBE_TRANSACTIONS, request, node_id=node_id)
+                try:
+                    response = await self._client.send(ApiKey.DESCRIBE_TRANSACTIONS, request, node_id=node_id)
+                except (OSError, KafkaError):
+                    for transactional_id in asked:  # another broker coordinates them when this one is gone
+                        self._client.forget_coordinator(transactional_id, 1)
+                    raise
                 for state in response.transaction_states:
                     if state.error_code == ErrorCode.NOT_COORDINATOR:
                         self._client.forget_coordinator(state.transactional_id, 1)
