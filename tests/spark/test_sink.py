@@ -69,6 +69,17 @@ def test_topics_partitions_headers_and_nulls_come_from_columns(
     assert in_b.partition() == partition_of_key(b"k", 2)
 
 
+def test_columns_that_a_record_does_not_have_are_left_out_and_the_option_topic_goes_first(
+    spark: SparkSession, options: dict[str, str], make_topic: Callable[..., str], committed: Committed
+) -> None:
+    """As the official connector does (test_official_connector.py has both write such rows)."""
+    topic, other = make_topic(1), make_topic(1)
+    frame = spark.range(10).selectExpr(*ROWS, "id", "array(id) more", f"'{other}' topic")
+    write(frame, options, topic=topic)
+    assert ids(committed(topic)) == Counter(range(10))
+    assert committed(other) == []
+
+
 def test_rows_without_keys_are_spread(
     spark: SparkSession, options: dict[str, str], make_topic: Callable[..., str], committed: Committed
 ) -> None:
@@ -85,7 +96,7 @@ def test_what_cannot_become_a_record_is_told_and_nothing_is_written(
     rows = spark.range(10)
     cases: list[tuple[DataFrame, dict[str, str], str]] = [
         (rows.selectExpr("id value"), {"topic": topic}, "the column value is bigint"),
-        (rows.selectExpr("cast(id as string) valu"), {"topic": topic}, "there is a column valu"),
+        (rows.selectExpr("cast(id as string) valu"), {"topic": topic}, "there is no column value"),
         (rows.selectExpr("cast(id as string) key"), {"topic": topic}, "there is no column value"),
         (rows.selectExpr("cast(id as string) value"), {}, "to which topic?"),
         (rows.selectExpr("cast(id as string) value", "cast(null as string) topic"), {}, "topic is null"),
