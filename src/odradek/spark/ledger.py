@@ -278,7 +278,35 @@ def decode_decision(value: bytes) -> tuple[Stream, Decision]:
 
 
 def _told(decision: Decision) -> dict[str, Any]:
-    return {"decision": {**decision._asdict(), "range": decision.range._asdict()}}
+    participants = [(*p[:4], _packed(p.partitions)) for p in decision.participants]
+    return {
+        "decision": {
+            **decision._asdict(),
+            "range": decision.range._asdict(),
+            "participants": participants,
+        }
+    }
+
+
+def _packed(partitions: Iterable[tuple[str, int]]) -> dict[str, str]:
+    """{"orders": "0-3,7"}: hundreds of tasks may each have written to hundreds of partitions."""
+    runs: dict[str, list[list[int]]] = {}
+    for topic, partition in partitions:
+        of_topic = runs.setdefault(topic, [])
+        if of_topic and of_topic[-1][-1] == partition - 1:
+            of_topic[-1][1:] = [partition]
+        else:
+            of_topic.append([partition])
+    return {topic: ",".join("-".join(map(str, run)) for run in of_topic) for topic, of_topic in runs.items()}
+
+
+def _unpacked(told: dict[str, str]) -> tuple[tuple[str, int], ...]:
+    found: list[tuple[str, int]] = []
+    for topic, runs in told.items():
+        for run in runs.split(","):
+            first, _, last = run.partition("-")
+            found += [(topic, partition) for partition in range(int(first), int(last or first) + 1)]
+    return tuple(found)
 
 
 def _json(value: dict[str, Any]) -> bytes:
@@ -294,9 +322,7 @@ def _read(value: bytes) -> dict[str, Any]:
 
 def _decision(told: dict[str, Any]) -> Decision:
     participants = tuple(
-        Participant(
-            id_, producer_id, epoch, rows, tuple((topic, partition) for topic, partition in partitions)
-        )
+        Participant(id_, producer_id, epoch, rows, _unpacked(partitions))
         for id_, producer_id, epoch, rows, partitions in told["participants"]
     )
     range_ = Range(tuple(told["range"]["start"]), tuple(told["range"]["end"]))

@@ -157,6 +157,15 @@ def test_records_come_back_as_they_were() -> None:
     assert decode_decision(encode_decision(STREAM, written.decision)) == (STREAM, written.decision)
 
 
+def test_partitions_take_little_room() -> None:
+    """Hundreds of tasks that each write to hundreds of partitions: a decision is one record."""
+    topics = {"a": [0, 1, 2, 3, 7, 9, 10], "b": [5], "with, a-dash": [2, 4]}
+    partitions = tuple((topic, partition) for topic, given in topics.items() for partition in given)
+    written = decision()._replace(participants=(Participant("x", 7, 1, 10, partitions),))
+    assert decode_decision(encode_decision(STREAM, written)) == (STREAM, written)
+    assert b'{"a":"0-3,7,9-10","b":"5","with, a-dash":"2,4"}' in encode_decision(STREAM, written)
+
+
 def test_a_ledger_of_a_newer_version_is_refused() -> None:
     with pytest.raises(LedgerError, match="a newer version wrote it"):
         decode_entry(encode_entry(entry()).replace(b'"format":1', b'"format":2'))
