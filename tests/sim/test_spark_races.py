@@ -11,7 +11,7 @@ from odradek.sim.spark_workload import PREFIX, STREAM, TARGET, Temper, Unit, Wor
 from odradek.spark.deciding import Batch, Decider, LostBatchError
 from odradek.spark.ledger import Decision, Participant, Range, SupersededError
 from odradek.spark.ledger_log import ensure_topics
-from odradek.spark.participating import Task
+from odradek.spark.tasks import Task
 from tests.sim.stage import Stage, play
 
 

@@ -10,7 +10,8 @@ from odradek.spark.deciding import Batch, Decider
 from odradek.spark.ledger import Participant, Range, Stream
 from odradek.spark.ledger_log import LedgerLog
 from odradek.spark.outbox import DELIVERY_TIMEOUT_S
-from odradek.spark.participating import Attempt, Slots, Task
+from odradek.spark.participating import Attempt, Slots
+from odradek.spark.tasks import Task
 
 
 class Worker:

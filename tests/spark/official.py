@@ -25,7 +25,7 @@ def main(bootstrap: str, jars: str, folder: str) -> None:
             options = {"subscribe": source, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "2000"}
             stream = spark.readStream.format(reader).options(**committed, **options).load()
             (
-                stream.select("key", "value")
+                stream.selectExpr("key", "value", "1 extra", "'nowhere' topic")  # both leave them out
                 .writeStream.format(writer)
                 .options(**cluster, topic=sink, checkpointLocation=f"{folder}/{source}-{sink}")
                 .trigger(availableNow=True)

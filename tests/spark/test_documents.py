@@ -26,7 +26,7 @@ def test_the_first_example_copies_a_topic(
     place: str,
 ) -> None:
     found = re.findall(r"^```python\n(.*?)^```", (ROOT / document).read_text(), re.DOTALL | re.MULTILINE)
-    (example,) = (text for text in found if "writeStream" in text)
+    (example,) = (text for text in found if place in text)
     source, sink = make_topic(2), make_topic(1)
     send(source, [(b"ada", b"quiet")])
     for shown, here in [

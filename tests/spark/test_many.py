@@ -27,7 +27,7 @@ from odradek.spark.ledger import (
     decode_decision,
 )
 from odradek.spark.ledger_log import ensure_topics
-from odradek.spark.participating import Task
+from odradek.spark.tasks import Task
 from tests.spark.byhand import Query, Worker
 from tests.spark.conftest import read_committed
 from tests.support.node import NodeProcess, running

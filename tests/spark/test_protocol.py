@@ -24,8 +24,9 @@ from odradek.spark.deciding import Batch, Decider, LostBatchError
 from odradek.spark.ledger import LedgerError, Stream, SupersededError
 from odradek.spark.ledger_log import LedgerLog, ensure_topics
 from odradek.spark.options import SinkOptions, sink_options
-from odradek.spark.participating import Task
-from odradek.spark.sink import Writer
+from odradek.spark.planning import CLUSTER
+from odradek.spark.sink import StreamWriter, Writer
+from odradek.spark.tasks import Task
 from tests.spark.byhand import Query
 from tests.spark.conftest import read_committed
 from tests.support.command import odradek
@@ -413,6 +414,54 @@ def test_plain_writes_of_the_past_leave_the_ledger_and_what_they_decided_is_fini
     write_plainly(options, "a day later")
     assert (is_known(died), is_known(named)) == (False, True)
     assert values() == ["its driver died after the decision", "has a key", "a day later"]
+
+
+def test_a_batch_of_hundreds_of_tasks_and_partitions_is_decided(
+    play: Callable[..., Any], bootstrap: str, topic: str, values: Callable[[], list[str]]
+) -> None:
+    """Its decision is one record. Without a pattern in which task wrote where, there is little to shorten."""
+    tasks, partitions = 400, 200
+
+    async def story(query: Query) -> None:
+        wrote: list[Any] = []
+        for first in range(0, tasks, 20):
+            some = await asyncio.gather(*(query.write(0, str(first + i)) for i in range(20)))
+            wrote += [
+                p._replace(partitions=tuple((topic, n) for n in range(partitions) if (n * 7 + first + i) % 5))
+                for i, p in enumerate(some)
+                if p is not None
+            ]
+        assert len(wrote) == tasks
+        decided = await query.decider.commit(query.batch(0, *wrote))
+        found = await LedgerLog(query.client).entry(query.stream)
+        assert found is not None
+        assert found.decision == decided
+
+    play(story)
+    assert len(values()) == tasks
+
+
+def test_other_options_of_a_query_count_from_its_next_start_on(
+    bootstrap: str, topic: str, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """In one driver, which keeps what it needs for its queries."""
+    stream, groups = Stream(unique("query"), "sink"), [unique("group") for _ in range(2)]
+    (tmp_path / "offsets").mkdir()
+    with BlockingClient(bootstrap) as client:
+        client.call(client.client.refresh)
+        cluster = client.client.cluster.cluster_id
+    for number, group in enumerate(groups):
+        offsets = {topic: {"0": number + 1}, CLUSTER: cluster}
+        (tmp_path / "offsets" / str(number)).write_text(f"v1\n{{}}\n{json.dumps(offsets)}\n")
+        given = {"kafka.bootstrap.servers": bootstrap, "topic": topic, "checkpointLocation": str(tmp_path)}
+        options = sink_options({**given, "offsets.group": group})
+        writer = StreamWriter(options, StructType([StructField("value", StringType())]))
+        rows = pa.record_batch({"value": ["x"]})
+        task = Task(stream, f"run0000{number}", number)
+        writer.commit([writer._writer.write_task(iter([rows]), task)], number)
+        with BlockingClient(bootstrap) as client:
+            (found,) = client.call(client.admin.committed, group).values()
+        assert found.committed_offset == number + 1
 
 
 def test_a_batch_that_is_too_large_is_told_with_both_sizes(

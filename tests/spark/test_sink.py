@@ -69,6 +69,17 @@ def test_topics_partitions_headers_and_nulls_come_from_columns(
     assert in_b.partition() == partition_of_key(b"k", 2)
 
 
+def test_columns_that_a_record_does_not_have_are_left_out_and_the_option_topic_goes_first(
+    spark: SparkSession, options: dict[str, str], make_topic: Callable[..., str], committed: Committed
+) -> None:
+    """As the official connector does (test_official_connector.py has both write such rows)."""
+    topic, other = make_topic(1), make_topic(1)
+    frame = spark.range(10).selectExpr(*ROWS, "id", "array(id) more", f"'{other}' topic")
+    write(frame, options, topic=topic)
+    assert ids(committed(topic)) == Counter(range(10))
+    assert committed(other) == []
+
+
 def test_rows_without_keys_are_spread(
     spark: SparkSession, options: dict[str, str], make_topic: Callable[..., str], committed: Committed
 ) -> None:
@@ -85,7 +96,7 @@ def test_what_cannot_become_a_record_is_told_and_nothing_is_written(
     rows = spark.range(10)
     cases: list[tuple[DataFrame, dict[str, str], str]] = [
         (rows.selectExpr("id value"), {"topic": topic}, "the column value is bigint"),
-        (rows.selectExpr("cast(id as string) valu"), {"topic": topic}, "there is a column valu"),
+        (rows.selectExpr("cast(id as string) valu"), {"topic": topic}, "there is no column value"),
         (rows.selectExpr("cast(id as string) key"), {"topic": topic}, "there is no column value"),
         (rows.selectExpr("cast(id as string) value"), {}, "to which topic?"),
         (rows.selectExpr("cast(id as string) value", "cast(null as string) topic"), {}, "topic is null"),
@@ -176,62 +187,3 @@ def test_another_copy_of_the_checkpoint_is_refused(
     with pytest.raises(PySparkException, match="older copy of the checkpoint"):
         copy(spark, options, source, sink, tmp_path / "older").awaitTermination(90)
     assert ids(committed(sink)) == Counter(range(1_000))
-
-
-def each_batch(
-    spark: SparkSession,
-    options: dict[str, str],
-    source: str,
-    checkpoint: Path,
-    program: Callable[[DataFrame, int], None],
-) -> None:
-    """Run a program over all that is there."""
-    reader = spark.readStream.format("odradek").options(
-        **options, subscribe=source, startingOffsets="earliest"
-    )
-    writer = reader.load().writeStream.foreachBatch(program).option("checkpointLocation", str(checkpoint))
-    writer.trigger(availableNow=True).start().awaitTermination(90)
-
-
-def test_writes_in_foreach_batch_belong_to_the_batch(
-    spark: SparkSession,
-    options: dict[str, str],
-    make_topic: Callable[..., str],
-    send: Send,
-    committed: Committed,
-    tmp_path: Path,
-) -> None:
-    """The program fails after its first write, is run again with the same batch, and writes nothing twice."""
-    source, first, second = make_topic(1), make_topic(1), make_topic(1)
-    send(source, [(None, str(i).encode()) for i in range(300)])
-
-    def run(fails: bool) -> None:
-        def write_both(frame: DataFrame, batch: int) -> None:
-            write(frame.select("value"), options, topic=first, sinkId="first")
-            if fails:
-                raise RuntimeError("on purpose")
-            write(frame.select("value"), options, topic=second, sinkId="second")
-
-        each_batch(spark, options, source, tmp_path, write_both)
-
-    with pytest.raises(PySparkException, match="on purpose"):
-        run(fails=True)
-    assert ids(committed(first)) == Counter(range(300))
-    run(fails=False)
-    assert ids(committed(first)) == ids(committed(second)) == Counter(range(300))
-
-
-def test_two_writes_of_a_batch_to_one_sink_are_refused(
-    spark: SparkSession, options: dict[str, str], make_topic: Callable[..., str], send: Send, tmp_path: Path
-) -> None:
-    """Else the second would be taken for the first one run again, and be lost."""
-    source, sink = make_topic(1), make_topic(1)
-    send(source, [(None, b"1")])
-
-    def write_twice(frame: DataFrame, batch: int) -> None:
-        for _ in range(2):
-            write(frame.select("value"), options, topic=sink)
-
-    for _ in range(2):
-        with pytest.raises(PySparkException, match="give each write in foreachBatch a sinkId of its own"):
-            each_batch(spark, options, source, tmp_path, write_twice)

@@ -259,17 +259,26 @@ class Admin:
         request = types.ListTransactionsRequest(
             state_filters=list(states), producer_id_filters=[], transactional_id_pattern=pattern
         )
-        found: dict[int, list[Any]] = {}
-        brokers = self._client.cluster.brokers or (await self._client.retrying(self._client.refresh)).brokers
-        for node_id in sorted(brokers):
-            listed = await self._call(ApiKey.LIST_TRANSACTIONS, request, node_id)
-            # A broker that does not know patterns yet tells of all.
-            found[node_id] = [
-                state
-                for state in listed.transaction_states
-                if prefix is None or state.transactional_id.startswith(prefix)
-            ]
-        return found
+        is_stale = not self._client.cluster.brokers
+
+        async def attempt() -> dict[int, list[Any]]:
+            nonlocal is_stale
+            if is_stale:
+                await self._client.refresh()
+            is_stale = True  # a broker that does not answer may have left, and another one has its ids
+            found: dict[int, list[Any]] = {}
+            for node_id in sorted(self._client.cluster.brokers):
+                listed = await self._client.send(ApiKey.LIST_TRANSACTIONS, request, node_id=node_id)
+                check(listed.error_code)
+                # A broker that does not know patterns yet tells of all.
+                found[node_id] = [
+                    state
+                    for state in listed.transaction_states
+                    if prefix is None or state.transactional_id.startswith(prefix)
+                ]
+            return found
+
+        return await self._client.retrying(attempt)
 
     async def open_transactions(self) -> list[Any]:
         """What coordinators say of every transactional id that is not at rest, by name."""

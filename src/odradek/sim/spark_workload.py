@@ -22,7 +22,8 @@ from odradek.sim.world import World
 from odradek.spark.deciding import Batch, Decider
 from odradek.spark.ledger import LedgerError, Participant, Range, Stream
 from odradek.spark.ledger_log import LedgerLog, ensure_topics
-from odradek.spark.participating import Attempt, Slots, Task
+from odradek.spark.participating import Attempt, Slots
+from odradek.spark.tasks import Task
 from odradek.wire.api_keys import ApiKey
 
 STREAM = Stream("query", "sink")

@@ -15,7 +15,7 @@ from odradek.client.client import Client, check
 from odradek.client.transaction_errors import FENCED, AbortableError, FatalError, OutcomeUnknownError
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.client.transactional import TransactionalProducer
-from odradek.core.errors import ErrorCode
+from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.spark.ledger import (
     HISTORY_TOPIC,
@@ -75,6 +75,11 @@ class Batch(NamedTuple):
     offsets: Mapping[TopicPartition, int]
     """Of the sources, for a consumer group, so that others see how far the query is."""
 
+    @property
+    def may_skip(self) -> bool:
+        """A program that writes batches of a query itself does so when it wants to."""
+        return bool(self.job)
+
 
 class LostBatchError(LedgerError):
     """A decided transaction could not be committed: its records are gone."""
@@ -113,7 +118,7 @@ class Decider:
         entry = await self._ledger.entry(self._stream)
         reason: Exception | None = None
         for _ in range(_ATTEMPTS):
-            found = judge(entry, batch.number, batch.run, batch.range, adopts=self._adopts)
+            found = judge(entry, batch.number, batch.run, batch.range, skips=self._adopts or batch.may_skip)
             if isinstance(found, Finish):
                 break
             if self._producer is None:
@@ -164,6 +169,7 @@ class Decider:
             coordinator_id(self._prefix, self._stream),
             transaction_timeout_ms=_DECISION_TIMEOUT_MS,
             max_block_ms=self._client.api_timeout_ms,
+            compression="zstd",  # the names of transactions are nearly the same
         )
         await self._producer.init_transactions()
         return await self._ledger.entry(self._stream)
@@ -262,7 +268,12 @@ class Decider:
                     by_node.setdefault(node_id, []).append(transactional_id)
             for node_id, asked in by_node.items():
                 request = types.DescribeTransactionsRequest(transactional_ids=asked)
-                response = await self._client.send(ApiKey.DESCRIBE_TRANSACTIONS, request, node_id=node_id)
+                try:
+                    response = await self._client.send(ApiKey.DESCRIBE_TRANSACTIONS, request, node_id=node_id)
+                except (OSError, KafkaError):
+                    for transactional_id in asked:  # another broker coordinates them when this one is gone
+                        self._client.forget_coordinator(transactional_id, 1)
+                    raise
                 for state in response.transaction_states:
                     if state.error_code == ErrorCode.NOT_COORDINATOR:
                         self._client.forget_coordinator(state.transactional_id, 1)

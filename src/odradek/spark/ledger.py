@@ -109,14 +109,14 @@ class Finish(NamedTuple):
 
 
 def judge(
-    entry: Entry | None, batch: int, run: str, range_: Range, *, adopts: bool = False
+    entry: Entry | None, batch: int, run: str, range_: Range, *, skips: bool = False
 ) -> Propose | Finish:
     """What a run has to do about a batch that it has written. LedgerError where it must not decide it.
 
-    `adopts`: the user knows that batches before this one are not in this cluster's ledger.
+    `skips`: that batches before this one are not in this cluster's ledger is as it should be.
     """
     if entry is None:
-        if batch > 0 and not adopts:
+        if batch > 0 and not skips:
             raise LedgerError(
                 f"the checkpoint is at batch {batch}, but this cluster has no decision of this query: "
                 "is it the checkpoint of another cluster, or was the ledger deleted? "
@@ -134,10 +134,11 @@ def judge(
     if head.batch > batch:
         raise LedgerError(
             f"batch {batch} ({range_}) is older than the last one that was committed, "
-            f"{head.batch} ({head.range}): this is an older copy of the checkpoint. Nothing was written"
+            f"{head.batch} ({head.range}): this is an older copy of the checkpoint, or an older batchId. "
+            "Nothing was written"
         )
     check_run(entry, run)
-    if head.batch + 1 < batch and not adopts:
+    if head.batch + 1 < batch and not skips:
         raise LedgerError(
             f"the checkpoint is at batch {batch}, but the last one committed in this cluster is {head.batch} "
             f"({head.range}): the batches between are missing. "
@@ -277,7 +278,35 @@ def decode_decision(value: bytes) -> tuple[Stream, Decision]:
 
 
 def _told(decision: Decision) -> dict[str, Any]:
-    return {"decision": {**decision._asdict(), "range": decision.range._asdict()}}
+    participants = [(*p[:4], _packed(p.partitions)) for p in decision.participants]
+    return {
+        "decision": {
+            **decision._asdict(),
+            "range": decision.range._asdict(),
+            "participants": participants,
+        }
+    }
+
+
+def _packed(partitions: Iterable[tuple[str, int]]) -> dict[str, str]:
+    """{"orders": "0-3,7"}: hundreds of tasks may each have written to hundreds of partitions."""
+    runs: dict[str, list[list[int]]] = {}
+    for topic, partition in partitions:
+        of_topic = runs.setdefault(topic, [])
+        if of_topic and of_topic[-1][-1] == partition - 1:
+            of_topic[-1][1:] = [partition]
+        else:
+            of_topic.append([partition])
+    return {topic: ",".join("-".join(map(str, run)) for run in of_topic) for topic, of_topic in runs.items()}
+
+
+def _unpacked(told: dict[str, str]) -> tuple[tuple[str, int], ...]:
+    found: list[tuple[str, int]] = []
+    for topic, runs in told.items():
+        for run in runs.split(","):
+            first, _, last = run.partition("-")
+            found += [(topic, partition) for partition in range(int(first), int(last or first) + 1)]
+    return tuple(found)
 
 
 def _json(value: dict[str, Any]) -> bytes:
@@ -293,9 +322,7 @@ def _read(value: bytes) -> dict[str, Any]:
 
 def _decision(told: dict[str, Any]) -> Decision:
     participants = tuple(
-        Participant(
-            id_, producer_id, epoch, rows, tuple((topic, partition) for topic, partition in partitions)
-        )
+        Participant(id_, producer_id, epoch, rows, _unpacked(partitions))
         for id_, producer_id, epoch, rows, partitions in told["participants"]
     )
     range_ = Range(tuple(told["range"]["start"]), tuple(told["range"]["end"]))

@@ -16,6 +16,8 @@ from odradek.spark.ledger import HISTORY_TOPIC, LEDGER_TOPIC, Entry, LedgerError
 LEDGER = TopicPartition(LEDGER_TOPIC, 0)
 HISTORY = TopicPartition(HISTORY_TOPIC, 0)
 
+_LARGEST_DECISION = 32 << 20
+"""It names every task's transaction, and the partitions of each."""
 _SETTINGS = {
     # Read whole by every new process: kept short by compacting early and often.
     LEDGER_TOPIC: {
@@ -24,8 +26,13 @@ _SETTINGS = {
         "segment.ms": str(3_600_000),
         "min.cleanable.dirty.ratio": "0.1",
         "delete.retention.ms": str(60_000),
+        "max.message.bytes": str(_LARGEST_DECISION),
     },
-    HISTORY_TOPIC: {"cleanup.policy": "delete", "retention.ms": str(7 * 86_400_000)},
+    HISTORY_TOPIC: {
+        "cleanup.policy": "delete",
+        "retention.ms": str(7 * 86_400_000),
+        "max.message.bytes": str(_LARGEST_DECISION),
+    },
 }
 _PAUSE_S = 0.005
 

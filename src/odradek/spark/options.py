@@ -104,6 +104,8 @@ class SinkOptions:
     prefix: str
     sink: str
     idempotency_key: str | None
+    batch: int | None
+    """The number of the batch in the stream that the key names."""
     checkpoint: str | None
     group: str | None
     adopts: bool
@@ -170,6 +172,9 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
     for name, value in (("prefix", prefix), ("sinkId", sink)):
         if "." in value or not value.isprintable() or " " in value:
             raise OptionError(f"{name}={value!r}: no dots or blanks, it becomes a part of transactional ids")
+    key, batch = read.text("idempotencykey"), read.number("batchid", 0)
+    if batch is not None and key is None:
+        raise OptionError("batchId is the number of a batch of what? Give idempotencyKey, which names it")
     return SinkOptions(
         connecting=_connecting(read),
         topic=read.text("topic"),
@@ -179,7 +184,8 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         batch_bytes=read.number("kafka.batch.size", 1) or 900_000,
         prefix=prefix,
         sink=sink,
-        idempotency_key=read.text("idempotencykey"),
+        idempotency_key=key,
+        batch=batch,
         checkpoint=read.text("checkpointlocation"),
         group=read.text("offsets.group"),
         adopts=read.flag("adoptcheckpoint", False),
@@ -270,6 +276,7 @@ _SINK = (
     "sinkId",
     "prefix",
     "idempotencyKey",
+    "batchId",
     "offsets.group",
     "adoptCheckpoint",
     "checkpointLocation",

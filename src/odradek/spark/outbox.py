@@ -163,16 +163,18 @@ class Outbox:
         tries = 0
         while waiting:
             failure: Exception | None = None
+            going = waiting
+            left: list[_Lane] = []
             try:
-                answers = await self._produce(waiting)
+                going, left = await self._together(waiting)
+                answers = await self._produce(going)
             except (OSError, KafkaError) as e:
                 if not may_pass(e):
                     raise
                 failure, answers = e, {}
-                for lane in waiting:
+                for lane in going:
                     self._client.forget_leader(lane.tp)
-            left: list[_Lane] = []
-            for lane in waiting:
+            for lane in going:
                 try:
                     if lane.tp not in answers:
                         raise failure or KafkaError(
@@ -186,11 +188,10 @@ class Outbox:
                     left.append(lane)
                 else:
                     self._delivered(lane)
-            if left:
+            if failure is not None:
                 concurrent = getattr(failure, "code", None) is ErrorCode.CONCURRENT_TRANSACTIONS
                 pause_s = _CONCURRENT_PAUSE_S if concurrent else self._client.backoff_ms(tries) / 1000
                 if asyncio.get_running_loop().time() + pause_s >= deadline:
-                    assert failure is not None
                     raise failure
                 await asyncio.sleep(pause_s)
             waiting, tries = left, tries + 1
@@ -226,12 +227,18 @@ class Outbox:
             f"raise max.message.bytes of {topic}{helps}"
         )
 
+    async def _together(self, lanes: list[_Lane]) -> tuple[list[_Lane], list[_Lane]]:
+        """Those that have the leader of the first, and the others. Leaders move."""
+        node_id = await self._client.leader(lanes[0].tp)
+        left = [lane for lane in lanes if self._client.cluster.leader(lane.tp) not in (node_id, NO_LEADER)]
+        return [lane for lane in lanes if lane not in left], left
+
     async def _produce(self, lanes: list[_Lane]) -> dict[TopicPartition, Any]:
-        """One request to the leader of the first; the others of it go along."""
+        """One request to the leader of the first."""
         client = self._client
         types = request_types(ApiKey.PRODUCE)
         node_id = await client.leader(lanes[0].tp)
-        going = {lane.tp: lane for lane in lanes if client.cluster.leader(lane.tp) in (node_id, NO_LEADER)}
+        going = {lane.tp: lane for lane in lanes}
         names = by_topic(list(going))
         request = types.ProduceRequest(
             transactional_id=self._transactional_id,

@@ -6,7 +6,6 @@ only in a later batch of the same run: then the driver has ended what the slot w
 
 import asyncio
 from itertools import count
-from typing import NamedTuple
 from uuid import uuid4
 
 from odradek.client.batches import NOBODY, Identity
@@ -18,6 +17,7 @@ from odradek.core.types import NO_TIMEOUT_MS
 from odradek.spark.ledger import Participant, Stream, check_run, participant_id
 from odradek.spark.ledger_log import LedgerLog
 from odradek.spark.outbox import DELIVERY_TIMEOUT_S, Outbox
+from odradek.spark.tasks import Task
 
 _MOST_RUNS = 256
 """Of so many runs a process remembers its slots. A plain write is a run of its own."""
@@ -28,14 +28,6 @@ _REFUSED_2PC = frozenset(
         ErrorCode.INVALID_TRANSACTION_TIMEOUT,
     }
 )
-
-
-class Task(NamedTuple):
-    """Which batch an attempt writes for."""
-
-    stream: Stream
-    run: str
-    batch: int
 
 
 class Slots:

@@ -27,12 +27,10 @@ class Encoded(NamedTuple):
 
 
 def check_columns(names: list[str], types: dict[str, str], topic: str | None) -> None:
-    """Raise where the columns of a DataFrame cannot be records. `types` are Spark's names of types."""
-    for name in names:
-        if name not in _COLUMNS:
-            raise RowError(f"there is a column {name}: a record has {', '.join(_COLUMNS)}")
+    """Raise where the columns of a DataFrame cannot be records. `types` are Spark's names of types. Columns
+    that a record does not have are left out, as the official connector does."""
     if "value" not in names:
-        raise RowError("there is no column value")
+        raise RowError(f"there is no column value: a record has {', '.join(_COLUMNS)}")
     if topic is None and "topic" not in names:
         raise RowError("to which topic? Give the option topic or a column topic")
     allowed = {
@@ -43,7 +41,7 @@ def check_columns(names: list[str], types: dict[str, str], topic: str | None) ->
         "headers": ("array<struct<key:string,value:binary>>",),
     }
     for name, kind in types.items():
-        if kind not in allowed[name]:
+        if name in allowed and kind not in allowed[name]:
             raise RowError(f"the column {name} is {kind}: it has to be {' or '.join(allowed[name])}")
 
 

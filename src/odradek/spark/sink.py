@@ -28,20 +28,19 @@ from odradek.client.client import Client
 from odradek.client.idempotence import Idempotence
 from odradek.core.errors import KafkaError
 from odradek.records.compression import CODEC_IDS
-from odradek.spark import checkpoint
+from odradek.spark import checkpoint, tasks
 from odradek.spark.deciding import Batch, Decider, abandon
 from odradek.spark.ledger import LedgerError, Participant, Range, Stream
 from odradek.spark.ledger_log import LedgerLog, ensure_topics
-from odradek.spark.options import SinkOptions
+from odradek.spark.options import OptionError, SinkOptions
 from odradek.spark.outbox import Outbox
-from odradek.spark.participating import Attempt, Slots, Task
+from odradek.spark.participating import Attempt, Slots
 from odradek.spark.process import client_of, forget, kept, reaching, settle
 from odradek.spark.quick import SentToTasks
 from odradek.spark.rows import RowEncoder, check_columns
+from odradek.spark.tasks import Task
 
 log = logging.getLogger("odradek.spark")
-
-_FIRST_BATCH = 0
 
 
 @dataclass
@@ -120,16 +119,14 @@ class _Writer:
 
 class StreamWriter(SentToTasks, DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        if options.batch is not None:
+            raise OptionError("batchId is for df.write: the batches of a writeStream have numbers")
         self._writer = _Writer(options, schema, "")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None
-        query = context.getLocalProperty("sql.streaming.queryId")
-        run = context.getLocalProperty("spark.jobGroup.id")
-        batch = context.getLocalProperty("streaming.sql.batchId")
-        assert query is not None and run is not None and batch is not None
-        return self._writer.write_task(iterator, Task(Stream(query, self._options.sink), run[:8], int(batch)))
+        return self._writer.write_task(iterator, tasks.of_stream(context.getLocalProperty, self._options))
 
     @property
     def _options(self) -> SinkOptions:
@@ -156,23 +153,18 @@ class Writer(SentToTasks, DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None
-        options, job = self._writer.options, self._writer.job
-        query = context.getLocalProperty("sql.streaming.queryId")
-        batch = context.getLocalProperty("streaming.sql.batchId")
-        if query is not None and batch is not None:
-            run = context.getLocalProperty("spark.jobGroup.id") or job
-            task = Task(Stream(query, options.sink), run[:8], int(batch))
-        else:
-            key = options.idempotency_key or job
-            task = Task(Stream(key, options.sink), job[:8], _FIRST_BATCH)
+        task = tasks.of_write(context.getLocalProperty, self._writer.options, self._writer.job)
         return self._writer.write_task(iterator, task)
 
     def commit(self, messages: list[Any]) -> None:
-        options = self._writer.options
+        options, job = self._writer.options, self._writer.job
         task = _task_of(messages)
-        if options.exactly_once and task is not None:
-            is_plain = task.stream.query in (self._writer.job, options.idempotency_key)
-            _decide(options, task, self._writer.job, Range(), messages, is_last=is_plain)
+        if not options.exactly_once or task is None:
+            return
+        is_last = not tasks.is_of_batches(task, options, job)
+        is_told = options.checkpoint is not None and not is_last
+        range_ = checkpoint.read_range(options.checkpoint, task.batch) if is_told else Range()
+        _decide(options, task, job, range_, messages, is_last=is_last)
 
     def abort(self, messages: list[Any]) -> None:
         _abandon(self._writer.options, messages)
@@ -209,7 +201,8 @@ def _decide(
     """`is_last`: no batch of this stream will follow, so its decider need not be kept."""
     client = client_of(options.connecting)
     participants = tuple(m.participant for m in messages if m is not None and m.participant is not None)
-    key = ("decider", options.connecting, options.prefix, task.stream)
+    # A query that is started anew in this driver may have other options.
+    key = ("decider", options.connecting, options.prefix, task.stream, options.group, options.adopts)
     with reaching(options.connecting):
         decider = kept(key, lambda: client.run(_make_decider(client.client, options, task.stream)))
         offsets = checkpoint.source_offsets(range_, client.client.cluster.cluster_id)

@@ -73,7 +73,14 @@ def test_an_older_batch_is_refused_with_both_ranges() -> None:
 def test_batches_that_are_missing_are_refused_unless_the_user_says_so(known: Entry | None) -> None:
     with pytest.raises(LedgerError, match="adoptCheckpoint=true"):
         judge(known, 7, "bbbb", SECOND)
-    assert judge(known, 7, "bbbb", SECOND, adopts=True) == Propose(known)
+    assert judge(known, 7, "bbbb", SECOND, skips=True) == Propose(known)
+
+
+def test_a_write_that_may_skip_batches_still_does_not_go_back() -> None:
+    known = entry(36, range_=SECOND)
+    assert judge(known, 36, "bbbb", SECOND, skips=True) == Finish(known.decision)
+    with pytest.raises(LedgerError, match=r"batch 35 .* older than the last one that was committed, 36"):
+        judge(known, 35, "bbbb", FIRST, skips=True)
 
 
 def test_a_run_that_was_superseded_decides_no_more() -> None:
@@ -148,6 +155,15 @@ def test_records_come_back_as_they_were() -> None:
     written = Entry("bbbb", ("aaaa",), decision(3, "bbbb", SECOND, "x", "y"))
     assert decode_entry(encode_entry(written)) == written
     assert decode_decision(encode_decision(STREAM, written.decision)) == (STREAM, written.decision)
+
+
+def test_partitions_take_little_room() -> None:
+    """Hundreds of tasks that each write to hundreds of partitions: a decision is one record."""
+    topics = {"a": [0, 1, 2, 3, 7, 9, 10], "b": [5], "with, a-dash": [2, 4]}
+    partitions = tuple((topic, partition) for topic, given in topics.items() for partition in given)
+    written = decision()._replace(participants=(Participant("x", 7, 1, 10, partitions),))
+    assert decode_decision(encode_decision(STREAM, written)) == (STREAM, written)
+    assert b'{"a":"0-3,7,9-10","b":"5","with, a-dash":"2,4"}' in encode_decision(STREAM, written)
 
 
 def test_a_ledger_of_a_newer_version_is_refused() -> None:

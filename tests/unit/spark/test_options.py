@@ -150,6 +150,8 @@ def test_a_sink_is_exactly_once_unless_asked_otherwise() -> None:
         ({"kafka.session.timeout.ms": "5"}, "unknown option kafka.session.timeout.ms"),
         ({"sinkId": "a.b"}, "no dots"),
         ({"prefix": "a b"}, "no dots or blanks"),
+        ({"batchId": "3"}, "Give idempotencyKey"),
+        ({"idempotencyKey": "k", "batchId": "-1"}, "a whole number of at least 0"),
     ],
 )
 def test_what_a_sink_cannot_be_told_is_an_error(given: dict[str, str], told: str) -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from odradek.spark import participating
 from odradek.spark.ledger import Stream
-from odradek.spark.participating import Slots, Task
+from odradek.spark.participating import Slots
+from odradek.spark.tasks import Task
 
 STREAM = Stream("q", "s")
 

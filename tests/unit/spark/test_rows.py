@@ -124,8 +124,9 @@ def test_half_a_header_is_told(headers: list[Any]) -> None:
 def test_columns_are_checked_before_anything_is_written() -> None:
     check_columns(["value"], {"value": "string"}, "t")
     check_columns(["value", "key"], {"value": "binary", "key": "void"}, "t")
+    check_columns(["value", "amount"], {"value": "binary", "amount": "decimal(10,2)"}, "t")
     for names, types, topic, told in [
-        (["valu"], {}, "t", "there is a column valu"),
+        (["valu"], {}, "t", "there is no column value"),
         (["key"], {}, "t", "there is no column value"),
         (["value"], {}, None, "to which topic?"),
         (["value"], {"value": "bigint"}, "t", "the column value is bigint: it has to be string or binary"),
