@@ -146,14 +146,18 @@ class Segment(SegmentFiles):
 
     def _take_offsets(self, index: OffsetIndex) -> None:
         """Take an offset index whose last entry is right: appends and the log's end go by it."""
-        offset, position = index.last_entry
-        if index.entries and (
-            position >= self.size or last_offset_at(self._disk, self.file.open().fd, position) != offset
-        ):
+        if not self._is_offset_of_batch(index):
             at = (index.entries - 1) * index.ENTRY.size
             raise CorruptIndexError(f"{index.file.path}: no such batch as at byte offset {at}")
         self._offset_index = index
         index.file.on_spared = self._spare_offsets
+
+    def _is_offset_of_batch(self, index: OffsetIndex) -> bool:
+        """Whether the last entry, if there is one, is right."""
+        if not index.entries:
+            return True
+        offset, position = index.last_entry
+        return position < self.size and last_offset_at(self._disk, self.file.open().fd, position) == offset
 
     def _take_times(self, index: TimeIndex) -> None:
         """Take a time index whose last entry is right: retention goes by it. Looking may rebuild them all."""
@@ -370,10 +374,7 @@ class Segment(SegmentFiles):
     def flush_indexes(self) -> list[Descriptor]:
         """Write what the indexes hold in memory; the descriptors of the indexes, to be synced."""
         files: list[PooledFile] = []
-        for index, suffix in (
-            (self._offset_index, INDEX_SUFFIX),
-            (self._time_index, TIME_INDEX_SUFFIX),
-        ):
+        for index, suffix in ((self._offset_index, INDEX_SUFFIX), (self._time_index, TIME_INDEX_SUFFIX)):
             if index is not None:
                 index.flush()
                 files.append(index.file)
@@ -458,6 +459,7 @@ class Segment(SegmentFiles):
             self.txn_index.truncate_to(offset)
         if found is not None:
             self.cut(found[1])
+            self._check_last_entries()
             for descriptor in (*self.to_sync(), *self.flush_indexes()):
                 self._disk.fdatasync(descriptor.fd)
         if self.size == 0:
@@ -465,6 +467,14 @@ class Segment(SegmentFiles):
         self._bytes_since_index = 0
         self._find_max_timestamp()
         return offset if found is None else min(offset, found[0])
+
+    def _check_last_entries(self) -> None:
+        """Entries that nobody has looked at yet have become the last: appends and retention go by them."""
+        times = self.time_index
+        is_right = self._is_offset_of_batch(self.offset_index)
+        if not is_right or (times.entries and not self.is_time_of_batch(*times.last_entry)):
+            _log.warning("Rebuilding the indexes of %s: their last entries are wrong", self.file.path)
+            self.rebuild_indexes()
 
     def _find_max_timestamp(self) -> None:
         """From the last entry of the time index on, which knows nothing of the batches after it."""

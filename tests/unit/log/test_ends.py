@@ -8,6 +8,7 @@ import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.log.log import Log
+from odradek.log.lookup import TimestampOffset
 from tests.unit.log.support import (
     NOW_MS,
     LogRuntime,
@@ -253,3 +254,28 @@ def test_what_truncating_everything_takes_from_the_epochs_does_not_come_back(
     append(log, batch(5), epoch=4)
     log.close(clean=False)
     assert open_log(runtime, tmp_path, log_start_offset=3).epochs.entries == [(4, 3)]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "position"), [(".timeindex", 12 + 7), (".timeindex", 12 + 11), (".index", 8 + 7)]
+)
+def test_truncation_does_not_leave_a_damaged_entry_as_the_last(
+    runtime: LogRuntime, tmp_path: Path, suffix: str, position: int
+) -> None:
+    """While it was not the last nobody looked at it."""
+    log = open_log(runtime, tmp_path, changes={"index_interval_bytes": 0})
+    append(log, *(batch(timestamp=NOW_MS + i) for i in range(5)))
+    log.close()
+    path = tmp_path / "orders-0" / f"{0:020d}{suffix}"
+    content = bytearray(path.read_bytes())
+    content[position] ^= 0x40
+    path.write_bytes(content)
+    log = open_log(runtime, tmp_path, changes={"index_interval_bytes": 0}, clean_shutdown=True)
+    log.truncate_to(3)
+    log.advance_high_watermark(3)
+    assert log.segments.active.max_timestamp == (NOW_MS + 2, 2)
+    found = log.offset_for_timestamp(NOW_MS + 2)
+    assert isinstance(found, TimestampOffset)
+    assert found.offset == 2
+    append(log, batch(timestamp=NOW_MS + 9))
+    assert offsets(log) == [0, 1, 2, 3]
