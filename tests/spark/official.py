@@ -7,7 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.support import packaged_java, session
 
@@ -52,8 +53,27 @@ def main(bootstrap: str, jars: str, folder: str) -> None:
         )
         found["schemas"] = [ours.schema.simpleString(), theirs.schema.simpleString()]  # type: ignore[assignment]
         found["differing rows"] = [ours.exceptAll(theirs).count(), theirs.exceptAll(ours).count()]
+        for option in ("endingOffsets", "endingOffsetsByTimestamp", "kafka.interceptor.classes"):
+            value = '{"a": {"0": 5, "1": 5}}'
+            found[f"refused {option}"] = [  # type: ignore[assignment]
+                refuses(
+                    spark, reader, {**cluster, "subscribe": "a", option: value}, f"{folder}/{reader}-{option}"
+                )
+                for reader in ("odradek", "kafka")
+            ]
         print(json.dumps(found))
         spark.stop()
+
+
+def refuses(spark: SparkSession, reader: str, options: dict[str, str], checkpoint: str) -> bool:
+    """Whether a stream with these options does not run."""
+    try:
+        stream = spark.readStream.format(reader).options(**options).load().writeStream.format("noop")
+        query = stream.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        query.awaitTermination()
+    except PySparkException:
+        return True
+    return False
 
 
 if __name__ == "__main__":

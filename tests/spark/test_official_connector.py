@@ -53,3 +53,6 @@ def test_each_reads_what_the_other_wrote(jars: str, tmp_path: Path) -> None:
     ours, theirs = found["schemas"]
     assert ours == theirs
     assert found["differing rows"] == [0, 0]
+    refused = {name: told for name, told in found.items() if name.startswith("refused")}
+    assert len(refused) == 3
+    assert set(map(tuple, refused.values())) == {(True, True)}, refused
