@@ -12,7 +12,7 @@ from odradek.client.transactional import TransactionalProducer
 from odradek.sim.main import EXIT_OK, Story, odradek_node, report, run
 from odradek.sim.scenario import Outcome
 from odradek.sim.spark_scenario import SparkScenario
-from odradek.spark import deciding
+from odradek.spark import deciding, finishing
 from odradek.spark.deciding import Decider
 from odradek.spark.ledger import Finish, Propose, coordinator_id, participant_id
 from odradek.spark.participating import Attempt, Slots
@@ -100,15 +100,15 @@ def says_once_that_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     """What the network loses is not said again; it loses one in ten."""
     numbers = iter(range(1, 1_000_000))
 
-    async def commit(self: Decider, participant: Any, run: str) -> None:
+    async def commit(client: Any, participant: Any, run: str, timeout_s: float) -> None:
         if next(numbers) % 10 == 0:
             return
         try:
-            await self._client.call_coordinator(participant.transactional_id, *_end(participant), key_type=1)
+            await client.call_coordinator(participant.transactional_id, *_end(participant), key_type=1)
         except (OSError, RefusedError):
             return
 
-    patch.setattr(Decider, "_commit", commit)
+    patch.setattr(finishing, "commit_one", commit)
 
 
 def _end(participant: Any) -> tuple[int, Any]:
@@ -151,7 +151,7 @@ def decides_after_the_ends(patch: pytest.MonkeyPatch) -> None:
     async def early(self: Decider, found: Any, batch: Any) -> Any:
         await self._check_open(batch.participants)
         for participant in batch.participants:
-            await self._commit(participant, batch.run)
+            await finishing.commit_one(self._client, participant, batch.run, 60)
 
         async def nothing(_: Iterable[Any]) -> None:
             return

@@ -8,7 +8,9 @@ import pytest
 from odradek.core.types import TopicPartition
 from odradek.sim.spark_scenario import read_committed
 from odradek.sim.spark_workload import PREFIX, STREAM, TARGET, Temper, Unit, Worker
-from odradek.spark.deciding import Batch, Decider, LostBatchError
+from odradek.spark import finishing
+from odradek.spark.deciding import Batch, Decider
+from odradek.spark.finishing import LostBatchError
 from odradek.spark.ledger import Decision, Participant, Range, SupersededError
 from odradek.spark.ledger_log import ensure_topics
 from odradek.spark.tasks import Task
@@ -115,7 +117,7 @@ def test_records_that_are_lost_are_told_of() -> None:
         assert written is not None
         await first.decider._fence(written.transactional_id)
         with pytest.raises(LostBatchError, match="1 records are lost"):
-            await first.decider._commit(written, first.name)
+            await finishing.commit_one(first.unit.client, written, first.name, 60)
         await first.close()
 
     play(story)

@@ -10,21 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from odradek.spark import participating, source
+from odradek.spark import finishing, participating, source
 from odradek.spark.datasource import OdradekSource
 from odradek.spark.deciding import Decider
-from odradek.spark.sink import StreamWriter, _Writer
+from odradek.spark.sink import StreamWriter, Writer, _Writer
 
 STEPS = (
     "source read",
     "write begun",
     "written",
-    "before the decision",
     "after the decision",
     "between the ends",
+    "before the decision",
     "in the sweep",
     "committed",
 )
+"""In the order in which a query is killed there: who sweeps comes after one who has left something open."""
 _HELD_S = 120
 _held: list[str] = []
 """Where this process has been held."""
@@ -64,8 +65,8 @@ def _armed(folder: Path) -> str:
 def _bar() -> None:
     """Put the barriers in, in this process."""
     begin, finish = participating.Attempt.begin.__func__, participating.Attempt.finish  # type: ignore[attr-defined]
-    write, commit_one = Decider._write, Decider._commit
-    sweep, commit = Decider._sweep, StreamWriter.commit
+    write, finish_all, fence = Decider._write, Decider.finish, Decider._fence
+    commit, commit_job = StreamWriter.commit, Writer.commit
     read, write_task = source._read, _Writer.write_task
 
     def barred_write_task(self: Any, *args: Any) -> Any:
@@ -98,16 +99,27 @@ def _bar() -> None:
         reach("after the decision")
         return written
 
-    async def barred_end(self: Any, *args: Any) -> None:
-        await commit_one(self, *args)
-        reach("between the ends")
+    async def barred_finish_all(self: Any, decision: Any, run: str) -> None:
+        """Where this step is armed, the second end is not sent before the first is answered."""
+        first, *others = decision.participants or (None,)
+        if others and _armed(Path(os.environ["ODRADEK_BARRIER"])).startswith("between the ends\n"):
+            await finishing.commit_one(self._client, first, run, self._timeout_s)
+            states = await self._describe([p.transactional_id for p in others])
+            if any(state.transaction_state == "Ongoing" for state in states.values()):
+                reach("between the ends")
+        await finish_all(self, decision, run)
 
-    async def barred_sweep(self: Any, *args: Any, **kwargs: Any) -> None:
+    async def barred_fence(self: Any, *args: Any) -> None:
+        """What is to be fenced has been listed."""
         reach("in the sweep")
-        await sweep(self, *args, **kwargs)
+        await fence(self, *args)
 
     def barred_commit(self: Any, messages: Any, batch: int) -> None:
         commit(self, messages, batch)
+        reach("committed")
+
+    def barred_commit_job(self: Any, messages: Any) -> None:
+        commit_job(self, messages)
         reach("committed")
 
     source._read = barred_read
@@ -115,15 +127,34 @@ def _bar() -> None:
     participating.Attempt.begin = classmethod(barred_begin)  # type: ignore[assignment, method-assign]
     participating.Attempt.finish = barred_finish  # type: ignore[method-assign]
     Decider._write = barred_write  # type: ignore[method-assign]
-    Decider._commit = barred_end  # type: ignore[method-assign]
-    Decider._sweep = barred_sweep  # type: ignore[method-assign]
+    Decider.finish = barred_finish_all  # type: ignore[method-assign]
+    Decider._fence = barred_fence  # type: ignore[method-assign]
     StreamWriter.commit = barred_commit  # type: ignore[method-assign]
+    Writer.commit = barred_commit_job  # type: ignore[method-assign]
+
+
+class BarredReader(source.StreamReader):
+    """Of this module, so that who gets one has the barriers."""
+
+
+class BarredWriter(Writer):
+    """Likewise."""
 
 
 class BarredSource(OdradekSource):
     @classmethod
     def name(cls) -> str:
         return "barred"
+
+    def streamReader(self, schema: Any) -> Any:
+        made = super().streamReader(schema)
+        made.__class__ = BarredReader
+        return made
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:
+        made = super().writer(schema, overwrite)
+        made.__class__ = BarredWriter
+        return made
 
 
 if "ODRADEK_BARRIER" in os.environ:  # in drivers and their workers, not in the tests

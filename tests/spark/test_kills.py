@@ -15,7 +15,10 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+from odradek.client.blocking import BlockingClient
 from odradek.runtime.ports import free_port
+from odradek.spark.ledger import Stream
+from odradek.spark.ledger_log import LedgerLog
 from tests.spark.barred import STEPS
 from tests.spark.clusters import standalone
 from tests.spark.conftest import check_nothing_open, read_committed
@@ -69,8 +72,8 @@ def strike(node: NodeProcess) -> None:
     node.restart()
 
 
-def check_so_far(node: NodeProcess) -> Counter[int]:
-    found = Counter(int(message.value() or b"") for message in read_committed(node.bootstrap, "out"))
+def check_so_far(node: NodeProcess, topic: str = "out") -> Counter[int]:
+    found = Counter(int(message.value() or b"") for message in read_committed(node.bootstrap, topic))
     twice = [number for number, count in found.items() if count > 1]
     assert not twice, f"{len(twice)} records are there twice, {twice[0]} among them"
     return found
@@ -106,8 +109,8 @@ def events(folder: Path, kind: str) -> Iterator[dict[str, Any]]:
                 yield event
 
 
-def check(node: NodeProcess) -> None:
-    found = check_so_far(node)
+def check(node: NodeProcess, topic: str = "out") -> None:
+    found = check_so_far(node, topic)
     missing = [number for number in range(RECORDS) if number not in found]
     assert not missing, f"{len(missing)} records are missing, {missing[0]} among them"
     assert len(found) == RECORDS
@@ -125,19 +128,97 @@ def hanging(node: NodeProcess, folder: Path) -> str:
     return ",".join(row["of"] for row in rows)
 
 
+def check_a_dead_run_is_swept(node: NodeProcess, folder: Path) -> None:
+    """What the run before has left is open still, and what this one has decided is complete."""
+    decided, states = participants(node, folder)
+    left = [name for name, state in states.items() if state == "Ongoing"]
+    assert left
+    assert not {name.split(".")[3] for name in left} & {name.split(".")[3] for name in decided}
+
+
+def check_one_has_ended(node: NodeProcess, folder: Path) -> None:
+    decided, states = participants(node, folder)
+    assert sorted(states[name] for name in decided) == ["CompleteCommit", "Ongoing"]
+
+
+def participants(node: NodeProcess, folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Those of the last decision, and the states of all transactional ids."""
+    query = json.loads((folder / "checkpoint/metadata").read_text())["id"]
+    with BlockingClient(node.bootstrap) as client:
+        entry = client.run(LedgerLog(client.client).entry(Stream(query, "sink")))
+        listed = client.call(client.admin.list_transactions)
+    assert entry is not None
+    states = {s.transactional_id: s.transaction_state for found in listed.values() for s in found}
+    return [p.transactional_id for p in entry.decision.participants], states
+
+
+AT_THE_KILL = {"between the ends": check_one_has_ended, "in the sweep": check_a_dead_run_is_swept}
+
+
 def test_a_driver_that_is_killed_at_every_step_goes_on_as_if_nothing_had_been(
     node: NodeProcess, tmp_path: Path, turn: int
 ) -> None:
+    before = ""
     for step in STEPS:
-        driver = Driver(node.bootstrap, tmp_path, step)
+        if before == "after the decision":
+            driver = finishes_first(node, tmp_path)
+            driver.arm(step)
+        else:
+            driver = Driver(node.bootstrap, tmp_path, step)
         driver.reached()
+        AT_THE_KILL.get(step, lambda *_: None)(node, tmp_path)
         driver.kill()
         check_so_far(node)
         if step in LEFT:
             assert LEFT[step] in hanging(node, tmp_path)
+        before = step
     last = Driver(node.bootstrap, tmp_path)
     assert last.finish() == 0, last.log()
     check(node)
+
+
+def finishes_first(node: NodeProcess, folder: Path) -> Driver:
+    """A driver after one that had decided: it is held where it has read the first rows, and what was decided
+    is committed by then. (Readers may wait behind what other dead runs have left, until it decides.)"""
+    decided, states = participants(node, folder)
+    assert {states[name] for name in decided} == {"Ongoing"}
+    driver = Driver(node.bootstrap, folder, "source read")
+    driver.reached()
+    again, states = participants(node, folder)
+    assert again == decided
+    assert {states[name] for name in decided} == {"CompleteCommit"}
+    return driver
+
+
+def test_writes_of_a_program_that_is_killed_are_there_once(
+    node: NodeProcess, tmp_path: Path, turn: int
+) -> None:
+    """A job with an idempotencyKey, and then a query with foreachBatch. Killed when the job is decided and
+    not committed, when it is committed, and when the first batch is, of which Spark does not know yet."""
+    create_topic(node.bootstrap, "each", PARTITIONS, {})
+
+    def start(step: str | None) -> Driver:
+        return Driver(node.bootstrap, tmp_path, step, program=("writing",))
+
+    driver = start("after the decision")
+    driver.reached()
+    assert not check_so_far(node)
+    driver.kill()
+    driver = start("committed")
+    driver.reached()
+    driver.kill()
+    check(node)
+    driver = start("committed")
+    driver.reached()
+    driver.arm("committed")
+    driver.reached()
+    assert not list((tmp_path / "each/commits").glob("[0-9]*"))
+    driver.kill()
+    assert check_so_far(node, "each")
+    last = start(None)
+    assert last.finish() == 0, last.log()
+    for topic in ("out", "each"):
+        check(node, topic)
 
 
 def test_tasks_that_are_killed_are_tried_again_and_a_broker_is_waited_for(
@@ -232,4 +313,5 @@ def test_of_two_drivers_on_one_checkpoint_one_survives(node: NodeProcess, tmp_pa
     assert other.finish() == 0, other.log()
     sleeper.release()
     assert sleeper.finish() != 0, "it has to be told"
+    assert "of this query has taken over: two drivers use one checkpoint" in sleeper.log()
     check(node)

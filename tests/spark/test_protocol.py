@@ -20,7 +20,8 @@ from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
 from odradek.runtime.ports import free_port
 from odradek.spark import ledger
-from odradek.spark.deciding import Batch, Decider, LostBatchError
+from odradek.spark.deciding import Batch, Decider
+from odradek.spark.finishing import LostBatchError
 from odradek.spark.ledger import LedgerError, Stream, SupersededError
 from odradek.spark.ledger_log import LedgerLog, ensure_topics
 from odradek.spark.options import SinkOptions, sink_options
@@ -191,6 +192,24 @@ def test_a_task_that_begins_after_the_decision_writes_nothing(
 
     play(story)
     assert values() == ["a"]
+
+
+def test_a_task_that_finds_its_batch_decided_commits_it_before_anything_else(
+    play: Callable[..., Any], values: Callable[[], list[str]]
+) -> None:
+    """The driver died after the decision: nobody has to wait until all rows of the batch are read again."""
+
+    async def story(dead: Query, second: Query) -> None:
+        dead.decider.finish = nothing  # type: ignore[method-assign]
+        await dead.decider.commit(dead.batch(0, await dead.write(0, "a"), await dead.write(0, "b")))
+        assert values() == []
+        assert await second.begin(0) is None
+        assert values() == ["a", "b"]
+        assert await second.begin(0) is None
+        await second.decider.commit(second.batch(0))
+
+    play(story, runs=2)
+    assert values() == ["a", "b"]
 
 
 def test_a_task_without_rows_takes_no_part_and_its_batch_is_decided(

@@ -36,7 +36,7 @@ from odradek.sim.striking import strike
 from odradek.sim.txn_checkers import stuck
 from odradek.sim.txn_scenario import draw_txn_settings
 from odradek.sim.world import World
-from odradek.spark.deciding import LostBatchError
+from odradek.spark.finishing import LostBatchError
 from odradek.spark.ledger import HISTORY_TOPIC, LEDGER_TOPIC, LedgerError, decode_decision
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types

@@ -30,6 +30,14 @@ def read_range(checkpoint: str | None, batch: int) -> Range:
     return Range(start, end)
 
 
+def query_id(checkpoint: str) -> str | None:
+    """None where there has been no query yet, or the checkpoint is out of reach."""
+    try:
+        return str(json.loads(read_file(checkpoint, "metadata"))["id"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
 def source_offsets(range_: Range, cluster_id: str | None) -> dict[TopicPartition, int]:
     """Where the sources on this cluster will go on, as a consumer group commits it."""
     found: dict[TopicPartition, int] = {}

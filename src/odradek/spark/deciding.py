@@ -17,6 +17,8 @@ from odradek.client.transaction_requests import RefusedError, TransactionRequest
 from odradek.client.transactional import TransactionalProducer
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
+from odradek.spark import finishing
+from odradek.spark.finishing import CHANNEL, LostBatchError
 from odradek.spark.ledger import (
     HISTORY_TOPIC,
     LEDGER_TOPIC,
@@ -38,7 +40,6 @@ from odradek.spark.ledger import (
     finished_jobs,
     judge,
     plan_sweep,
-    run_of,
     stream_prefix,
     take_over,
 )
@@ -53,7 +54,6 @@ _DECISION_TIMEOUT_MS = 10_000
 _ATTEMPTS = 10
 _MOST_FORGOTTEN = 64
 """Of jobs, by each that ends: more than come up, and no long wait."""
-_CHANNEL = "ends"
 _OVERTAKEN = (AbortableError, FatalError, OutcomeUnknownError)
 """A decision that did not get through: somebody else took charge, or nobody knows. The ledger tells."""
 _UNSETTLED = ("Empty", "Ongoing")
@@ -79,10 +79,6 @@ class Batch(NamedTuple):
     def may_skip(self) -> bool:
         """A program that writes batches of a query itself does so when it wants to."""
         return bool(self.job)
-
-
-class LostBatchError(LedgerError):
-    """A decided transaction could not be committed: its records are gone."""
 
 
 class Decider:
@@ -286,31 +282,8 @@ class Decider:
     # --- after the decision ---------------------------------------------------------------------------
 
     async def finish(self, decision: Decision, run: str) -> None:
-        """Commit the participants of a decision, all at the same time."""
-        await asyncio.gather(*(self._commit(participant, run) for participant in decision.participants))
-
-    async def _commit(self, participant: Participant, run: str) -> None:
-        requests = TransactionRequests(self._client, participant.transactional_id, channel=_CHANNEL)
-        identity = Identity(participant.producer_id, participant.producer_epoch)
-        deadline = asyncio.get_running_loop().time() + self._timeout_s
-        try:
-            await requests.end(identity, True, deadline, version_1=False)
-        except RefusedError as e:
-            if e.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING:
-                return  # completed so long ago that the coordinator has forgotten the id
-            owner = run_of(self._prefix, self._stream, participant.transactional_id)
-            if e.code in FENCED and owner != run:
-                # Only its own run uses an id again, and only when the batch is finished.
-                raise SupersededError(
-                    f"{participant.transactional_id}, which was decided to be committed, was used since: "
-                    f"run {owner} of this query is alive and further on, two drivers use one checkpoint. "
-                    f"If it is not, somebody ended the transaction by hand, and {participant.rows} records "
-                    "are lost"
-                ) from e
-            raise LostBatchError(
-                f"{participant.transactional_id} was decided to be committed and is not: {e}. "
-                f"{participant.rows} records are lost"
-            ) from e
+        """Commit the participants of a decision."""
+        await finishing.finish(self._client, decision, run, self._timeout_s)
 
     async def forget_jobs(self) -> None:
         """Take plain writes that are long over out of the ledger: every new process reads it whole. What a
@@ -347,7 +320,7 @@ class Decider:
     async def _fence(self, transactional_id: str) -> None:
         """Whoever has the id cannot write as it any more. Left in a state that tells so: a later sweep does
         not look at it."""
-        requests = TransactionRequests(self._client, transactional_id, channel=_CHANNEL)
+        requests = TransactionRequests(self._client, transactional_id, channel=CHANNEL)
         deadline = asyncio.get_running_loop().time() + self._timeout_s
         try:
             given = await requests.init(

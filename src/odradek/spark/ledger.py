@@ -131,13 +131,13 @@ def judge(
                 f"and is now {range_}. Is this an older copy of the checkpoint? Nothing was written"
             )
         return Finish(head)
+    check_run(entry, run)
     if head.batch > batch:
         raise LedgerError(
             f"batch {batch} ({range_}) is older than the last one that was committed, "
             f"{head.batch} ({head.range}): this is an older copy of the checkpoint, or an older batchId. "
             "Nothing was written"
         )
-    check_run(entry, run)
     if head.batch + 1 < batch and not skips:
         raise LedgerError(
             f"the checkpoint is at batch {batch}, but the last one committed in this cluster is {head.batch} "

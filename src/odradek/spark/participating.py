@@ -14,6 +14,7 @@ from odradek.client.transaction_errors import FENCED
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_TIMEOUT_MS
+from odradek.spark.finishing import CHANNEL, finish_early
 from odradek.spark.ledger import Participant, Stream, check_run, participant_id
 from odradek.spark.ledger_log import LedgerLog
 from odradek.spark.outbox import DELIVERY_TIMEOUT_S, Outbox
@@ -40,6 +41,13 @@ class Slots:
         self._used: dict[tuple[Stream, str], dict[int, int]] = {}
         """For every slot the last batch that it was taken for; who has taken one last comes last."""
         self._numbers = count()
+        self._finished: tuple[Stream, int] | None = None
+
+    def finishes(self, task: Task) -> bool:
+        """Whether this process still has to see to it that the batch, which is decided, is committed: not
+        again for every task of it."""
+        before, self._finished = self._finished, (task.stream, task.batch)
+        return before != self._finished
 
     def take(self, task: Task) -> str:
         owner = (task.stream, task.run)
@@ -54,7 +62,7 @@ class Slots:
 
 
 class Attempt:
-    """Made by `begin`. None from it: the batch is decided, and nothing is to be written."""
+    """Made by `begin`. None from it: the batch is decided and committed, and nothing is to be written."""
 
     def __init__(
         self,
@@ -84,7 +92,7 @@ class Attempt:
         """First the id, then a look at the ledger. The sweep of a decision fences every id that there is when
         the decision is made; who takes one later, sees the decision."""
         transactional_id = slots.take(task)
-        requests = TransactionRequests(client, transactional_id, channel="ends")
+        requests = TransactionRequests(client, transactional_id, channel=CHANNEL)
         deadline = _deadline(timeout_s)
         try:
             given = await requests.init(NOBODY, NO_TIMEOUT_MS, deadline, enable_2pc=True, keep_prepared=False)
@@ -94,6 +102,8 @@ class Attempt:
         entry = await ledger.entry(task.stream)
         if entry is not None and entry.decision.batch >= task.batch:
             await _end_nothing(requests, identity, deadline)
+            if entry.decision.batch == task.batch and slots.finishes(task):
+                await finish_early(client, entry.decision, task.run, timeout_s)
             return None
         check_run(entry, task.run)
         return cls(client, transactional_id, identity, requests, codec, timeout_s)

@@ -1,12 +1,11 @@
 """How far a pipeline is, seen from outside: from its checkpoint, the ledger and its consumer group."""
 
-import json
 from typing import NamedTuple
 
 from odradek.client.admin import LATEST
 from odradek.client.blocking import BlockingClient
 from odradek.client.fetching import READ_COMMITTED
-from odradek.spark.checkpoint import read_file
+from odradek.spark.checkpoint import query_id
 from odradek.spark.deciding import Decider
 from odradek.spark.ledger import Entry, Stream
 from odradek.spark.ledger_log import LedgerLog, is_there
@@ -37,7 +36,7 @@ def read_status(client: BlockingClient, spec: Spec) -> list[Status]:
 
 def _status(client: BlockingClient, spec: Spec, sink: str) -> Status:
     options = sink_options({**spec.cluster, **spec.sinks[sink].options})
-    query = _query_id(spec.checkpoint_of(sink))
+    query = query_id(spec.checkpoint_of(sink))
     lag = _lag(client, options.group or spec.group_of(sink))
     if query is None:
         return Status(sink, options.topic, None, None, None, None, None, None, lag, None)
@@ -70,13 +69,6 @@ def _status(client: BlockingClient, spec: Spec, sink: str) -> Status:
         lag,
         last.visible_ms,
     )
-
-
-def _query_id(checkpoint: str) -> str | None:
-    try:
-        return str(json.loads(read_file(checkpoint, "metadata"))["id"])
-    except (OSError, ValueError, KeyError):
-        return None
 
 
 def _lag(client: BlockingClient, group: str) -> int | None:

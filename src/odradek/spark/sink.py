@@ -4,6 +4,7 @@
 the message. The protocol is ledger.py's.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Iterator, Sequence
@@ -30,8 +31,9 @@ from odradek.core.errors import KafkaError
 from odradek.records.compression import CODEC_IDS
 from odradek.spark import checkpoint, tasks
 from odradek.spark.deciding import Batch, Decider, abandon
+from odradek.spark.finishing import finish_early
 from odradek.spark.ledger import LedgerError, Participant, Range, Stream
-from odradek.spark.ledger_log import LedgerLog, ensure_topics
+from odradek.spark.ledger_log import LedgerLog, ensure_topics, is_there
 from odradek.spark.options import OptionError, SinkOptions
 from odradek.spark.outbox import Outbox
 from odradek.spark.participating import Attempt, Slots
@@ -41,6 +43,10 @@ from odradek.spark.rows import RowEncoder, check_columns
 from odradek.spark.tasks import Task
 
 log = logging.getLogger("odradek.spark")
+
+_PATIENCE_S = 5.0
+"""For what is done early and will be done again."""
+_NO_RUN_YET = ""
 
 
 @dataclass
@@ -122,6 +128,9 @@ class StreamWriter(SentToTasks, DataSourceStreamArrowWriter):
         if options.batch is not None:
             raise OptionError("batchId is for df.write: the batches of a writeStream have numbers")
         self._writer = _Writer(options, schema, "")
+        if options.exactly_once and options.checkpoint is not None:
+            # On the driver, before the tasks of every batch, in a process that Spark keeps: done once.
+            kept(("finished", options), lambda: _finish_last(options))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
@@ -168,6 +177,32 @@ class Writer(SentToTasks, DataSourceArrowWriter):
 
     def abort(self, messages: list[Any]) -> None:
         _abandon(self._writer.options, messages)
+
+
+def _finish_last(options: SinkOptions) -> None:
+    """Commit what a run that died had decided, before this one reads anything. Where it cannot be done now,
+    the tasks or the driver do it, when the batch is run again, and tell what is wrong."""
+    assert options.checkpoint is not None
+    query = checkpoint.query_id(options.checkpoint)
+    if query is None:
+        return
+    stream, timeout_s = Stream(query, options.sink), options.connecting.delivery_timeout_ms / 1000
+    client = client_of(options.connecting)
+
+    async def look() -> None:
+        ledger = LedgerLog(client.client)
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                entry = await ledger.entry(stream) if await is_there(client.client) else None
+                if entry is not None:
+                    await finish_early(client.client, entry.decision, _NO_RUN_YET, timeout_s)
+        finally:
+            ledger.close()
+
+    try:
+        client.run(look())
+    except (LedgerError, KafkaError, OSError) as e:
+        log.warning("%s: it was not seen to yet whether its last batch is committed: %s", stream, e)
 
 
 def _task_of(messages: Sequence[Written | None]) -> Task | None:
