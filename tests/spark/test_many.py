@@ -165,12 +165,15 @@ def test_attempts_without_number_take_bounded_memory_and_a_bounded_time_to_load(
     late_load_s = load_s(node)
     print(f"\n{ATTEMPTS // 3} attempts: {early}, loaded in {early_load_s:.2f} s")
     print(f"{ATTEMPTS} attempts: {late}, loaded in {late_load_s:.2f} s; {took_s:.0f} s for the last of them")
-    assert late.node_kb - early.node_kb < 16_384
-    assert late.client_kb - early.client_kb < 16_384
-    assert late.ids < 5_000, "ids that nobody uses any more go"
-    assert late.log_kb["__transaction_state"] < 4 * 1024
-    assert late.log_kb["__odradek_ledger"] < 4 * 1024
-    assert late_load_s - early_load_s < 5
+    # Three times what was seen (1.4 MiB of each, however many attempts), and 128 bytes per attempt.
+    allowed_kb = 4_096 + ATTEMPTS * 2 // 3 // 8
+    assert late.node_kb - early.node_kb < allowed_kb
+    assert late.client_kb - early.client_kb < allowed_kb
+    assert late.ids < 1_000, "ids that nobody uses any more go"
+    # Not compacted they would have 750 KiB and 20 KiB per 1,000 attempts, the ledger up to its first segment.
+    assert late.log_kb["__transaction_state"] < min(4 * 1024, ATTEMPTS // 2)
+    assert late.log_kb["__odradek_ledger"] < min(4 * 1024, ATTEMPTS // 20)
+    assert late_load_s - early_load_s < 3
 
 
 def test_a_decision_whose_ids_are_forgotten_is_finished_again(node: NodeProcess) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -61,6 +62,11 @@ def test_the_example_runs_stops_and_goes_on(tmp_path: Path) -> None:
             time.sleep(0.5)
             if odradek("topic", "describe", "orders-enriched", "-b", node.bootstrap).code == 0:
                 found = read_committed(node.bootstrap, "orders-enriched")
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if " committed" in line)
+        assert re.fullmatch(
+            r"enriched: batch \d+ committed, [\d,]+ rows, [\d,]+ rows/s, [\d,]+ ms, lag \d+\n", line
+        )
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
@@ -82,7 +88,56 @@ def test_the_example_runs_stops_and_goes_on(tmp_path: Path) -> None:
         assert (after["lag"], after["open"]) == (0, 0)
 
 
-def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+_SLOW = """
+import time
+
+from pyspark.sql import functions as f
+
+
+def transform(spark, orders):
+    def slowly(value):
+        time.sleep(PAUSE)
+        return value.decode() + " " * 2_000
+
+    return orders.select("key", f.udf(slowly, "string")("value").alias("value"))
+"""
+
+
+def test_interrupted_in_the_middle_of_a_batch_it_leaves_nothing_open_and_goes_on_later(
+    tmp_path: Path,
+) -> None:
+    folder, count = tmp_path / "orders", 2_000
+
+    def is_writing() -> bool:
+        return '"Ongoing"' in odradek("txn", "list", "-b", node.bootstrap, "-f", "json").text
+
+    with running(tmp_path / "data") as node:
+        for topic in ("orders", "orders-enriched"):
+            create_topic(node.bootstrap, topic, 1, {})
+        send(node.bootstrap, 0, count)
+        example(folder, node.bootstrap, "available-now")
+        with (folder / "pipeline.toml").open("a") as spec:
+            spec.write('"spark.sql.execution.arrow.maxRecordsPerBatch" = 50\n')  # rows come as they are made
+        (folder / "transform.py").write_text(_SLOW.replace("PAUSE", "0.05"))
+        process = start(folder)
+        deadline = time.monotonic() + 120
+        while not is_writing():
+            assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+            time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        assert not is_writing()
+        assert read_committed(node.bootstrap, "orders-enriched") == []
+        (folder / "transform.py").write_text(_SLOW.replace("PAUSE", "0"))
+        process = start(folder)
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        found = read_committed(node.bootstrap, "orders-enriched")
+        assert sorted(int(message.value() or b"") for message in found) == list(range(count))
+
+
+def test_what_is_wrong_is_told_and_the_example_in_sql_runs(tmp_path: Path) -> None:
     folder = tmp_path / "orders"
     with running(tmp_path / "data") as node:
         example(folder, node.bootstrap, "available-now", "--sql")
@@ -95,6 +150,12 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=120)
         assert process.returncode == 1
         assert "there is no topic orders" in err
+        create_topic(node.bootstrap, "orders", 2, {})
+        send(node.bootstrap, 0, 300)
+        process = start(folder)
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert amounts(read_committed(node.bootstrap, "orders-enriched")) == list(range(300))
     missing = odradek("pipeline", "run", str(tmp_path / "nowhere"))
     assert missing.code == 2
     assert "there is no" in missing.stderr

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 _LOOK_S = 0.5
-_PLAIN_EVERY = 10
-"""Without a terminal: a line for as many batches."""
+_PLAIN_EVERY_S = 10.0
+"""Without a terminal: how often a sink has a line."""
 
 _Place = Annotated[
     Path, typer.Argument(metavar="[FILE|FOLDER]", help="A pipeline.toml, or the folder it is in.")
@@ -100,14 +101,19 @@ def _started(spec: "Spec") -> "Pipeline":
 
 def _follow(session: Session, pipeline: "Pipeline", stopping: threading.Event) -> None:
     shown: dict[str, int] = {}
+    due: dict[str, float] = {}
     while pipeline.is_active and pipeline.failure() is None and not stopping.wait(_LOOK_S):
+        now = time.monotonic()
         for told in pipeline.told():
             if shown.get(told.sink) == told.batch:
                 continue
             if session.terminal.is_live:
                 session.terminal.redraw(_line(told))
-            elif told.batch // _PLAIN_EVERY != shown.get(told.sink, -_PLAIN_EVERY) // _PLAIN_EVERY:
+            elif now >= due.get(told.sink, now):
                 session.terminal.note(_line(told))
+                due[told.sink] = now + _PLAIN_EVERY_S
+            else:
+                continue
             shown[told.sink] = told.batch
 
 
