@@ -24,7 +24,7 @@ from odradek.spark.deciding import Batch, Decider
 from odradek.spark.finishing import LostBatchError
 from odradek.spark.ledger import LedgerError, Stream, SupersededError
 from odradek.spark.ledger_log import LedgerLog, ensure_topics
-from odradek.spark.options import SinkOptions, sink_options
+from odradek.spark.options import OptionError, SinkOptions, sink_options
 from odradek.spark.planning import CLUSTER
 from odradek.spark.sink import StreamWriter, Writer
 from odradek.spark.tasks import Task
@@ -458,6 +458,14 @@ def test_a_batch_of_hundreds_of_tasks_and_partitions_is_decided(
 
     play(story)
     assert len(values()) == tasks
+
+
+def test_a_stream_is_not_told_numbers_of_batches(bootstrap: str) -> None:
+    options = sink_options(
+        {"kafka.bootstrap.servers": bootstrap, "topic": "t", "idempotencyKey": "k", "batchId": "1"}
+    )
+    with pytest.raises(OptionError, match="batchId is for df"):
+        StreamWriter(options, StructType([StructField("value", StringType())]))
 
 
 def test_other_options_of_a_query_count_from_its_next_start_on(
