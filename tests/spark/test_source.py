@@ -316,10 +316,11 @@ def test_gaps_of_compaction_are_no_loss(spark: SparkSession, tmp_path: Path) -> 
             return [message.offset() for message in read_committed(node.bootstrap, topic)]
 
         deadline = time.monotonic() + 60
-        left = offsets()
-        while len(left) > 2_000 or left != (left := offsets()):
+        before, left = offsets(), offsets()
+        while len(left) > 2_000 or left != before:
             assert time.monotonic() < deadline, len(left)
             time.sleep(0.3)
+            before, left = left, offsets()
         assert {0, 700, 1_400, 2_100, 2_800} <= set(left)
         options = {"kafka.bootstrap.servers": node.bootstrap}
         reader = spark.read.format("odradek").options(**options, subscribe=topic)
