@@ -17,6 +17,7 @@ from odradek.core.errors import StorageError
 from odradek.core.types import TopicPartition
 from odradek.log.log import Log
 from odradek.log.manager import LogManager
+from odradek.runtime.slices import at_once
 from odradek.sim.disk import DiskFault, DiskFaults
 from odradek.sim.volume import Volume
 from odradek.testing.broker import Broker
@@ -120,7 +121,7 @@ def test_a_directory_that_takes_no_more_goes_offline_and_loses_nothing(
             step(node)
         while node.manager._in_flight:
             await asyncio.sleep(0)
-        assert [info.failure is None for info in node.manager.describe()] == [False, True]
+        assert [info.failure is None for info in at_once(node.manager.describe())] == [False, True]
         assert re.search(f"Log directory /one is offline: .*{named}", caplog.text), caplog.text
         with pytest.raises(StorageError):
             append(node.log(A), batch())

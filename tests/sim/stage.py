@@ -10,6 +10,7 @@ from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.core.errors import ErrorCode
 from odradek.core.types import ZERO_UUID, TopicPartition
 from odradek.records.batch import build_batch
+from odradek.runtime.reply import Reply
 from odradek.sim.caller import Caller
 from odradek.sim.cluster import SimHost
 from odradek.sim.main import odradek_node
@@ -137,12 +138,14 @@ class Stage:
         verify = transactions.verify_partitions
 
         async def wait(*arguments: Any) -> Any:
-            reply = verify(*arguments)
-            codes = await reply if asyncio.iscoroutine(reply) else reply
+            codes = await verify(*arguments)
             await gate.wait()
             return codes
 
-        transactions.verify_partitions = wait  # type: ignore[method-assign]
+        def later(*arguments: Any) -> Reply[Any]:
+            return Reply.later(asyncio.ensure_future(wait(*arguments)))
+
+        transactions.verify_partitions = later  # type: ignore[method-assign]
         return gate
 
     def slow_markers(self) -> asyncio.Event:
@@ -152,10 +155,9 @@ class Stage:
 
         async def wait(*arguments: Any) -> Any:
             await gate.wait()
-            outcomes = deliver(*arguments)
-            return await outcomes if asyncio.isfuture(outcomes) else outcomes
+            return await deliver(*arguments)
 
-        sender._deliver = wait
+        sender._deliver = lambda *arguments: Reply.later(asyncio.ensure_future(wait(*arguments)))
         return gate
 
     def is_open(self, tp: TopicPartition = TP) -> bool:

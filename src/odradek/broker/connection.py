@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.broker.dispatch import dispatch
 from odradek.broker.handlers import produce
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("odradek.broker.connection")
 
+T = TypeVar("T")
+
 # Frame: size int32, then api_key int16 of the request header.
 _FRAME = Struct(">ih")
 _SIZE = Struct(">i")
@@ -39,14 +41,13 @@ FRAMES_PER_TURN = 128  # so that a flood of tiny requests leaves the loop to oth
 MAX_DECODED_BYTES = 8 << 20
 
 
-class Reply:
+class Place:
     """A place in the order of replies, filled when its handler is done."""
 
-    __slots__ = ("api_key", "done", "pieces", "received_at", "version")
+    __slots__ = ("done", "header", "pieces", "received_at")
 
-    def __init__(self, api_key: int, version: int, received_at: float) -> None:
-        self.api_key = api_key
-        self.version = version
+    def __init__(self, header: RequestHeader, received_at: float) -> None:
+        self.header = header
         self.received_at = received_at
         self.pieces: tuple[bytes | Slice, ...] = ()
         self.done = False
@@ -56,7 +57,6 @@ class Connection:
     """State of one accepted socket."""
 
     __slots__ = (
-        "_api_key",
         "_input",
         "_more",
         "_parked_bytes",
@@ -66,7 +66,6 @@ class Connection:
         "_sock",
         "_suspended",
         "_tasks",
-        "_version",
         "closed",
         "last_active",
         "last_sent",
@@ -92,11 +91,10 @@ class Connection:
             server.runtime, sock, self._on_moving, self._on_drained, self._on_output_error
         )
         self._input = InputBuffer(server.buffers)
-        self._api_key = self._version = 0  # of the request in hand
         self.routes: list[Route] = []  # the ways that this producer's requests take
-        self._pending: deque[Reply] = deque()
+        self._pending: deque[Place] = deque()
         self._parked_bytes = 0  # of the replies in it that are done
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks: dict[asyncio.Task[Any], None] = {}
         self._suspended = False  # a produce is being checked away from the loop: nothing behind it runs
         self._reading = True
         self._more = False  # whole frames wait in the buffer for another turn
@@ -123,9 +121,7 @@ class Connection:
         try:
             self._take_frames()
         except ProtocolError as e:
-            log.warning("Closing connection %s from %s:%d: %s", self.number, *self.peer[:2], e)
-            self.output.flush()  # what was asked before it is answered
-            self.close(None)
+            self.refuse(e)
             return
         except Exception:
             log.exception("Closing connection %s from %s:%d", self.number, *self.peer[:2])
@@ -181,7 +177,6 @@ class Connection:
                 waiting.start = stop
                 frame = view[start + 4 : stop]
                 header, position = parse_request_header(frame)
-                self.begin(header)
                 dispatch(self._server.node, self, header, frame, position)
                 if self.closed:
                     return
@@ -227,37 +222,32 @@ class Connection:
 
     # --- out ------------------------------------------------------------------------------------------
 
-    def begin(self, header: RequestHeader) -> None:
-        """The request in hand from now on; its time is counted from its receive to its reply."""
-        self._api_key = header.api_key
-        self._version = header.api_version
-
-    def reply(self, *pieces: bytes | Slice) -> None:
-        """Answer the request in hand. It leaves with the next flush, behind all earlier replies."""
+    def reply(self, header: RequestHeader, *pieces: bytes | Slice) -> None:
+        """Answer a request that was just received. It leaves with the next flush, behind earlier replies."""
         if self._pending:
-            self._park(self.reserve(), pieces)
+            self._park(self.reserve(header), pieces)
         else:
             self._push(pieces)
-        self._server.observe(self._api_key, self._version, self.last_active)
+        self._server.observe(header.api_key, header.api_version, self.last_active)
 
-    def reply_many(self, replies: list[bytes]) -> None:
-        """Answer as many requests like the one in hand."""
+    def reply_many(self, header: RequestHeader, replies: list[bytes]) -> None:
+        """Answer as many requests of one API and version."""
         if self._pending:
             for frame in replies:
-                self.reply(frame)
+                self.reply(header, frame)
         else:
             self.output.push(b"".join(replies) if len(replies) > 1 else replies[0])
-            self._server.observe(self._api_key, self._version, self.last_active, len(replies))
+            self._server.observe(header.api_key, header.api_version, self.last_active, len(replies))
 
-    def reserve(self) -> Reply:
-        """Keep the place of the reply to the request in hand; `fulfil` fills it."""
-        place = Reply(self._api_key, self._version, self.last_active)
+    def reserve(self, header: RequestHeader) -> Place:
+        """Keep the place of the reply to a request that was just received; `fulfil` fills it."""
+        place = Place(header, self.last_active)
         self._pending.append(place)
         return place
 
-    def fulfil(self, place: Reply, *pieces: bytes | Slice) -> None:
+    def fulfil(self, place: Place, *pieces: bytes | Slice) -> None:
         self._park(place, pieces)
-        self._server.observe(place.api_key, place.version, place.received_at)
+        self._server.observe(place.header.api_key, place.header.api_version, place.received_at)
         if self.closed:
             return
         pending = self._pending
@@ -272,36 +262,23 @@ class Connection:
             if was_full:
                 self._server.loop.call_soon(self._go_on)
 
-    def _park(self, place: Reply, pieces: tuple[bytes | Slice, ...]) -> None:
+    def _park(self, place: Place, pieces: tuple[bytes | Slice, ...]) -> None:
         place.pieces = pieces
         place.done = True
         self._parked_bytes += _held_bytes(pieces)
 
-    def reply_later(self, work: Coroutine[None, None, bytes | None], name: str) -> None:
-        place = self.reserve()
-
-        async def run() -> None:
-            try:
-                frame = await work
-            except ProtocolError as e:
-                log.warning("Closing connection %s from %s:%d: %s", self.number, *self.peer[:2], e)
-                self.close(None)
-                return
-            self.fulfil(place, *(() if frame is None else (frame,)))
-
-        self.spawn(run(), name)
-
-    def spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+    def spawn(self, work: Coroutine[Any, Any, T], name: str) -> "asyncio.Task[T]":
         """Run work that belongs to this connection; the server ends it when it stops."""
         task = self._server.loop.create_task(work, name=name)
         self._tasks[task] = None
-        task.add_done_callback(self._forget)
+        task.add_done_callback(self._tasks.pop)
+        return task
 
-    def _forget(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.pop(task, None)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("Task %s failed", task.get_name(), exc_info=task.exception())
-            self.close("internal error")
+    def refuse(self, error: ProtocolError) -> None:
+        """Hang up on a peer that does not keep to the protocol; what it asked before is answered."""
+        log.warning("Closing connection %s from %s:%d: %s", self.number, *self.peer[:2], error)
+        self.output.flush()
+        self.close(None)
 
     def _push(self, pieces: tuple[bytes | Slice, ...]) -> None:
         output = self.output

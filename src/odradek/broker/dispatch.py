@@ -8,26 +8,30 @@ and fill responses in their newest shape (wire/messages.py); versions are this f
 import importlib
 import inspect
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from odradek.broker.apis import SERVED, Versions, is_served
 from odradek.broker.refusals import refusal
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.core.types import Buffer
+from odradek.runtime.reply import Reply, start
+from odradek.runtime.slices import Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.headers import RequestHeader, response_header
 from odradek.wire.messages import request_decoder, response_encoder, response_types
 
 if TYPE_CHECKING:
-    from odradek.broker.connection import Connection
+    from odradek.broker.connection import Connection, Place
     from odradek.broker.node import Node
 
 log = logging.getLogger("odradek.broker.dispatch")
 
-Handler = Callable[["RequestContext", Any], Any]
+Handler = Callable[["RequestContext", Any], Reply[Any]]
+LongHandler = Callable[["RequestContext", Any], Paced[Any] | Coroutine[Any, Any, Any]]
 RawHandler = Callable[["Node", "Connection", RequestHeader, memoryview, int], None]
-H = TypeVar("H", bound=Handler)
+H = TypeVar("H", bound="Handler | LongHandler")
 _handlers: dict[int, Handler] = {}
 _raw_handlers: dict[int, RawHandler] = {}
 
@@ -56,14 +60,36 @@ class RequestContext:
 
 
 def serves(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[H], H]:
-    """Register the handler of an API; its versions must be those that `apis.SERVED` advertises."""
+    """Register the handler of an API; its versions must be those that `apis.SERVED` advertises.
+
+    A handler gives a Reply, or is a generator of paced work, or a coroutine that waits for others.
+    """
     assert SERVED[api_key] == Versions(min_version, max_version), f"{api_key.name} disagrees with apis.SERVED"
 
     def register(handler: H) -> H:
-        _handlers[api_key] = handler
+        if inspect.isgeneratorfunction(handler):
+            _handlers[api_key] = _sliced(handler)
+        elif inspect.iscoroutinefunction(handler):
+            _handlers[api_key] = _started(handler, api_key.name)
+        else:
+            _handlers[api_key] = cast(Handler, handler)
         return handler
 
     return register
+
+
+def _sliced(handler: Callable[["RequestContext", Any], Paced[Any]]) -> Handler:
+    def begin(context: RequestContext, request: Any) -> Reply[Any]:
+        return context.node.slices.run(handler(context, request))
+
+    return begin
+
+
+def _started(handler: Callable[..., Any], name: str) -> Handler:
+    def begin(context: RequestContext, request: Any) -> Reply[Any]:
+        return start(handler(context, request), context.connection.spawn, name)
+
+    return begin
 
 
 def serves_raw(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[RawHandler], RawHandler]:
@@ -77,8 +103,15 @@ def serves_raw(api_key: ApiKey, *, min_version: int, max_version: int) -> Callab
     return register
 
 
-def load_handler(api_key: int) -> None:
+def _load_handler(api_key: int) -> None:
     importlib.import_module(f"odradek.broker.handlers.{ApiKey(api_key).name.lower()}")
+
+
+def handler_of(api_key: ApiKey) -> Handler:
+    """The handler of an API whose requests are decoded here."""
+    if api_key not in _handlers:
+        _load_handler(api_key)
+    return _handlers[api_key]
 
 
 def decode(header: RequestHeader, buffer: Buffer, position: int) -> Any:
@@ -109,16 +142,16 @@ def dispatch(
     api_key, version = header.api_key, header.api_version
     if not is_served(api_key, version):
         if api_key == ApiKey.API_VERSIONS:
-            connection.reply(_unsupported_api_versions(header))
+            connection.reply(header, _unsupported_api_versions(header))
             return
         raise ProtocolError(f"api {api_key} v{version} of client {header.client_id!r} is not served")
     injected = node.faults.take(api_key) if node.faults.active and api_key != ApiKey.METADATA else None
     if injected is not None:
         request = decode(header, frame, position)
-        connection.reply(encode(header, refusal(api_key, version, request, injected)))
+        connection.reply(header, encode(header, refusal(api_key, version, request, injected)))
         return
     if api_key not in _handlers and api_key not in _raw_handlers:
-        load_handler(api_key)
+        _load_handler(api_key)
     raw = _raw_handlers.get(api_key)
     if raw is not None:
         raw(node, connection, header, frame, position)
@@ -126,21 +159,30 @@ def dispatch(
     request = decode(header, frame, position)
     context = RequestContext(node, connection, version, header.client_id)
     try:
-        result = _handlers[api_key](context, request)
+        reply = _handlers[api_key](context, request)
     except Exception as e:
-        result = _failed(header, request, e)
-    if inspect.iscoroutine(result):
-        connection.reply_later(_finish(header, request, result), ApiKey(api_key).name)
-    elif result is not None:
-        connection.reply(encode(header, result))
+        reply = Reply.failed(e)
+    if reply.is_ready:
+        error = reply.error
+        response = reply.value if error is None else _failed(header, request, error)
+        connection.reply(header, encode(header, response))
+    else:
+        place = connection.reserve(header)
+        reply.when_ready(partial(_finish, connection, place, header, request))
 
 
-async def _finish(header: RequestHeader, request: Any, work: Any) -> bytes | None:
+def _finish(
+    connection: "Connection", place: "Place", header: RequestHeader, request: Any, reply: Reply[Any]
+) -> None:
     try:
-        response = await work
-    except Exception as e:
-        response = _failed(header, request, e)
-    return None if response is None else encode(header, response)
+        error = reply.error
+        response = reply.value if error is None else _failed(header, request, error)
+        connection.fulfil(place, encode(header, response))
+    except ProtocolError as e:
+        connection.refuse(e)
+    except Exception:
+        log.exception("Error while answering %s v%d", ApiKey(header.api_key).name, header.api_version)
+        connection.close("internal error")
 
 
 def _failed(header: RequestHeader, request: Any, error: Exception) -> Any:
@@ -149,7 +191,7 @@ def _failed(header: RequestHeader, request: Any, error: Exception) -> Any:
         return refusal(api_key, version, request, error.code, error.message)
     if isinstance(error, ProtocolError):
         raise error
-    log.exception("Error while handling %s v%d", ApiKey(api_key).name, version)
+    log.error("Error while handling %s v%d", ApiKey(api_key).name, version, exc_info=error)
     return refusal(api_key, version, request, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 

@@ -48,7 +48,9 @@ from odradek.replication.fetch_sessions import FetchSessions
 from odradek.replication.led_log import LedLog
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.api import Runtime
+from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
+from odradek.runtime.slices import Slices
 
 log = logging.getLogger("odradek.broker.node")
 
@@ -61,6 +63,7 @@ class Node:
         self.runtime = runtime
         self.metrics = Metrics()
         self.faults = Faults()
+        self.slices = Slices()
         self.metadata = MetadataPublisher()
         self.logs = LogManager(
             runtime, config.log_dirs, producer_id_expiration_ms=config.int("producer.id.expiration.ms")
@@ -315,7 +318,7 @@ class Node:
 
     def _deliver_markers(
         self, broker_id: int, markers: WriteMarkers, partitions: list[TopicPartition]
-    ) -> "Outcomes | asyncio.Task[Outcomes]":
+    ) -> Reply[Outcomes]:
         assert broker_id == self.config.node_id, "another broker's partitions are reached by its connection"
         return write_markers(self, markers, partitions, own=True)
 
@@ -327,11 +330,9 @@ class Node:
         left_ms = self.config.int("add.partitions.to.txn.retry.backoff.max.ms")
         while True:
             try:
-                reply = self.transactions.add_partitions(
+                await self.transactions.add_partitions(
                     transactional_id, producer, partitions, EPOCH_PER_TRANSACTION
                 )
-                if asyncio.iscoroutine(reply):
-                    await reply
                 return
             except KafkaError as e:
                 if e.code is not ErrorCode.CONCURRENT_TRANSACTIONS or left_ms <= 0:

@@ -9,7 +9,7 @@ from odradek.wire.headers import RequestHeader
 from odradek.wire.produce import PartitionProduced, ProduceRequest, encode_produce_response
 
 if TYPE_CHECKING:
-    from odradek.broker.connection import Connection, Reply
+    from odradek.broker.connection import Connection, Place
     from odradek.replication.partition import Partition
     from odradek.replication.verification import Guard
 
@@ -80,7 +80,7 @@ class PendingProduce:
             for topic, partitions in parsed.topics
         ]
         self.waiting: dict[Entry, None] = {}
-        self.place: Reply | None = None
+        self.place: Place | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     def detach(self) -> None:
@@ -107,18 +107,18 @@ class PendingProduce:
                 self._wait_if_unsettled(entry)
         if not self.waiting:
             if self.place is None:
-                self.connection.reply(self.encoded())
+                self.connection.reply(self.header, self.encoded())
             else:
                 self.connection.fulfil(self.place, self.encoded())
             return
         if self.place is None:
-            self.place = self.connection.reserve()
+            self.place = self.connection.reserve(self.header)
         loop = asyncio.get_running_loop()
         self.timer = loop.call_later(self.timeout_ms / 1000, self._time_out)
 
     def _finish_unacknowledged(self) -> None:
         if self.place is None:
-            self.connection.reply()  # nothing, but the request counts
+            self.connection.reply(self.header)  # nothing, but the request counts
         else:
             self.connection.fulfil(self.place)
         for _, entries in self.topics:

@@ -4,7 +4,6 @@ From Produce v12 on the write itself makes the partition part of the transaction
 has told the coordinator, and we ask whether it has. Later writes of the same transaction need neither.
 """
 
-import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -14,6 +13,7 @@ from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Id
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
 from odradek.records.check import CheckedRecords
 from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
+from odradek.runtime.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.node import Node
@@ -80,17 +80,18 @@ def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
     _take_guards(producer, firsts)
     _expect_starts(request, producer, firsts)
     question: Question | None = None
-    try:
-        reply = _ask(node, request, producer, firsts)
-        if asyncio.iscoroutine(reply):
-            question = _wait(node, request, producer, firsts, reply)
-        else:
-            _settle(request, firsts, reply)
-    except KafkaError as e:
-        if e.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-            question = _ask_until(node, request, producer, firsts)
-        else:
-            _refuse(firsts, _as_produce_error(request, e))
+    reply = _ask(node, request, producer, firsts)
+    error = reply.error
+    if not reply.is_ready:
+        question = _wait(node, request, producer, firsts, reply)
+    elif error is None:
+        _settle(request, firsts, reply.value)
+    elif not isinstance(error, KafkaError):
+        raise error
+    elif error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+        question = _ask_until(node, request, producer, firsts)
+    else:
+        _refuse(firsts, _as_produce_error(request, error))
     return question
 
 
@@ -151,8 +152,8 @@ def _overtaken() -> KafkaError:
     return KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
 
-def _ask(node: "Node", request: PendingProduce, producer: Identity, firsts: list[_First]) -> Any:
-    """NONE, one code per entry, or what to await for either."""
+def _ask(node: "Node", request: PendingProduce, producer: Identity, firsts: list[_First]) -> Reply[Any]:
+    """NONE, or one code per entry."""
     assert request.transactional_id is not None
     partitions = [first.partition.topic_partition for first in firsts]
     if _adds(request):
@@ -172,7 +173,7 @@ async def _wait(
     request: PendingProduce,
     producer: Identity,
     firsts: list[_First],
-    reply: Coroutine[Any, Any, Any],
+    reply: Reply[Any],
 ) -> None:
     try:
         _settle(request, firsts, await reply)

@@ -9,6 +9,7 @@ from odradek.coordinators.transactions.markers import Outcomes
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, NO_OFFSET, TopicPartition
 from odradek.records.control import EndTransactionMarker
+from odradek.runtime.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.node import Node
@@ -18,8 +19,8 @@ _log = logging.getLogger(__name__)
 
 def write_markers(
     node: "Node", markers: WriteMarkers, partitions: list[TopicPartition], *, own: bool = False
-) -> "Outcomes | asyncio.Task[Outcomes]":
-    """Append a marker to each partition; the outcomes, or a wait for them where they are not committed.
+) -> Reply[Outcomes]:
+    """Append a marker to each partition; the outcomes, once the markers are committed.
 
     `own`: for this node's coordinator, who need not hear of partitions where there is nothing to end.
     """
@@ -36,8 +37,8 @@ def write_markers(
         if wait is not None:
             waits[tp] = wait
     if not waits:
-        return outcomes
-    return asyncio.get_running_loop().create_task(_all_committed(outcomes, waits))
+        return Reply(outcomes)
+    return Reply.later(asyncio.get_running_loop().create_task(_all_committed(outcomes, waits)))
 
 
 def _is_ended(node: "Node", markers: WriteMarkers, tp: TopicPartition) -> bool:

@@ -8,16 +8,17 @@ it anew from the log. What the commands mean is the shard's business.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Protocol
 
 from odradek.coordinators.loading import replay_log
 from odradek.coordinators.shard import Encoded, Format, Now, Result, Shard, Ticket
-from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.core.types import NO_PRODUCER_ID
 from odradek.records.control import EndTransactionMarker
 from odradek.runtime.api import Clock
+from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
 
 log = logging.getLogger("odradek.coordinators.host")
@@ -28,9 +29,6 @@ LATE_S = 0.1
 """A timer this late means that the loop stood still, not that members are silent."""
 MAX_GRACES = 5
 """How often in a row a late timer is put off."""
-
-Reply = Any | Coroutine[Any, Any, Any]
-"""An answer, or, where it has to wait, what to await for it."""
 
 
 class PartitionLog(Protocol):
@@ -192,31 +190,30 @@ class CoordinatorHost:
 
     # --- commands -------------------------------------------------------------------------------------
 
-    def submit(self, partition_index: int, command: Any) -> Reply:
-        """Have a shard handle a command. Gives the response, or what to await for it; raises KafkaError."""
+    def submit(self, partition_index: int, command: Any) -> Reply[Any]:
+        """Have a shard handle a command. A refusal is the reply's error, a KafkaError or a ProtocolError."""
         slot = self._slots.get(partition_index)
         if slot is None or slot.failed:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+            return Reply.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
         if not slot.is_loaded:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            return Reply.failed(KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         self._tickets += 1
         ticket = self._tickets
         try:
             answer = self._run(slot, slot.shard.handle(command, ticket, self._now()), ticket)
+        except (KafkaError, ProtocolError) as e:
+            return Reply.failed(e)
         finally:
             self._arm(slot)
         if answer is None:
             future = slot.waiting[ticket] = asyncio.get_running_loop().create_future()
-            return _waited_for(slot, ticket, future)
+            return Reply.later(future)
         if isinstance(answer, KafkaError):
-            raise answer
+            return Reply.failed(answer)
         if slot.log.high_watermark >= slot.applied_end_offset:
-            return answer
-        return self._once_committed(slot, answer)
-
-    async def _once_committed(self, slot: Slot, answer: Any) -> Any:
-        await slot.log.when_committed(slot.applied_end_offset, self._commit_timeout_ms)
-        return answer
+            return Reply(answer)
+        committed = slot.log.when_committed(slot.applied_end_offset, self._commit_timeout_ms)
+        return Reply.later(committed).then(lambda _: answer)
 
     def _run(self, slot: Slot, result: Result, ticket: Ticket | None) -> Any:
         """Do what a result asks for, to the end. Gives the answer; None while it waits."""
@@ -357,13 +354,6 @@ class CoordinatorHost:
 
     def _now(self) -> Now:
         return Now(self._clock.now_ms(), int(asyncio.get_running_loop().time() * 1000))
-
-
-async def _waited_for(slot: Slot, ticket: Ticket, future: "asyncio.Future[Any]") -> Any:
-    try:
-        return await future
-    finally:
-        slot.waiting.pop(ticket, None)
 
 
 def _release(slot: Slot, replies: list[tuple[Ticket, Any]], error: BaseException | None = None) -> None:

@@ -1,6 +1,6 @@
 """What DescribeConfigs reports: values in force, where each comes from, what it falls back to. Pure."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -68,9 +68,8 @@ class ConfigEntry(NamedTuple):
 
 def describe_topic(
     node: NodeConfig, overrides: Mapping[str, str], names: Collection[str] | None = None
-) -> list[ConfigEntry]:
+) -> Iterator[ConfigEntry]:
     """The configuration of a topic with these settings of its own; `names` None or empty means all."""
-    entries = []
     for name, key in TOPIC_KEYS.items():
         if key.internal or (names and name not in names):
             continue
@@ -80,17 +79,13 @@ def describe_topic(
         if name in overrides:
             synonyms = (Synonym(name, shown, ConfigSource.DYNAMIC_TOPIC), *synonyms)
         source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
-        entries.append(
-            ConfigEntry(name, shown, source, False, key.sensitive, CONFIG_TYPES[key.type], synonyms)
-        )
-    return entries
+        yield ConfigEntry(name, shown, source, False, key.sensitive, CONFIG_TYPES[key.type], synonyms)
 
 
 def describe_group(
     node: NodeConfig, overrides: Mapping[str, str], names: Collection[str] | None = None
-) -> list[ConfigEntry]:
+) -> Iterator[ConfigEntry]:
     """The configuration of a group with these settings of its own; `names` None or empty means all."""
-    entries = []
     for name, key in GROUP_KEYS.items():
         if names and name not in names:
             continue
@@ -100,20 +95,20 @@ def describe_group(
         if name in overrides:
             synonyms = (Synonym(name, overrides[name], ConfigSource.GROUP), *synonyms)
         first, type_ = synonyms[0], CONFIG_TYPES[key.type]
-        entries.append(ConfigEntry(name, first.value, first.source, False, False, type_, synonyms))
-    return entries
+        yield ConfigEntry(name, first.value, first.source, False, False, type_, synonyms)
 
 
-def describe_broker(node: NodeConfig, names: Collection[str] | None = None) -> list[ConfigEntry]:
+def describe_broker(node: NodeConfig, names: Collection[str] | None = None) -> Iterator[ConfigEntry]:
     """The configuration of this broker; settings nobody knows come without their values, as Kafka does."""
     listed = dict.fromkeys(name for name, key in BROKER_KEYS.items() if not key.internal)
     listed.update(dict.fromkeys([*node.raw, *node.dynamic_default, *node.dynamic_broker]))
-    return [_broker_entry(node, name, False) for name in listed if not names or name in names]
+    return (_broker_entry(node, name, False) for name in listed if not names or name in names)
 
 
-def describe_broker_default(node: NodeConfig, names: Collection[str] | None = None) -> list[ConfigEntry]:
+def describe_broker_default(node: NodeConfig, names: Collection[str] | None = None) -> Iterator[ConfigEntry]:
     """What was set at run time for all brokers."""
-    return [_broker_entry(node, name, True) for name in node.dynamic_default if not names or name in names]
+    listed = [name for name in node.dynamic_default if not names or name in names]
+    return (_broker_entry(node, name, True) for name in listed)
 
 
 def _broker_entry(node: NodeConfig, name: str, only_default: bool) -> ConfigEntry:

@@ -21,6 +21,7 @@ from odradek.log.persisting import PersistedLogs
 from odradek.log.steps import run_here
 from odradek.runtime.api import Runtime
 from odradek.runtime.scope import Scope
+from odradek.runtime.slices import STEP, Paced
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
@@ -228,11 +229,12 @@ class LogManager(PersistedLogs):
         unique = uuid.UUID(bytes=self._runtime.rng.randbytes(16), version=4).hex
         log.move(f"{log.directory}/{names.set_aside_dir(log.topic_partition, unique, suffix)}")
 
-    def describe(self) -> list[LogDirInfo]:
+    def describe(self) -> Paced[list[LogDirInfo]]:
         """What each directory holds; the sizes are those of the segments."""
         sizes: dict[str, list[tuple[TopicPartition, int]]] = {d.path: [] for d in self.directories}
-        for tp, log in self.logs.items():
+        for tp, log in list(self.logs.items()):
             sizes[log.directory].append((tp, log.size_bytes))
+            yield STEP
         infos = []
         for directory in self.directories:
             total_bytes = usable_bytes = -1

@@ -175,9 +175,7 @@ class Broker:
             states = [types.DeleteTopicState(name=None, topic_id=topic_id) for topic_id in contents.topics]
             await self.node.controller.call(ApiKey.DELETE_TOPICS, types.DeleteTopicsRequest(topics=states))
         for name in contents.groups:
-            answer = self.node.groups.delete_group(name)
-            if asyncio.iscoroutine(answer):
-                await answer
+            await self.node.groups.delete_group(name)
 
     def advance(self, seconds: float) -> None:
         """Let the broker's time pass without waiting for it."""

@@ -4,17 +4,17 @@ Requests and answers go through their bytes at the version asked for, as a clien
 """
 
 import asyncio
-import importlib
-import inspect
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+from odradek.broker.dispatch import handler_of
 from odradek.broker.faults import Faults
 from odradek.core.errors import KafkaError
 from odradek.metadata.image import MetadataImage
 from odradek.metadata.producer_id_block import ProducerIds
+from odradek.runtime.slices import Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import (
     request_decoder,
@@ -41,6 +41,7 @@ class AdminNode:
         self.producer_ids.broker_epoch = self.image.brokers[1].epoch
         self.failure: KafkaError | None = None
         self.faults = Faults()
+        self.slices = Slices()
         self.replicas: Any = None
         self.logs: Any = None
 
@@ -56,15 +57,18 @@ class AdminNode:
     def ask(self, api_key: ApiKey, request: Any, version: int) -> Any:
         sent = request_encoder(api_key, version)(request)
         received, _ = request_decoder(api_key, version)(sent, 0)
-        context: Any = SimpleNamespace(node=self, api_version=version, listener=LISTENER, client_id="test")
-        name = api_key.name.lower()
-        handler = getattr(importlib.import_module(f"odradek.broker.handlers.{name}"), name)
-        answer = handler(context, received)
-        if inspect.iscoroutine(answer):
-            answer = asyncio.run(answer)
+        answer = asyncio.run(self.answer(api_key, received, version))
         self.config.set_dynamic(self.image.config(4, "1"), self.image.config(4, ""))
         read, _ = response_decoder(api_key, version)(response_encoder(api_key, version)(answer), 0)
         return read
+
+    async def answer(self, api_key: ApiKey, request: Any, version: int) -> Any:
+        """What the handler makes of a request, in its newest shape."""
+        connection = SimpleNamespace(spawn=lambda work, name: asyncio.create_task(work, name=name))
+        context: Any = SimpleNamespace(
+            node=self, api_version=version, listener=LISTENER, client_id="test", connection=connection
+        )
+        return await handler_of(api_key)(context, request)
 
     def create(self, name: str, partitions: int = 1) -> UUID:
         topic_id: UUID = self.harness.create(name, partitions).topic_id

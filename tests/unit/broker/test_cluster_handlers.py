@@ -8,6 +8,7 @@ import pytest
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.core.types import TopicPartition
 from odradek.log.manager import LogDirInfo
+from odradek.runtime.slices import Paced
 from odradek.wire.api_keys import ApiKey
 from tests.unit.broker.admin_node import AdminNode, types_of
 from tests.unit.metadata.harness import CLUSTER_ID, log_dir
@@ -56,7 +57,12 @@ def with_logs() -> AdminNode:
         LogDirInfo("/one", log_dir(1), None, 1000, 400, sizes),
         LogDirInfo("/two", None, StorageError("broken"), -1, -1, []),
     ]
-    node.logs = SimpleNamespace(describe=lambda: infos)
+
+    def describe() -> Paced[list[LogDirInfo]]:
+        yield 1
+        return infos
+
+    node.logs = SimpleNamespace(describe=describe)
     return node
 
 

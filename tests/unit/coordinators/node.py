@@ -2,17 +2,18 @@
 
 import asyncio
 import random
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from odradek.broker.dispatch import RequestContext
+from odradek.broker.dispatch import RequestContext, handler_of
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.core.errors import KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC
 from odradek.metadata.image import PartitionRegistration, TopicImage
+from odradek.runtime.reply import Reply
+from odradek.runtime.slices import Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import (
     request_decoder,
@@ -58,6 +59,7 @@ class Node:
 
     def __init__(self, *, elected: bool = True, held: bool = False, **config: Any) -> None:
         config.setdefault("initial_rebalance_delay_ms", 0)
+        self.slices = Slices()
         self.groups = GroupCoordinator(GroupConfig(**config), Clock(), random.Random(7), lambda: PARTITIONS)
         broker = SimpleNamespace(id=1, fenced=False, endpoints={"PLAINTEXT": ("localhost", 9092, 0)})
         topics = [topic_image("t", T_ID, 2), topic_image("u", U_ID, 1)]
@@ -85,23 +87,21 @@ class Node:
         encoded = request_encoder(api_key, version)(request_class(**_nested(types, fields)))
         request, position = request_decoder(api_key, version)(encoded, 0)
         assert position == len(encoded)
-        connection: Any = SimpleNamespace(peer=("127.0.0.1", 50_000), listener="PLAINTEXT")
+        connection: Any = SimpleNamespace(
+            peer=("127.0.0.1", 50_000),
+            listener="PLAINTEXT",
+            spawn=lambda work, name: asyncio.create_task(work, name=name),
+        )
         node: Any = self
         context = RequestContext(node, connection, version, client_id)
-        return _decoded(api_key, version, _handler(api_key)(context, request))
+        return _decoded(api_key, version, handler_of(api_key)(context, request))
 
     async def call(self, api_key: ApiKey, version: int, **fields: Any) -> Any:
         return await self.send(api_key, version, **fields)
 
 
-def _handler(api_key: ApiKey) -> Any:
-    name = api_key.name.lower()
-    return getattr(import_module(f"odradek.broker.handlers.{name}"), name)
-
-
-async def _decoded(api_key: ApiKey, version: int, result: Any) -> Any:
-    response = await result if asyncio.iscoroutine(result) else result
-    encoded = response_encoder(api_key, version)(response)
+async def _decoded(api_key: ApiKey, version: int, reply: Reply[Any]) -> Any:
+    encoded = response_encoder(api_key, version)(await reply)
     return response_decoder(api_key, version)(encoded, 0)[0]
 
 

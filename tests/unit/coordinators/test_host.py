@@ -11,6 +11,7 @@ from odradek.coordinators.host import CoordinatorHost
 from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Format, Now, Result
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.reply import Reply
 
 from .fake_log import FakeLog
 
@@ -122,13 +123,21 @@ class Bench:
         self.shards.append(ToyShard())
         return self.shards[-1]
 
+    def ask(self, partition_index: int, command: Any) -> Any:
+        """An answer that has to be there at once."""
+        reply = self.host.submit(partition_index, command)
+        assert reply.is_ready
+        if reply.error is not None:
+            raise reply.error
+        return reply.value
+
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(work)
 
 
-async def answer(reply: Any) -> Any:
-    return await reply if asyncio.iscoroutine(reply) else reply
+async def answer(reply: Reply[Any]) -> Any:
+    return await reply
 
 
 async def turns(n: int = 5) -> None:
@@ -141,7 +150,7 @@ def test_a_committed_answer_is_there_at_once() -> None:
         bench = Bench()
         log = FakeLog()
         bench.host.on_elected(0, log)
-        assert bench.host.submit(0, Put("a,b")) == "a,b"
+        assert bench.ask(0, Put("a,b")) == "a,b"
         assert bench.shards[0].replayed == [("a", 0), ("b", 1)]
         assert log.log_end_offset == 2
         await bench.host.close()
@@ -163,7 +172,7 @@ def test_an_answer_waits_for_the_high_watermark() -> None:
         log.commit()
         assert await write == "a"
         assert await read == ["a"]
-        assert bench.host.submit(0, Read()) == ["a"]
+        assert bench.ask(0, Read()) == ["a"]
         await bench.host.close()
 
     run(scenario())
@@ -185,7 +194,7 @@ def test_work_goes_on_once_its_records_are_replayed() -> None:
     async def scenario() -> None:
         bench = Bench()
         bench.host.on_elected(0, FakeLog())
-        assert bench.host.submit(0, Put("a,b", then="more")) == "more after 2"
+        assert bench.ask(0, Put("a,b", then="more")) == "more after 2"
         await bench.host.close()
 
     run(scenario())
@@ -198,7 +207,7 @@ def test_an_append_that_fails_changes_nothing() -> None:
         bench.host.on_elected(0, log)
         log.error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         with pytest.raises(KafkaError) as e:
-            bench.host.submit(0, Put("a"))
+            bench.ask(0, Put("a"))
         assert e.value.code == ErrorCode.NOT_ENOUGH_REPLICAS
         assert bench.shards[0].replayed == []
         assert bench.shards[0].failures == [ErrorCode.NOT_ENOUGH_REPLICAS]
@@ -212,7 +221,7 @@ def test_a_refused_command_raises() -> None:
         bench = Bench()
         bench.host.on_elected(0, FakeLog())
         with pytest.raises(KafkaError) as e:
-            bench.host.submit(0, Refuse())
+            bench.ask(0, Refuse())
         assert e.value.code == ErrorCode.ILLEGAL_GENERATION
         await bench.host.close()
 
@@ -225,10 +234,10 @@ def test_what_need_not_stay_together_goes_in_batches() -> None:
         log = FakeLog()
         bench.host.on_elected(0, log)
         text = ",".join("x" * 1_000 for _ in range(600))
-        bench.host.submit(0, Put(text, atomic=False))
+        bench.ask(0, Put(text, atomic=False))
         assert len(log.batches) == 3
         assert [offset for _, offset in bench.shards[0].replayed] == list(range(600))
-        bench.host.submit(0, Put(text))
+        bench.ask(0, Put(text))
         assert len(log.batches) == 4
         await bench.host.close()
 
@@ -242,7 +251,7 @@ def test_a_command_that_waits_is_answered_by_another() -> None:
         first = asyncio.ensure_future(bench.host.submit(0, Park()))
         second = asyncio.ensure_future(bench.host.submit(0, Park()))
         await turns()
-        assert bench.host.submit(0, Wake("now")) == "woke"
+        assert bench.ask(0, Wake("now")) == "woke"
         assert await first == "now"
         assert await second == "now"
         await bench.host.close()
@@ -275,7 +284,7 @@ def test_a_client_that_is_gone_is_not_waited_for() -> None:
         await turns()
         parked.cancel()
         await turns()
-        assert bench.host.submit(0, Wake("now")) == "woke"
+        assert bench.ask(0, Wake("now")) == "woke"
         await bench.host.close()
 
     run(scenario())
@@ -296,7 +305,7 @@ def test_losing_the_leadership_sends_everybody_elsewhere() -> None:
                 await future
             assert e.value.code == code
         with pytest.raises(KafkaError) as e:
-            bench.host.submit(3, Read())
+            bench.ask(3, Read())
         assert e.value.code == ErrorCode.NOT_COORDINATOR
         await bench.host.close()
 
@@ -309,15 +318,15 @@ def test_an_election_loads_the_log_in_chunks_and_says_so_meanwhile() -> None:
         log = FakeLog()
         bench.host.on_elected(0, log)
         for i in range(20):
-            bench.host.submit(0, Put(f"record {i}"))
+            bench.ask(0, Put(f"record {i}"))
         bench.host.on_resigned(0)
         log.reads = 0
         bench.host.on_elected(0, log)
         with pytest.raises(KafkaError) as e:
-            bench.host.submit(0, Read())
+            bench.ask(0, Read())
         assert e.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         await turns(50)
-        assert bench.host.submit(0, Read()) == [f"record {i}" for i in range(20)]
+        assert bench.ask(0, Read()) == [f"record {i}" for i in range(20)]
         assert log.reads > 5
         assert bench.shards[1].active
         await bench.host.close()
@@ -330,7 +339,7 @@ def test_what_is_loaded_is_told_when_it_is_committed() -> None:
         bench = Bench(commit_timeout_ms=5_000)
         log = FakeLog()
         bench.host.on_elected(0, log)
-        bench.host.submit(0, Put("a"))
+        bench.ask(0, Put("a"))
         log.high_watermark = 0
         bench.host.on_elected(0, log)
         await turns()
@@ -353,7 +362,7 @@ def test_a_log_that_cannot_be_read_is_not_coordinated(caplog: pytest.LogCaptureF
         bench.host.on_elected(0, log)
         await turns()
         with pytest.raises(KafkaError) as e:
-            bench.host.submit(0, Read())
+            bench.ask(0, Read())
         assert e.value.code == ErrorCode.NOT_COORDINATOR
         await bench.host.close()
 
@@ -370,7 +379,7 @@ def test_a_log_whose_last_records_were_compacted_away_is_loaded_to_its_end() -> 
         log.read = lambda offset, max_bytes: b""  # type: ignore[method-assign]
         bench.host.on_elected(0, log)
         await turns()
-        assert bench.host.submit(0, Read()) == []
+        assert bench.ask(0, Read()) == []
         await bench.host.close()
 
     run(scenario())
@@ -381,7 +390,7 @@ def test_a_resignation_during_the_load_ends_it() -> None:
         bench = Bench()
         log = FakeLog()
         bench.host.on_elected(0, log)
-        bench.host.submit(0, Put("a"))
+        bench.ask(0, Put("a"))
         bench.host.on_elected(0, log)
         bench.host.on_resigned(0)
         await turns()
@@ -398,7 +407,7 @@ def test_a_deadline_wakes_the_shard() -> None:
         bench.host.on_elected(0, FakeLog())
         shard = bench.shards[0]
         shard.deadline_ms = int(asyncio.get_running_loop().time() * 1000) + 20
-        bench.host.submit(0, Read())
+        bench.ask(0, Read())
         while not shard.ticks:
             await asyncio.sleep(0.005)
         assert asyncio.get_running_loop().time() * 1000 >= shard.ticks
@@ -414,7 +423,7 @@ def test_after_a_stall_the_sockets_are_read_before_anybody_is_declared_dead() ->
         shard = bench.shards[0]
         loop = asyncio.get_running_loop()
         shard.deadline_ms = int(loop.time() * 1000) + 10
-        bench.host.submit(0, Read())
+        bench.ask(0, Read())
         stall_until = loop.time() + 0.2
         while loop.time() < stall_until:
             pass

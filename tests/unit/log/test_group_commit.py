@@ -14,6 +14,7 @@ from odradek.core.types import TopicPartition
 from odradek.log.checkpoints import parse_offsets
 from odradek.log.log import Log
 from odradek.log.manager import LogManager
+from odradek.runtime.slices import at_once
 from tests.unit.log.support import FaultyDisk, LogRuntime, batch, config
 
 A0 = TopicPartition("a", 0)
@@ -129,7 +130,7 @@ def test_a_failed_flush_takes_the_directory_offline_and_is_not_tried_again(tmp_p
         stage.manager.checkpoint_recovery_points()
         await asyncio.sleep(0.05)
         assert (stage.disk.syncs, stage.settled, stage.log.recovery_point) == (syncs, [], 0)
-        assert stage.manager.describe()[0].failure is not None
+        assert at_once(stage.manager.describe())[0].failure is not None
         await stage.manager.close()
         assert not (tmp_path / ".kafka_cleanshutdown").exists()
 

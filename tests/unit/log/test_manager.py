@@ -15,6 +15,7 @@ from odradek.core.errors import StorageError
 from odradek.core.types import TopicPartition
 from odradek.log.checkpoints import MetaProperties, format_meta_properties, parse_offsets
 from odradek.log.manager import DirectoryInUseError, LogManager
+from odradek.runtime.slices import at_once
 from tests.unit.log.support import LogRuntime, append, batch, config, idempotent, offsets
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -89,7 +90,7 @@ def test_meta_properties_say_whose_directory_it_is(runtime: LogRuntime, tmp_path
     (tmp_path / "meta.properties").write_bytes(format_meta_properties(meta, 0))
     manager = started(runtime, tmp_path)
     assert manager.directories[0].meta == meta
-    assert manager.describe()[0].directory_id == uuid.UUID(int=77)
+    assert at_once(manager.describe())[0].directory_id == uuid.UUID(int=77)
     stopped(manager)
 
 
@@ -169,7 +170,7 @@ def test_new_logs_go_where_there_are_fewest(runtime: LogRuntime, tmp_path: Path)
     manager = started(runtime, tmp_path / "x", tmp_path / "y")
     for tp in (A0, A1, B0):
         manager.get_or_create(tp, ID_A, config())
-    assert sorted(len(info.sizes) for info in manager.describe()) == [1, 2]
+    assert sorted(len(info.sizes) for info in at_once(manager.describe())) == [1, 2]
     stopped(manager)
 
 
@@ -189,7 +190,7 @@ def test_a_failing_directory_takes_only_its_own_logs_offline(runtime: LogRuntime
     with pytest.raises(StorageError):
         append(third, batch())
     append(second, batch())
-    assert [info.failure is None for info in manager.describe()] == [False, True]
+    assert [info.failure is None for info in at_once(manager.describe())] == [False, True]
     created = manager.get_or_create(TopicPartition("c", 0), ID_B, config())
     assert created.directory == second.directory
     stopped(manager)
@@ -231,7 +232,7 @@ def test_a_flush_that_fails_takes_the_directory_offline(runtime: LogRuntime, tmp
         assert log.recovery_point == 0
         with pytest.raises(StorageError):
             append(log, batch())
-        assert manager.describe()[0].failure is not None
+        assert at_once(manager.describe())[0].failure is not None
         await manager.close()
         assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
@@ -247,7 +248,7 @@ def test_a_flush_under_way_does_not_hurt_when_its_log_is_deleted(runtime: LogRun
         manager.delete(A0)
         while manager._flushing or manager._in_flight:
             await asyncio.sleep(0.001)
-        assert manager.describe()[0].failure is None
+        assert at_once(manager.describe())[0].failure is None
         await manager.close()
 
     asyncio.run(scenario())
@@ -308,7 +309,7 @@ def test_sizes_are_those_of_the_segments(runtime: LogRuntime, tmp_path: Path) ->
     manager = started(runtime, tmp_path)
     log = manager.get_or_create(A0, ID_A, config())
     append(log, batch(), batch())
-    (info,) = manager.describe()
+    (info,) = at_once(manager.describe())
     assert info.sizes == [(A0, 2 * SIZE)]
     assert info.total_bytes >= info.usable_bytes > 0
     stopped(manager)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from odradek.broker.answers import finished_or_failed
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.handlers.end_txn import told
 from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -14,17 +14,14 @@ _FIRST_WITH_ABORTABLE = 4
 
 
 @serves(ApiKey.ADD_OFFSETS_TO_TXN, min_version=0, max_version=4)
-def add_offsets_to_txn(ctx: RequestContext, request: Any) -> Any:
+def add_offsets_to_txn(ctx: RequestContext, request: Any) -> Reply[Any]:
     types = response_types(ApiKey.ADD_OFFSETS_TO_TXN)
     node = ctx.node
     partition = TopicPartition(GROUP_METADATA_TOPIC, node.groups.partition_for(request.group_id))
     producer = Identity(request.producer_id, request.producer_epoch)
-    return finished_or_failed(
-        lambda: node.transactions.add_partitions(
-            request.transactional_id, producer, [partition], 0, ctx.connection.number
-        ),
-        lambda code: types.AddOffsetsToTxnResponse(error_code=code),
-        lambda e: types.AddOffsetsToTxnResponse(
-            error_code=told(e.code, ctx.api_version, _FIRST_WITH_ABORTABLE)
-        ),
+    reply = node.transactions.add_partitions(
+        request.transactional_id, producer, [partition], 0, ctx.connection.number
+    )
+    return reply.otherwise(lambda e: told(e.code, ctx.api_version, _FIRST_WITH_ABORTABLE)).then(
+        lambda code: types.AddOffsetsToTxnResponse(error_code=code)
     )

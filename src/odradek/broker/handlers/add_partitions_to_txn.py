@@ -1,6 +1,5 @@
 """AddPartitionsToTxn v0-v5: a client's request up to v3, a broker's for several transactions from v4 on."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,18 +52,16 @@ async def _add(
     transactions = ctx.node.transactions
     try:
         if verify_only:
-            answer = transactions.verify_partitions(transactional_id, producer, partitions)
-            codes = await answer if asyncio.iscoroutine(answer) else answer
+            codes = await transactions.verify_partitions(transactional_id, producer, partitions)
             return dict(zip(partitions, codes, strict=True))
         from_client = ctx.api_version <= _LAST_OF_CLIENTS
-        reply = transactions.add_partitions(
+        code = await transactions.add_partitions(
             transactional_id,
             producer,
             partitions,
             0 if from_client else EPOCH_PER_TRANSACTION,
             ctx.connection.number if from_client else None,
         )
-        code = await reply if asyncio.iscoroutine(reply) else reply
     except KafkaError as e:
         code = told(e.code, ctx.api_version, _FIRST_WITH_ABORTABLE)
     return dict.fromkeys(partitions, code)

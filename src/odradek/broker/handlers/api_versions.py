@@ -11,6 +11,7 @@ from odradek.broker.apis import SERVED
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
 from odradek.metadata.versions import KRAFT_VERSION, SUPPORTED_FEATURES
+from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -18,16 +19,16 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @serves(ApiKey.API_VERSIONS, min_version=0, max_version=4)
-def api_versions(ctx: RequestContext, request: Any) -> Any:
+def api_versions(ctx: RequestContext, request: Any) -> Reply[Any]:
     types = response_types(ApiKey.API_VERSIONS)
     if ctx.api_version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
-        return types.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return Reply(types.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
     image = ctx.node.metadata.image
     finalized = {**image.features, KRAFT_VERSION: ctx.node.metadata.kraft_version}
-    return types.ApiVersionsResponse(
+    response = types.ApiVersionsResponse(
         api_keys=[
             types.ApiVersion(api_key=key, min_version=versions.min, max_version=versions.max)
             for key, versions in SERVED.items()
@@ -45,3 +46,4 @@ def api_versions(ctx: RequestContext, request: Any) -> Any:
             if level > 0
         ],
     )
+    return Reply(response)

@@ -5,7 +5,6 @@ Deviation: a group that is named again is answered once, since a few bytes ask f
 
 from typing import Any
 
-from odradek.broker.answers import all_finished
 from odradek.broker.authorized import GROUP_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.replies import DescribedConsumerGroup
@@ -15,18 +14,16 @@ from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.CONSUMER_GROUP_DESCRIBE, min_version=0, max_version=1)
-def consumer_group_describe(ctx: RequestContext, request: Any) -> Any:
+async def consumer_group_describe(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.CONSUMER_GROUP_DESCRIBE)
     asked = dict.fromkeys(request.group_ids)
     if not ctx.node.serves_consumer_groups:
         code = ErrorCode.UNSUPPORTED_VERSION
         refused = [DescribedConsumerGroup(group_id=group_id, error_code=code) for group_id in asked]
         return types.ConsumerGroupDescribeResponse(groups=refused)
-
-    def answer(groups: list[DescribedConsumerGroup]) -> Any:
-        for group in groups:
-            if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
-                group.authorized_operations = GROUP_OPERATIONS
-        return types.ConsumerGroupDescribeResponse(groups=groups)
-
-    return all_finished([ctx.node.groups.describe_consumer_group(group_id) for group_id in asked], answer)
+    replies = [ctx.node.groups.describe_consumer_group(group_id) for group_id in asked]
+    groups = [await group for group in replies]
+    for group in groups:
+        if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
+            group.authorized_operations = GROUP_OPERATIONS
+    return types.ConsumerGroupDescribeResponse(groups=groups)

@@ -13,6 +13,7 @@ from odradek.coordinators.groups.consumer_member import LEFT, LEFT_FOR_A_WHILE, 
 from odradek.coordinators.groups.heartbeating import JOINING
 from odradek.coordinators.groups.replies import ConsumerGroupHeartbeatResponse
 from odradek.core.errors import ErrorCode
+from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 
 _FIRST_WITH_OWN_IDS = 1
@@ -20,12 +21,14 @@ _JAVA_SPACE = "".join(map(chr, range(33)))
 
 
 @serves(ApiKey.CONSUMER_GROUP_HEARTBEAT, min_version=0, max_version=1)
-def consumer_group_heartbeat(ctx: RequestContext, request: Any) -> Any:
+def consumer_group_heartbeat(ctx: RequestContext, request: Any) -> Reply[Any]:
     if not ctx.node.serves_consumer_groups:
-        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        return Reply(ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
     trouble = _trouble(request, ctx.api_version)
     if trouble is not None:
-        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=trouble)
+        return Reply(
+            ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=trouble)
+        )
     groups = ctx.node.groups
     return groups.consumer_heartbeat(
         ConsumerHeartbeat(

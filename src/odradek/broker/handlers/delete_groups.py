@@ -2,23 +2,18 @@
 
 from typing import Any
 
-from odradek.broker.answers import all_finished
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.core.errors import ErrorCode
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.DELETE_GROUPS, min_version=0, max_version=2)
-def delete_groups(ctx: RequestContext, request: Any) -> Any:
+async def delete_groups(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.DELETE_GROUPS)
-    group_ids = list(dict.fromkeys(request.groups_names))
-
-    def answer(codes: list[ErrorCode]) -> Any:
-        results = [
-            types.DeletableGroupResult(group_id=group_id, error_code=code)
-            for group_id, code in zip(group_ids, codes, strict=True)
-        ]
-        return types.DeleteGroupsResponse(results=results)
-
-    return all_finished([ctx.node.groups.delete_group(group_id) for group_id in group_ids], answer)
+    group_ids = dict.fromkeys(request.groups_names)
+    deleted = {group_id: ctx.node.groups.delete_group(group_id) for group_id in group_ids}
+    results = [
+        types.DeletableGroupResult(group_id=group_id, error_code=await code)
+        for group_id, code in deleted.items()
+    ]
+    return types.DeleteGroupsResponse(results=results)

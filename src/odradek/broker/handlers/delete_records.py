@@ -5,6 +5,7 @@ from typing import Any
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -12,7 +13,7 @@ _NO_LOW_WATERMARK = -1
 
 
 @serves(ApiKey.DELETE_RECORDS, min_version=0, max_version=2)
-def delete_records(ctx: RequestContext, request: Any) -> Any:
+def delete_records(ctx: RequestContext, request: Any) -> Paced[Any]:
     types = response_types(ApiKey.DELETE_RECORDS)
     topics = []
     for topic in request.topics:
@@ -29,5 +30,7 @@ def delete_records(ctx: RequestContext, request: Any) -> Any:
                     partition_index=tp.partition, low_watermark=low_watermark, error_code=code
                 )
             )
+            yield STEP
+        yield STEP
         topics.append(types.DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
     return types.DeleteRecordsResponse(topics=topics)

@@ -5,6 +5,7 @@ from typing import Any
 from odradek.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
+from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -12,24 +13,24 @@ BROKERS, CONTROLLERS = 1, 2
 
 
 @serves(ApiKey.DESCRIBE_CLUSTER, min_version=0, max_version=2)
-def describe_cluster(ctx: RequestContext, request: Any) -> Any:
+def describe_cluster(ctx: RequestContext, request: Any) -> Reply[Any]:
     types = response_types(ApiKey.DESCRIBE_CLUSTER)
     if request.endpoint_type == CONTROLLERS:
-        return types.DescribeClusterResponse(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of "
+        return _refused(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of "
             "type CONTROLLER",
         )
     if request.endpoint_type != BROKERS:
-        return types.DescribeClusterResponse(
-            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message=f"Unsupported endpoint type {request.endpoint_type}",
+        return _refused(
+            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            f"Unsupported endpoint type {request.endpoint_type}",
         )
     image = ctx.node.metadata.image
     reachable = [b for b in image.brokers.values() if ctx.listener in b.endpoints]
     alive = [b.id for b in reachable if not b.fenced]
     asked = request.include_cluster_authorized_operations
-    return types.DescribeClusterResponse(
+    response = types.DescribeClusterResponse(
         endpoint_type=BROKERS,
         cluster_id=ctx.node.cluster_id,
         controller_id=min(alive, default=-1),
@@ -46,3 +47,9 @@ def describe_cluster(ctx: RequestContext, request: Any) -> Any:
         ],
         cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED,
     )
+    return Reply(response)
+
+
+def _refused(code: ErrorCode, message: str) -> Reply[Any]:
+    types = response_types(ApiKey.DESCRIBE_CLUSTER)
+    return Reply(types.DescribeClusterResponse(error_code=code, error_message=message))

@@ -5,8 +5,7 @@ metrics have no configs here; a resource that is named again with the same keys 
 since a few bytes ask for hundreds of entries.
 """
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
@@ -27,10 +26,11 @@ from odradek.metadata.image import (
     RESOURCE_TOPIC,
 )
 from odradek.metadata.topic_names import check_topic_name
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
-RESOURCES_PER_TURN = 8  # a broker takes 4 ms, a topic less than 1
+ENTRY_STEP = 40
 _NOT_DESCRIBED = {
     RESOURCE_BROKER_LOGGER: "BROKER_LOGGER",
     RESOURCE_CLIENT_METRICS: "CLIENT_METRICS",
@@ -42,48 +42,34 @@ _MALFORMED = (
 
 
 @serves(ApiKey.DESCRIBE_CONFIGS, min_version=1, max_version=4)
-def describe_configs(ctx: RequestContext, request: Any) -> Any:
-    asked: dict[tuple[int, str, frozenset[str]], Any] = {}
+def describe_configs(ctx: RequestContext, request: Any) -> Paced[Any]:
+    asked: dict[tuple[int, str, frozenset[str]], None] = {}
     for resource in request.resources:
         keys = frozenset(resource.configuration_keys or ())
-        asked.setdefault((resource.resource_type, resource.resource_name, keys), resource)
-    resources = list(asked.values())
-    if len(resources) > RESOURCES_PER_TURN:
-        return _describe_in_turns(ctx, request, resources)
-    return _response([_describe(ctx, request, resource) for resource in resources])
-
-
-async def _describe_in_turns(ctx: RequestContext, request: Any, resources: list[Any]) -> Any:
+        asked[resource.resource_type, resource.resource_name, keys] = None
+        yield STEP
     results = []
-    for i, resource in enumerate(resources, 1):
-        results.append(_describe(ctx, request, resource))
-        if i % RESOURCES_PER_TURN == 0:
-            await asyncio.sleep(0)
-    return _response(results)
-
-
-def _response(results: list[Any]) -> Any:
+    for kind, name, keys in asked:
+        results.append((yield from _describe(ctx, request, kind, name, keys)))
     return response_types(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResponse(results=results)
 
 
-def _describe(ctx: RequestContext, request: Any, resource: Any) -> Any:
+def _describe(ctx: RequestContext, request: Any, kind: int, name: str, keys: frozenset[str]) -> Paced[Any]:
     types = response_types(ApiKey.DESCRIBE_CONFIGS)
     code, message, entries = ErrorCode.NONE, "", list[Any]()
     try:
-        entries = [_result(types, entry, request.include_synonyms) for entry in _entries(ctx, resource)]
+        for entry in _entries(ctx, kind, name, keys):
+            entries.append(_result(types, entry, request.include_synonyms))
+            yield ENTRY_STEP
     except KafkaError as e:
         code, message = e.code, e.message or ""
+    yield STEP
     return types.DescribeConfigsResult(
-        error_code=code,
-        error_message=message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=entries,
+        error_code=code, error_message=message, resource_type=kind, resource_name=name, configs=entries
     )
 
 
-def _entries(ctx: RequestContext, resource: Any) -> Sequence[ConfigEntry]:
-    kind, name, keys = resource.resource_type, resource.resource_name, resource.configuration_keys
+def _entries(ctx: RequestContext, kind: int, name: str, keys: frozenset[str]) -> Iterator[ConfigEntry]:
     node = ctx.node
     if kind == RESOURCE_TOPIC:
         check_topic_name(name)

@@ -7,10 +7,8 @@ that is named again is answered once, since a few bytes ask for all its members.
 
 from typing import Any
 
-from odradek.broker.answers import all_finished
 from odradek.broker.authorized import GROUP_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.coordinators.groups.replies import DescribedGroup
 from odradek.core.errors import ErrorCode
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
@@ -19,17 +17,14 @@ _FIRST_WITH_NOT_FOUND = 6
 
 
 @serves(ApiKey.DESCRIBE_GROUPS, min_version=0, max_version=6)
-def describe_groups(ctx: RequestContext, request: Any) -> Any:
+async def describe_groups(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.DESCRIBE_GROUPS)
-
-    def answer(groups: list[DescribedGroup]) -> Any:
-        for group in groups:
-            not_found = group.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-            if not_found and ctx.api_version < _FIRST_WITH_NOT_FOUND:
-                group.error_code = ErrorCode.NONE
-            if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
-                group.authorized_operations = GROUP_OPERATIONS
-        return types.DescribeGroupsResponse(groups=groups)
-
-    asked = dict.fromkeys(request.groups)
-    return all_finished([ctx.node.groups.describe_group(group_id) for group_id in asked], answer)
+    asked = [ctx.node.groups.describe_group(group_id) for group_id in dict.fromkeys(request.groups)]
+    groups = [await group for group in asked]
+    for group in groups:
+        not_found = group.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        if not_found and ctx.api_version < _FIRST_WITH_NOT_FOUND:
+            group.error_code = ErrorCode.NONE
+        if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
+            group.authorized_operations = GROUP_OPERATIONS
+    return types.DescribeGroupsResponse(groups=groups)

@@ -5,6 +5,7 @@ from typing import Any
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -12,13 +13,18 @@ _NO_LAG = 0
 
 
 @serves(ApiKey.DESCRIBE_LOG_DIRS, min_version=1, max_version=5)
-def describe_log_dirs(ctx: RequestContext, request: Any) -> Any:
+def describe_log_dirs(ctx: RequestContext, request: Any) -> Paced[Any]:
     types = response_types(ApiKey.DESCRIBE_LOG_DIRS)
     wanted: set[TopicPartition] | None = None
     if request.topics is not None:
-        wanted = {TopicPartition(t.topic, index) for t in request.topics for index in t.partitions}
+        wanted = set()
+        for topic in request.topics:
+            yield STEP
+            for index in topic.partitions:
+                wanted.add(TopicPartition(topic.topic, index))
+                yield FEW
     results = []
-    for info in ctx.node.logs.describe():
+    for info in (yield from ctx.node.logs.describe()):
         if info.failure is not None:
             results.append(
                 types.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=info.path)
@@ -26,6 +32,7 @@ def describe_log_dirs(ctx: RequestContext, request: Any) -> Any:
             continue
         topics: dict[str, list[Any]] = {}
         for tp, size_bytes in info.sizes:
+            yield STEP
             if wanted is None or tp in wanted:
                 topics.setdefault(tp.topic, []).append(
                     types.DescribeLogDirsPartition(

@@ -3,21 +3,26 @@
 Deviation: a partition that is named again is answered once, since a few bytes ask for all its producers.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import KafkaError
 from odradek.core.types import TopicPartition
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
+if TYPE_CHECKING:
+    from odradek.replication.partition import Partition
+
 
 @serves(ApiKey.DESCRIBE_PRODUCERS, min_version=0, max_version=0)
-def describe_producers(ctx: RequestContext, request: Any) -> Any:
+def describe_producers(ctx: RequestContext, request: Any) -> Paced[Any]:
     types = response_types(ApiKey.DESCRIBE_PRODUCERS)
     asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
         asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+        yield STEP
     topics = []
     for name, indexes in asked.items():
         partitions = []
@@ -27,19 +32,29 @@ def describe_producers(ctx: RequestContext, request: Any) -> Any:
             try:
                 partition = ctx.node.replicas.partition(TopicPartition(name, index))
                 partition.require_leader()
-                answer.active_producers = [
-                    types.ProducerState(
-                        producer_id=entry.producer_id,
-                        producer_epoch=entry.producer_epoch,
-                        last_sequence=entry.last_sequence,
-                        last_timestamp=entry.last_timestamp,
-                        coordinator_epoch=entry.coordinator_epoch,
-                        current_txn_start_offset=entry.current_txn_first_offset,
-                    )
-                    for entry in partition.log.producers.entries.values()
-                ]
+                answer.active_producers = yield from _producers(partition)
             except KafkaError as e:
                 answer.error_code = e.code
                 answer.error_message = e.message or e.code.name
+            yield STEP
         topics.append(types.TopicResponse(name=name, partitions=partitions))
     return types.DescribeProducersResponse(topics=topics)
+
+
+def _producers(partition: "Partition") -> Paced[list[Any]]:
+    """Those of this moment, though some may be forgotten before the answer is complete."""
+    types = response_types(ApiKey.DESCRIBE_PRODUCERS)
+    rows = []
+    for entry in list(partition.log.producers.entries.values()):
+        rows.append(
+            types.ProducerState(
+                producer_id=entry.producer_id,
+                producer_epoch=entry.producer_epoch,
+                last_sequence=entry.last_sequence,
+                last_timestamp=entry.last_timestamp,
+                coordinator_epoch=entry.coordinator_epoch,
+                current_txn_start_offset=entry.current_txn_first_offset,
+            )
+        )
+        yield STEP
+    return rows

@@ -1,5 +1,6 @@
 """DescribeTopicPartitions v0: topics in order of name, some partitions at a time, with a cursor."""
 
+from bisect import bisect_left
 from typing import Any
 
 from odradek.broker.authorized import NOT_ASKED, TOPIC_OPERATIONS
@@ -9,29 +10,35 @@ from odradek.core.types import INTERNAL_TOPICS, ZERO_UUID
 from odradek.metadata.availability import leader_to_name, offline_replicas
 from odradek.metadata.image import MetadataImage, PartitionRegistration
 from odradek.metadata.topic_names import why_unknown
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.DESCRIBE_TOPIC_PARTITIONS, min_version=0, max_version=0)
-def describe_topic_partitions(ctx: RequestContext, request: Any) -> Any:
+def describe_topic_partitions(ctx: RequestContext, request: Any) -> Paced[Any]:
     types = response_types(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
     image = ctx.node.metadata.image
+    yield len(request.topics)
     asked = sorted({topic.name for topic in request.topics}) or sorted(image.topics_by_name)
+    yield len(asked)
     first_index = 0
     if request.cursor is not None:
         cursor = request.cursor
         if cursor.partition_index < 0 or (request.topics and cursor.topic_name not in asked):
-            return types.DescribeTopicPartitionsResponse(
-                topics=[_failed(types, name, ErrorCode.INVALID_REQUEST) for name in asked]
-            )
-        asked = [name for name in asked if name >= cursor.topic_name]
+            refused = []
+            for name in asked:
+                refused.append(_failed(types, name, ErrorCode.INVALID_REQUEST))
+                yield STEP
+            return types.DescribeTopicPartitionsResponse(topics=refused)
+        asked = asked[bisect_left(asked, cursor.topic_name) :]
         if asked and asked[0] == cursor.topic_name:
             first_index = cursor.partition_index
     most = ctx.node.config.int("max.request.partition.size.limit")
     room = max(min(most, request.response_partition_limit), 1)
     topics: list[Any] = []
     for name in asked:
+        yield STEP
         if room == 0:
             next_cursor = types.Cursor(topic_name=name, partition_index=0)
             return types.DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
@@ -43,12 +50,16 @@ def describe_topic_partitions(ctx: RequestContext, request: Any) -> Any:
         shown = indexes[:room]
         room -= len(shown)
         first_index = 0
+        partitions = []
+        for i in shown:
+            partitions.append(_partition(ctx, types, image, i, topic.partitions[i]))
+            yield STEP
         topics.append(
             types.DescribeTopicPartitionsResponseTopic(
                 name=name,
                 topic_id=topic.id,
                 is_internal=name in INTERNAL_TOPICS,
-                partitions=[_partition(ctx, types, image, i, topic.partitions[i]) for i in shown],
+                partitions=partitions,
                 topic_authorized_operations=TOPIC_OPERATIONS,
             )
         )

@@ -1,6 +1,5 @@
 """DescribeTransactions v0."""
 
-import asyncio
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
@@ -17,8 +16,7 @@ async def describe_transactions(ctx: RequestContext, request: Any) -> Any:
         row = types.TransactionState(transactional_id=transactional_id)
         rows.append(row)
         try:
-            reply = ctx.node.transactions.describe(transactional_id)
-            txn = await reply if asyncio.iscoroutine(reply) else reply
+            txn = await ctx.node.transactions.describe(transactional_id)
         except KafkaError as e:
             row.error_code = e.code
             continue

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from odradek.broker.answers import finished_or_failed
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -15,7 +15,7 @@ _FIRST_WITH_IDENTITY = 5
 
 
 @serves(ApiKey.END_TXN, min_version=0, max_version=5)
-def end_txn(ctx: RequestContext, request: Any) -> Any:
+def end_txn(ctx: RequestContext, request: Any) -> Reply[Any]:
     types = response_types(ApiKey.END_TXN)
     client_version = EPOCH_PER_TRANSACTION if ctx.api_version >= _FIRST_WITH_IDENTITY else 0
     producer = Identity(request.producer_id, request.producer_epoch)
@@ -26,17 +26,14 @@ def end_txn(ctx: RequestContext, request: Any) -> Any:
     def refused(error: KafkaError) -> Any:
         return types.EndTxnResponse(error_code=told(error.code, ctx.api_version, _FIRST_WITH_ABORTABLE))
 
-    return finished_or_failed(
-        lambda: ctx.node.transactions.end(
-            request.transactional_id,
-            producer,
-            commit=request.committed,
-            client_version=client_version,
-            connection=ctx.connection.number,
-        ),
-        ended,
-        refused,
+    reply = ctx.node.transactions.end(
+        request.transactional_id,
+        producer,
+        commit=request.committed,
+        client_version=client_version,
+        connection=ctx.connection.number,
     )
+    return reply.then(ended).otherwise(refused)
 
 
 def told(code: ErrorCode, version: int, first_with_abortable: int) -> ErrorCode:

@@ -21,7 +21,7 @@ from odradek.wire.headers import RequestHeader
 from odradek.wire.produce import NodeEndpoint
 
 if TYPE_CHECKING:
-    from odradek.broker.connection import Connection, Reply
+    from odradek.broker.connection import Connection, Place
     from odradek.broker.node import Node
 
 READ_COMMITTED = 1
@@ -38,13 +38,13 @@ def fetch(
         context = _begin(node, request, uses_topic_ids=header.api_version >= TOPIC_IDS_FROM)
     except KafkaError as e:
         connection.reply(
-            *encode_fetch_response(header.api_version, header.correlation_id, [], error_code=e.code)
+            header, *encode_fetch_response(header.api_version, header.correlation_id, [], error_code=e.code)
         )
         return
     pending = _Fetch(node, connection, header, request, context)
     read = pending.read()
     if pending.is_enough(read) or request.max_wait_ms <= 0:
-        connection.reply(*pending.encode(read))
+        connection.reply(header, *pending.encode(read))
     else:
         pending.wait(read)
 
@@ -114,7 +114,7 @@ class _Fetch:
             self._isolation = Isolation.TXN_COMMITTED
         else:
             self._isolation = Isolation.HIGH_WATERMARK
-        self._place: Reply | None = None
+        self._place: Place | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._watched: list[PartitionAnswer] = []
         self._poked = False
@@ -134,7 +134,7 @@ class _Fetch:
     # --- waiting --------------------------------------------------------------------------------------
 
     def wait(self, read: FetchRead) -> None:
-        self._place = self._connection.reserve()
+        self._place = self._connection.reserve(self._header)
         self._watched = read.answers
         for answer in read.answers:
             if answer.partition is not None:

@@ -2,7 +2,8 @@
 falls on.
 
 Deviation: where the internal topic does not exist yet it is created and waited for, so that the first
-answer already names the coordinator; Apache answers COORDINATOR_NOT_AVAILABLE until the client asks again.
+answer already names the coordinator; Apache answers COORDINATOR_NOT_AVAILABLE until the client asks again. A
+key that is named again is answered once.
 """
 
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -29,23 +31,17 @@ class _Refusal(NamedTuple):
 
 
 @serves(ApiKey.FIND_COORDINATOR, min_version=0, max_version=6)
-def find_coordinator(ctx: RequestContext, request: Any) -> Any:
+async def find_coordinator(ctx: RequestContext, request: Any) -> Any:
     topic = _TOPICS.get(request.key_type)
+    refusal: _Refusal | None = None
     if topic is None:
         refusal = _Refusal(ErrorCode.INVALID_REQUEST, "" if request.key_type == SHARE else _BAD_KEY_TYPE)
-        return _answer(ctx, [(key, refusal) for key in request.coordinator_keys])
-    if request.coordinator_keys and topic not in ctx.node.metadata.image.topics_by_name:
-        return _create_then_find(ctx, request, topic)
-    return _answer(ctx, [(key, _leader(ctx, topic, key)) for key in request.coordinator_keys])
-
-
-async def _create_then_find(ctx: RequestContext, request: Any, topic: str) -> Any:
-    try:
-        await ctx.node.internal_topics.ensure(topic)
-    except KafkaError:
-        refusal = _Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_AVAILABLE)
-        return _answer(ctx, [(key, refusal) for key in request.coordinator_keys])
-    return _answer(ctx, [(key, _leader(ctx, topic, key)) for key in request.coordinator_keys])
+    elif request.coordinator_keys and topic not in ctx.node.metadata.image.topics_by_name:
+        try:
+            await ctx.node.internal_topics.ensure(topic)
+        except KafkaError:
+            refusal = _Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_AVAILABLE)
+    return await ctx.node.slices.run(_answer(ctx, request, topic, refusal))
 
 
 def _leader(ctx: RequestContext, topic: str, key: str) -> tuple[int, str, int] | _Refusal:
@@ -60,11 +56,16 @@ def _leader(ctx: RequestContext, topic: str, key: str) -> tuple[int, str, int] |
     return broker.id, host, port
 
 
-def _answer(ctx: RequestContext, found: list[tuple[str, tuple[int, str, int] | _Refusal]]) -> Any:
+def _answer(ctx: RequestContext, request: Any, topic: str | None, refusal: _Refusal | None) -> Paced[Any]:
     types = response_types(ApiKey.FIND_COORDINATOR)
     one_key = ctx.api_version <= _LAST_VERSION_WITH_ONE_KEY
     coordinators = []
-    for key, where in found:
+    for key in dict.fromkeys(request.coordinator_keys):
+        yield STEP
+        where: tuple[int, str, int] | _Refusal | None = refusal
+        if where is None:
+            assert topic is not None
+            where = _leader(ctx, topic, key)
         row = types.Coordinator(key=key, node_id=-1, host="", port=-1)
         if isinstance(where, _Refusal):
             row.error_code = where.code

@@ -4,11 +4,12 @@ from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import Heartbeat
+from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 
 
 @serves(ApiKey.HEARTBEAT, min_version=0, max_version=4)
-def heartbeat(ctx: RequestContext, request: Any) -> Any:
+def heartbeat(ctx: RequestContext, request: Any) -> Reply[Any]:
     return ctx.node.groups.heartbeat(
         Heartbeat(request.group_id, request.member_id, request.group_instance_id, request.generation_id)
     )

@@ -50,7 +50,7 @@ async def _init(ctx: RequestContext, request: Any) -> Initialized:
     expected = None
     if request.producer_id != NO_PRODUCER_ID:
         expected = Identity(request.producer_id, request.producer_epoch)
-    reply = node.transactions.init_producer_id(
+    return await node.transactions.init_producer_id(
         request.transactional_id,
         request.transaction_timeout,
         expected,
@@ -58,7 +58,6 @@ async def _init(ctx: RequestContext, request: Any) -> Initialized:
         enable_2pc=request.enable2_pc,
         keep_prepared=request.keep_prepared_txn,
     )
-    return reply if isinstance(reply, Initialized) else await reply
 
 
 def _told(code: ErrorCode, version: int) -> ErrorCode:

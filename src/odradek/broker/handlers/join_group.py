@@ -6,10 +6,10 @@ skip the assignment. No deviation from Apache.
 
 from typing import Any
 
-from odradek.broker.answers import finished
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import JoinGroup, Protocol
 from odradek.coordinators.groups.replies import JoinGroupResponse
+from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 
 _FIRST_WITH_REQUIRED_ID = 4
@@ -18,7 +18,7 @@ _FIRST_WITH_SKIPPED_ASSIGNMENT = 9
 
 
 @serves(ApiKey.JOIN_GROUP, min_version=0, max_version=9)
-def join_group(ctx: RequestContext, request: Any) -> Any:
+def join_group(ctx: RequestContext, request: Any) -> Reply[Any]:
     groups = ctx.node.groups
     client_id = ctx.client_id or ""
     protocols: dict[str, Protocol] = {}
@@ -39,7 +39,7 @@ def join_group(ctx: RequestContext, request: Any) -> Any:
         can_skip_assignment=ctx.api_version >= _FIRST_WITH_SKIPPED_ASSIGNMENT,
     )
     reply = groups.join_group(command)
-    return reply if ctx.api_version >= _FIRST_WITH_NULL_PROTOCOL else finished(reply, _without_null)
+    return reply if ctx.api_version >= _FIRST_WITH_NULL_PROTOCOL else reply.then(_without_null)
 
 
 def _without_null(response: JoinGroupResponse) -> JoinGroupResponse:

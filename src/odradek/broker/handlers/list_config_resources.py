@@ -15,6 +15,7 @@ from odradek.metadata.image import (
     RESOURCE_TOPIC,
     MetadataImage,
 )
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -22,20 +23,19 @@ _ALL = (RESOURCE_GROUP, RESOURCE_CLIENT_METRICS, RESOURCE_BROKER_LOGGER, RESOURC
 
 
 @serves(ApiKey.LIST_CONFIG_RESOURCES, min_version=0, max_version=1)
-def list_config_resources(ctx: RequestContext, request: Any) -> Any:
+def list_config_resources(ctx: RequestContext, request: Any) -> Paced[Any]:
     types = response_types(ApiKey.LIST_CONFIG_RESOURCES)
-    asked = request.resource_types if ctx.api_version else (RESOURCE_CLIENT_METRICS,)
-    if not set(asked) <= set(_ALL):
+    asked = set(request.resource_types) if ctx.api_version else {RESOURCE_CLIENT_METRICS}
+    if not asked <= set(_ALL):
         return types.ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     image = ctx.node.metadata.image
-    return types.ListConfigResourcesResponse(
-        config_resources=[
-            types.ConfigResource(resource_name=name, resource_type=kind)
-            for kind in _ALL
-            if not asked or kind in asked
-            for name in _names(image, kind)
-        ]
-    )
+    rows = []
+    for kind in _ALL:
+        if not asked or kind in asked:
+            for name in _names(image, kind):
+                rows.append(types.ConfigResource(resource_name=name, resource_type=kind))
+                yield STEP
+    return types.ListConfigResourcesResponse(config_resources=rows)
 
 
 def _names(image: MetadataImage, kind: int) -> list[str]:

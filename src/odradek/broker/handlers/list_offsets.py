@@ -19,6 +19,7 @@ from odradek.log.lookup import (
     BatchSearch,
     TimestampOffset,
 )
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -28,16 +29,31 @@ _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDIN
 _SINCE_NOT_AVAILABLE = 5
 CONSUMER = -1
 READ_COMMITTED = 1
+LOOKUP_STEP = 60
 
 
 @serves(ApiKey.LIST_OFFSETS, min_version=1, max_version=11)
-def list_offsets(ctx: RequestContext, request: Any) -> Any:
+async def list_offsets(ctx: RequestContext, request: Any) -> Any:
+    response, searches = await ctx.node.slices.run(_look_up(ctx, request))
+    for search in searches:
+        answer = search.answer
+        try:
+            found = await search.run(ctx.node.runtime.offload)
+            answer.timestamp, answer.offset, answer.leader_epoch = found
+        except KafkaError as e:
+            answer.error_code = e.code
+    return response
+
+
+def _look_up(ctx: RequestContext, request: Any) -> "Paced[tuple[Any, list[_Search]]]":
+    """What can be answered, and where to search for the rest."""
     types = response_types(ApiKey.LIST_OFFSETS)
     asked: dict[TopicPartition, int] = {}
     for topic in request.topics:
         for entry in topic.partitions:
             tp = TopicPartition(topic.name, entry.partition_index)
             asked[tp] = asked.get(tp, 0) + 1
+            yield STEP
     topics = []
     searches: list[_Search] = []
     for topic in request.topics:
@@ -57,9 +73,10 @@ def list_offsets(ctx: RequestContext, request: Any) -> Any:
                     answer.timestamp, answer.offset, answer.leader_epoch = found
             except KafkaError as e:
                 answer.error_code = e.code
+            yield LOOKUP_STEP
         topics.append(types.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
-    response = types.ListOffsetsResponse(topics=topics)
-    return _search_then_answer(ctx, searches, response) if searches else response
+        yield STEP
+    return types.ListOffsetsResponse(topics=topics), searches
 
 
 class _Search:
@@ -80,17 +97,6 @@ class _Search:
             behind = found.batch.last_offset + 1
             found = await offload(found.run) or self.log.offset_for_timestamp(self.when, behind)
         return _visible(found, self.limit, self.when)
-
-
-async def _search_then_answer(ctx: RequestContext, searches: list[_Search], response: Any) -> Any:
-    for search in searches:
-        answer = search.answer
-        try:
-            found = await search.run(ctx.node.runtime.offload)
-            answer.timestamp, answer.offset, answer.leader_epoch = found
-        except KafkaError as e:
-            answer.error_code = e.code
-    return response
 
 
 def _lookup(

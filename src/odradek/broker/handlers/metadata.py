@@ -1,11 +1,13 @@
 """Metadata v0-v13: brokers, topics, leaders.
 
 Deviation: a topic that is created on demand is waited for, so that the first answer already names its
-leaders; Apache answers UNKNOWN_TOPIC_OR_PARTITION and lets the client ask again.
+leaders; Apache answers UNKNOWN_TOPIC_OR_PARTITION and lets the client ask again. One request creates at most
+MAX_CREATED topics: the others are answered in that way.
 """
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from odradek.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
@@ -13,6 +15,7 @@ from odradek.core.errors import ErrorCode
 from odradek.core.types import INTERNAL_TOPICS, NO_LEADER, ZERO_UUID
 from odradek.metadata.availability import leader_to_name, offline_replicas, reachable_brokers
 from odradek.metadata.topic_names import why_unknown
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -23,60 +26,65 @@ if TYPE_CHECKING:
 UNREACHABLE_REPLICAS_FROM = 1
 LISTENER_NOT_FOUND_FROM = 6
 IDS_FROM = 12
+# Each is a directory with files. Apache has no such bound.
+MAX_CREATED = 100
+PARTITION_STEP = 30
 
 
 @serves(ApiKey.METADATA, min_version=0, max_version=13)
-def metadata(ctx: RequestContext, request: Any) -> Any:
-    faults = ctx.node.faults
+async def metadata(ctx: RequestContext, request: Any) -> Any:
+    faults, slices = ctx.node.faults, ctx.node.slices
     planted = faults.take(ApiKey.METADATA) if faults.active else None
-    if planted is None:
-        return _find(ctx, request)
-    request.allow_auto_topic_creation = False
-    response = _find(ctx, request)
-    response.error_code = planted
-    for topic in response.topics:
-        topic.error_code, topic.partitions = planted, []
+    creation_errors: dict[str, ErrorCode] = {}
+    if planted is None and request.topics and _may_create(ctx, request):
+        missing = await slices.run(_missing(ctx, request))
+        if missing:
+            creation_errors = await ctx.node.internal_topics.auto_create(missing)
+    response = await slices.run(_answer(ctx, request, creation_errors))
+    if planted is not None:
+        response.error_code = planted
+        for topic in response.topics:
+            topic.error_code, topic.partitions = planted, []
     return response
 
 
-def _find(ctx: RequestContext, request: Any) -> Any:
-    wanted = request.topics
-    if wanted is None or (ctx.api_version == 0 and not wanted):
-        return _answer(ctx, request, list(ctx.node.metadata.image.topics_by_name.values()), [])
-    if ctx.api_version < IDS_FROM and any(t.name is None or t.topic_id != ZERO_UUID for t in wanted):
-        return _refuse_ids(wanted)
-    named = [t.name for t in wanted if t.topic_id == ZERO_UUID and t.name is not None]
+def _may_create(ctx: RequestContext, request: Any) -> bool:
+    return request.allow_auto_topic_creation and ctx.node.config.auto_create_topics_enable
+
+
+def _missing(ctx: RequestContext, request: Any) -> Paced[list[str]]:
+    """The first names that can be created; the client asks again for the others."""
     known = ctx.node.metadata.image.topics_by_name
-    missing = [name for name in dict.fromkeys(named) if name not in known]
-    if missing and request.allow_auto_topic_creation and ctx.node.config.auto_create_topics_enable:
-        return _create_then_answer(ctx, request, missing)
-    return _answer_wanted(ctx, request, {})
+    missing: dict[str, None] = {}
+    for topic in request.topics:
+        name = topic.name
+        yield STEP
+        if name is None or topic.topic_id != ZERO_UUID:
+            if ctx.api_version < IDS_FROM:
+                return []  # refused as a whole
+        elif name not in known and why_unknown(name) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            missing[name] = None
+            if len(missing) == MAX_CREATED:
+                break
+    return list(missing)
 
 
-def _refuse_ids(wanted: list[Any]) -> Any:
-    """v10 and v11 have a field for topic ids, but no topic can be asked for by it."""
+def _answer(ctx: RequestContext, request: Any, creation_errors: dict[str, ErrorCode]) -> Paced[Any]:
+    wanted, image = request.topics, ctx.node.metadata.image
+    if wanted is None or (ctx.api_version == 0 and not wanted):
+        return (yield from _describe(ctx, request, image, image.topics_by_name.values(), []))
     types = response_types(ApiKey.METADATA)
-    refused = [
-        types.MetadataResponseTopic(
-            error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
-        )
-        for topic in wanted
-    ]
-    return types.MetadataResponse(cluster_id=None, controller_id=-1, topics=refused)
-
-
-async def _create_then_answer(ctx: RequestContext, request: Any, missing: list[str]) -> Any:
-    errors = await ctx.node.internal_topics.auto_create(missing)
-    return _answer_wanted(ctx, request, errors)
-
-
-def _answer_wanted(ctx: RequestContext, request: Any, creation_errors: dict[str, ErrorCode]) -> Any:
-    types = response_types(ApiKey.METADATA)
-    image = ctx.node.metadata.image
     found: dict[str, TopicImage] = {}
     failed = []
-    for topic in request.topics:
+    asked: set[tuple[str | None, UUID]] = set()
+    for topic in wanted:
+        yield STEP
         by_id = topic.name is None or topic.topic_id != ZERO_UUID
+        if by_id and ctx.api_version < IDS_FROM:
+            return (yield from _refuse_ids(wanted))
+        if (topic.name, topic.topic_id) in asked:
+            continue
+        asked.add((topic.name, topic.topic_id))
         entry = image.topics_by_id.get(topic.topic_id) if by_id else image.topics_by_name.get(topic.name)
         if entry is not None:
             found[entry.name] = entry
@@ -94,12 +102,31 @@ def _answer_wanted(ctx: RequestContext, request: Any, creation_errors: dict[str,
                     error_code=code, name=topic.name, topic_id=ZERO_UUID, is_internal=internal
                 )
             )
-    return _answer(ctx, request, found.values(), failed)
+    return (yield from _describe(ctx, request, image, found.values(), failed))
 
 
-def _answer(ctx: RequestContext, request: Any, topics: "Iterable[TopicImage]", failed: list[Any]) -> Any:
+def _refuse_ids(wanted: list[Any]) -> Paced[Any]:
+    """v10 and v11 have a field for topic ids, but no topic can be asked for by it."""
     types = response_types(ApiKey.METADATA)
-    image = ctx.node.metadata.image
+    refused = []
+    for topic in wanted:
+        refused.append(
+            types.MetadataResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
+            )
+        )
+        yield STEP
+    return types.MetadataResponse(cluster_id=None, controller_id=-1, topics=refused)
+
+
+def _describe(
+    ctx: RequestContext,
+    request: Any,
+    image: "MetadataImage",
+    topics: "Iterable[TopicImage]",
+    failed: list[Any],
+) -> Paced[Any]:
+    types = response_types(ApiKey.METADATA)
     alive = [image.brokers[n] for n in reachable_brokers(image, image.brokers, ctx.listener)]
     brokers = [
         types.MetadataResponseBroker(
@@ -108,23 +135,31 @@ def _answer(ctx: RequestContext, request: Any, topics: "Iterable[TopicImage]", f
         for b in alive
     ]
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    rows = []
+    for topic in topics:
+        rows.append((yield from _topic(ctx, image, topic, operations)))
+        yield STEP
     cluster = getattr(request, "include_cluster_authorized_operations", False)
     return types.MetadataResponse(
         brokers=brokers,
         cluster_id=ctx.node.cluster_id,
         controller_id=min((b.id for b in alive), default=-1),
-        topics=[_topic(ctx, image, topic, operations) for topic in topics] + failed,
+        topics=rows + failed,
         cluster_authorized_operations=CLUSTER_OPERATIONS if cluster else NOT_ASKED,
     )
 
 
-def _topic(ctx: RequestContext, image: "MetadataImage", topic: "TopicImage", operations: int) -> Any:
+def _topic(ctx: RequestContext, image: "MetadataImage", topic: "TopicImage", operations: int) -> Paced[Any]:
+    partitions = []
+    for index, partition in topic.partitions.items():
+        partitions.append(_partition(ctx, image, index, partition))
+        yield PARTITION_STEP
     return response_types(ApiKey.METADATA).MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[_partition(ctx, image, index, p) for index, p in topic.partitions.items()],
+        partitions=partitions,
         topic_authorized_operations=operations,
     )
 

@@ -5,10 +5,10 @@ Deviation: partitions are answered in the order of the request, Apache puts refu
 
 from typing import Any
 
-from odradek.broker.answers import finished
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import CommitOffsets, OffsetToCommit
 from odradek.core.errors import ErrorCode
+from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -17,7 +17,7 @@ _FIRST_WITH_UNKNOWN_GROUPS = 9
 
 
 @serves(ApiKey.OFFSET_COMMIT, min_version=2, max_version=10)
-def offset_commit(ctx: RequestContext, request: Any) -> Any:
+def offset_commit(ctx: RequestContext, request: Any) -> Reply[Any]:
     types = response_types(ApiKey.OFFSET_COMMIT)
     image = ctx.node.metadata.image
     by_id = ctx.api_version >= _FIRST_WITH_TOPIC_IDS
@@ -51,7 +51,7 @@ def offset_commit(ctx: RequestContext, request: Any) -> Any:
         )
     response = types.OffsetCommitResponse(topics=topics)
     if not offsets:
-        return response
+        return Reply(response)
     command = CommitOffsets(
         request.group_id,
         request.member_id,
@@ -67,4 +67,4 @@ def offset_commit(ctx: RequestContext, request: Any) -> Any:
             row.error_code = code
         return response
 
-    return finished(ctx.node.groups.commit_offsets(command), answer)
+    return ctx.node.groups.commit_offsets(command).then(answer)

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from odradek.broker.answers import finished
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import DeleteOffsets
 from odradek.core.errors import ErrorCode
+from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.OFFSET_DELETE, min_version=0, max_version=0)
-def offset_delete(ctx: RequestContext, request: Any) -> Any:
+def offset_delete(ctx: RequestContext, request: Any) -> Reply[Any]:
     types = response_types(ApiKey.OFFSET_DELETE)
     known = ctx.node.metadata.image.topics_by_name
     topics = []
@@ -30,7 +30,7 @@ def offset_delete(ctx: RequestContext, request: Any) -> Any:
             wanted.append((topic.name, accepted))
     response = types.OffsetDeleteResponse(topics=topics)
     if not wanted:
-        return response
+        return Reply(response)
     command = DeleteOffsets(
         request.group_id, [(name, [row.partition_index for row in rows]) for name, rows in wanted]
     )
@@ -43,4 +43,4 @@ def offset_delete(ctx: RequestContext, request: Any) -> Any:
                 row.error_code = code
         return response
 
-    return finished(ctx.node.groups.delete_offsets(command), answer)
+    return ctx.node.groups.delete_offsets(command).then(answer)

@@ -6,7 +6,6 @@ are asked for again is answered once, since a few bytes ask for all its commits.
 
 from typing import Any
 
-from odradek.broker.answers import all_finished
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import FetchOffsets, WantedTopic
 from odradek.coordinators.groups.replies import FetchedPartition, FetchedTopic
@@ -20,7 +19,7 @@ _FIRST_WITH_GROUP_ERROR = 2
 
 
 @serves(ApiKey.OFFSET_FETCH, min_version=1, max_version=10)
-def offset_fetch(ctx: RequestContext, request: Any) -> Any:
+async def offset_fetch(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.OFFSET_FETCH)
     asked_groups = _without_repeats(request.groups)
     asked = [_wanted(ctx, group) for group in asked_groups]
@@ -30,20 +29,17 @@ def offset_fetch(ctx: RequestContext, request: Any) -> Any:
         )
         for group, (topics, _) in zip(asked_groups, asked, strict=True)
     ]
-
-    def answer(results: list[list[FetchedTopic] | ErrorCode]) -> Any:
-        groups = []
-        for group, (_, unknown), result in zip(asked_groups, asked, results, strict=True):
-            row = types.OffsetFetchResponseGroup(group_id=group.group_id)
-            if isinstance(result, ErrorCode):
-                row.error_code = result
-                row.topics = _refused(ctx, group)
-            else:
-                row.topics = _with_ids(ctx, result) + unknown
-            groups.append(row)
-        return types.OffsetFetchResponse(groups=groups)
-
-    return all_finished(replies, answer)
+    groups = []
+    for group, (_, unknown), reply in zip(asked_groups, asked, replies, strict=True):
+        row = types.OffsetFetchResponseGroup(group_id=group.group_id)
+        result = await reply
+        if isinstance(result, ErrorCode):
+            row.error_code = result
+            row.topics = _refused(ctx, group)
+        else:
+            row.topics = _with_ids(ctx, result) + unknown
+        groups.append(row)
+    return types.OffsetFetchResponse(groups=groups)
 
 
 def _without_repeats(groups: list[Any]) -> list[Any]:

@@ -5,12 +5,13 @@ from typing import Any
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import KafkaError
 from odradek.core.types import TopicPartition
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.OFFSET_FOR_LEADER_EPOCH, min_version=2, max_version=4)
-def offset_for_leader_epoch(ctx: RequestContext, request: Any) -> Any:
+def offset_for_leader_epoch(ctx: RequestContext, request: Any) -> Paced[Any]:
     types = response_types(ApiKey.OFFSET_FOR_LEADER_EPOCH)
     topics = []
     for topic in request.topics:
@@ -26,5 +27,7 @@ def offset_for_leader_epoch(ctx: RequestContext, request: Any) -> Any:
                 )
             except KafkaError as e:
                 result.error_code = e.code
+            yield STEP
+        yield STEP
         topics.append(types.OffsetForLeaderTopicResult(topic=topic.topic, partitions=results))
     return types.OffsetForLeaderEpochResponse(topics=topics)

@@ -6,6 +6,7 @@ recompression), or that begins a transaction whose coordinator has to be waited 
 and the connection waits: nothing behind it overtakes.
 """
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from odradek.broker.connection import Connection
     from odradek.broker.node import Node
     from odradek.replication.partition import Partition
+
+log = logging.getLogger("odradek.broker.handlers.produce")
 
 
 def handle_run(
@@ -71,12 +74,10 @@ def handle_run(
     for request in requests:
         if request.transactional_id is not None:
             release_guards(request)
-        connection.begin(request.header)
         request.finish()
     if later is not None:
         request, question = later
-        connection.begin(request.header)
-        request.place = connection.reserve()
+        request.place = connection.reserve(request.header)
         connection.suspend()
         connection.spawn(_handle_later(node, connection, request, question), "PRODUCE")
     return taken
@@ -119,8 +120,7 @@ def _handle_routed(
         )
         for correlation_id, outcome in zip(correlation_ids, outcomes, strict=True)
     ]
-    connection.begin(route.header)
-    connection.reply_many(replies)
+    connection.reply_many(route.header, replies)
     return len(sets)
 
 
@@ -150,6 +150,9 @@ async def _handle_later(
         request.finish()
     except ProtocolError as e:
         connection.close(str(e))
+    except Exception:
+        log.exception("Error while handling PRODUCE v%d", request.header.api_version)
+        connection.close("internal error")
     finally:
         release_guards(request)
         connection.resume()

@@ -9,15 +9,16 @@ from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import SyncGroup
 from odradek.coordinators.groups.replies import SyncGroupResponse
 from odradek.core.errors import ErrorCode
+from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 
 _FIRST_WITH_PROTOCOL = 5
 
 
 @serves(ApiKey.SYNC_GROUP, min_version=0, max_version=5)
-def sync_group(ctx: RequestContext, request: Any) -> Any:
+def sync_group(ctx: RequestContext, request: Any) -> Reply[Any]:
     if ctx.api_version >= _FIRST_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
-        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        return Reply(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     command = SyncGroup(
         group_id=request.group_id,
         member_id=request.member_id,

@@ -4,7 +4,6 @@ From v5 on the commit itself makes the offsets' partition part of the transactio
 has, and the coordinator is asked whether it has.
 """
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.dispatch import RequestContext, serves
@@ -71,7 +70,7 @@ async def _commit(ctx: RequestContext, request: Any, offsets: list[OffsetToCommi
         # What was held back since the last transaction would take the group's offsets back to that.
         ctx.node.offset_speakers.require_newest(request.transactional_id, ctx.connection.number)
     ctx.node.offset_speakers.heard(request.transactional_id, ctx.connection.number)
-    reply = groups.commit_offsets(
+    return await groups.commit_offsets(
         CommitOffsets(
             request.group_id,
             request.member_id,
@@ -82,7 +81,6 @@ async def _commit(ctx: RequestContext, request: Any, offsets: list[OffsetToCommi
             producer=producer,
         )
     )
-    return await reply if asyncio.iscoroutine(reply) else reply
 
 
 async def _join_transaction(ctx: RequestContext, request: Any, producer: Identity, index: int) -> None:
@@ -115,8 +113,7 @@ def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
 
 
 async def _verify(node: "Node", transactional_id: str, producer: Identity, tp: TopicPartition) -> None:
-    reply = node.transactions.verify_partitions(transactional_id, producer, [tp])
-    (code,) = await reply if asyncio.iscoroutine(reply) else reply
+    (code,) = await node.transactions.verify_partitions(transactional_id, producer, [tp])
     if code is not ErrorCode.NONE:
         raise KafkaError(code)
 

@@ -1,6 +1,5 @@
 """WriteTxnMarkers v1-v2: a coordinator brings the end of transactions to partitions that this node leads."""
 
-import asyncio
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
@@ -20,7 +19,7 @@ async def write_txn_markers(ctx: RequestContext, request: Any) -> Any:
         partitions = [TopicPartition(t.name, index) for t in marker.topics for index in t.partition_indexes]
         if not partitions:
             continue  # not answered either
-        outcomes = write_markers(
+        codes = await write_markers(
             ctx.node,
             WriteMarkers(
                 "",
@@ -32,7 +31,6 @@ async def write_txn_markers(ctx: RequestContext, request: Any) -> Any:
             ),
             partitions,
         )
-        codes = await outcomes if isinstance(outcomes, asyncio.Task) else outcomes
         topics = [
             types.WritableTxnMarkerTopicResult(
                 name=t.name,

@@ -1,16 +1,15 @@
 """The group coordinator of a node: finds a group's shard, and answers with Kafka's errors whatever happens.
 
 What all versions of the protocol share is here; which version a client speaks is known to the handlers in
-`broker/handlers`, which make the commands. Every method gives its answer at once or, where it has to wait, a
-coroutine to await for it. None raises.
+`broker/handlers`, which make the commands. No method raises: a refusal is an answer like any other.
 """
 
 import asyncio
 import logging
 import random
 import uuid
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeVar
 
 from odradek.coordinators.errors import TOO_LARGE, coordinator_error
 from odradek.coordinators.groups import commands as c
@@ -36,12 +35,12 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, coordinator_partition, uuid_to_text
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
 from odradek.runtime.api import Clock
+from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
 
 log = logging.getLogger("odradek.coordinators.groups")
 
 T = TypeVar("T")
-Reply: TypeAlias = T | Coroutine[Any, Any, T]
 
 NONE = ErrorCode.NONE
 
@@ -110,8 +109,7 @@ class GroupCoordinator:
     async def _everywhere(self, command: Any) -> None:
         for partition_index in self.host.partitions:
             try:
-                reply = self.host.submit(partition_index, command)
-                removed = await reply if asyncio.iscoroutine(reply) else reply
+                removed = await self.host.submit(partition_index, command)
             except KafkaError as e:
                 log.warning(
                     "%s on %s-%d: %s",
@@ -148,10 +146,10 @@ class GroupCoordinator:
     def join_group(self, command: c.JoinGroup) -> Reply[JoinGroupResponse]:
         member_id = command.member_id
         if not command.group_id:
-            return JoinGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID, member_id=member_id)
+            return Reply(JoinGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID, member_id=member_id))
         allowed = range(self.config.min_session_timeout_ms, self.config.max_session_timeout_ms + 1)
         if command.session_timeout_ms not in allowed:
-            return JoinGroupResponse(error_code=ErrorCode.INVALID_SESSION_TIMEOUT, member_id=member_id)
+            return Reply(JoinGroupResponse(error_code=ErrorCode.INVALID_SESSION_TIMEOUT, member_id=member_id))
         return self._ask(
             command.group_id,
             command,
@@ -160,19 +158,19 @@ class GroupCoordinator:
 
     def sync_group(self, command: c.SyncGroup) -> Reply[SyncGroupResponse]:
         if not command.group_id:
-            return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+            return Reply(SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
         return self._ask(
             command.group_id, command, lambda e: SyncGroupResponse(error_code=coordinator_error(e.code))
         )
 
     def heartbeat(self, command: c.Heartbeat) -> Reply[HeartbeatResponse]:
         if not command.group_id:
-            return HeartbeatResponse(ErrorCode.INVALID_GROUP_ID)
+            return Reply(HeartbeatResponse(ErrorCode.INVALID_GROUP_ID))
         return self._ask(command.group_id, command, _failed_heartbeat)
 
     def leave_group(self, command: c.LeaveGroup) -> Reply[LeaveGroupResponse]:
         if not command.group_id:
-            return LeaveGroupResponse(ErrorCode.INVALID_GROUP_ID)
+            return Reply(LeaveGroupResponse(ErrorCode.INVALID_GROUP_ID))
 
         def failed(error: KafkaError) -> LeaveGroupResponse:
             if error.code != ErrorCode.UNKNOWN_MEMBER_ID:
@@ -188,11 +186,12 @@ class GroupCoordinator:
     def consumer_heartbeat(self, command: c.ConsumerHeartbeat) -> Reply[ConsumerGroupHeartbeatResponse]:
         if command.server_assignor not in (None, *self.config.consumer_assignors):
             supported = ", ".join(self.config.consumer_assignors)
-            return ConsumerGroupHeartbeatResponse(
+            refused = ConsumerGroupHeartbeatResponse(
                 error_code=ErrorCode.UNSUPPORTED_ASSIGNOR,
                 error_message=f"ServerAssignor {command.server_assignor} is not supported. Supported "
                 f"assignors: {supported}.",
             )
+            return Reply(refused)
         return self._ask(command.group_id, command, _failed_consumer_heartbeat)
 
     # --- offsets --------------------------------------------------------------------------------------
@@ -215,7 +214,7 @@ class GroupCoordinator:
     def delete_offsets(self, command: c.DeleteOffsets) -> Reply[list[list[int]] | ErrorCode]:
         """A list of error codes per topic, or the error of the whole."""
         if not command.group_id:
-            return ErrorCode.INVALID_GROUP_ID
+            return Reply(ErrorCode.INVALID_GROUP_ID)
         return self._ask(command.group_id, command, lambda e: coordinator_error(e.code))
 
     # --- administration -------------------------------------------------------------------------------
@@ -225,8 +224,7 @@ class GroupCoordinator:
         found: list[ListedGroup] = []
         for partition_index in self.host.partitions:
             try:
-                reply = self.host.submit(partition_index, command)
-                found += await reply if asyncio.iscoroutine(reply) else reply
+                found += await self.host.submit(partition_index, command)
             except KafkaError as e:
                 code = coordinator_error(e.code)
                 if code is not ErrorCode.NOT_COORDINATOR:
@@ -253,7 +251,7 @@ class GroupCoordinator:
             return DescribedConsumerGroup(group_id=group_id, error_code=code, error_message=error.message)
 
         if not group_id:
-            return DescribedConsumerGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
+            return Reply(DescribedConsumerGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID))
         return self._ask(group_id, c.DescribeConsumerGroup(group_id), failed)
 
     def delete_group(self, group_id: str) -> Reply[ErrorCode]:
@@ -262,18 +260,7 @@ class GroupCoordinator:
     # --- asking ---------------------------------------------------------------------------------------
 
     def _ask(self, group_id: str, command: Any, failed: Callable[[KafkaError], T]) -> Reply[T]:
-        try:
-            reply = self.host.submit(self.partition_for(group_id), command)
-        except KafkaError as e:
-            return failed(e)
-        return _answered_later(reply, failed) if asyncio.iscoroutine(reply) else reply
-
-
-async def _answered_later(reply: Coroutine[Any, Any, T], failed: Callable[[KafkaError], T]) -> T:
-    try:
-        return await reply
-    except KafkaError as e:
-        return failed(e)
+        return self.host.submit(self.partition_for(group_id), command).otherwise(failed)
 
 
 def _failed_heartbeat(error: KafkaError) -> HeartbeatResponse:

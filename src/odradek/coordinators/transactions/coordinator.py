@@ -1,15 +1,13 @@
 """The transaction coordinator of a node: finds the shard of a transactional id, and drives what follows.
 
 What all versions of the protocol share is here; which version a client speaks is known to the handlers in
-`broker/handlers`, which make the commands. Every method gives its answer at once or, where it has to wait, a
-coroutine to await for it. Refusals are raised as KafkaError, with the code a client is told.
+`broker/handlers`, which make the commands. A refusal is the error of a reply, with the code a client is told.
 """
 
 import asyncio
-import inspect
 import logging
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from odradek.coordinators.errors import coordinator_error
 from odradek.coordinators.host import CoordinatorHost, PartitionLog
@@ -22,12 +20,11 @@ from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_TIMEOUT_MS, TRANSACTION_STATE_TOPIC, TopicPartition, coordinator_partition
 from odradek.runtime.api import Clock
+from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
 
 log = logging.getLogger("odradek.coordinators.transactions")
 
-T = TypeVar("T")
-Reply: TypeAlias = T | Coroutine[Any, Any, T]
 _FLEXIBLE_LOG = 1  # the transaction version from which values of the log are written as version 1
 
 
@@ -71,7 +68,7 @@ class TransactionCoordinator:
 
     async def close(self) -> None:
         await self._scope.close()
-        await self.markers.close()
+        self.markers.close()
         await self.host.close()
 
     def on_elected(self, partition_index: int, partition_log: PartitionLog) -> None:
@@ -99,8 +96,7 @@ class TransactionCoordinator:
             await asyncio.sleep(self.config.remove_interval_ms / 1000)
             for partition_index in self.host.partitions:
                 try:
-                    reply = self.host.submit(partition_index, c.ExpireIds())
-                    removed = await reply if asyncio.iscoroutine(reply) else reply
+                    removed = await self.host.submit(partition_index, c.ExpireIds())
                 except KafkaError as e:
                     log.warning("Cannot expire ids of %s-%d: %s", TRANSACTION_STATE_TOPIC, partition_index, e)
                     continue
@@ -114,18 +110,17 @@ class TransactionCoordinator:
 
     def _all_heard(self, partition_index: int, markers: c.WriteMarkers) -> None:
         """Note that a transaction is complete; where the log does not take it now, ask again."""
-        try:
-            reply = self.host.submit(
-                partition_index, c.MarkersWritten(markers.transactional_id, markers.producer)
-            )
-        except KafkaError as e:
-            if coordinator_error(e.code) is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+        reply = self.host.submit(
+            partition_index, c.MarkersWritten(markers.transactional_id, markers.producer)
+        )
+        if not reply.is_ready:
+            reply.when_ready(_note_completion)
+        elif isinstance(reply.error, KafkaError):
+            code = reply.error.code
+            if coordinator_error(code) is ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 asyncio.get_running_loop().call_later(0.1, self._all_heard, partition_index, markers)
             else:
-                log.info("Transaction %s is completed elsewhere: %s", markers.transactional_id, e.code.name)
-            return
-        if inspect.iscoroutine(reply):
-            self._scope.spawn(_ignored(reply), name=f"complete {markers.transactional_id}")
+                log.info("Transaction %s is completed elsewhere: %s", markers.transactional_id, code.name)
 
     # --- lookups --------------------------------------------------------------------------------------
 
@@ -152,12 +147,12 @@ class TransactionCoordinator:
     ) -> Reply[c.Initialized]:
         if enable_2pc or keep_prepared:
             if not self.config.two_phase_commit:
-                raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+                return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             if not enable_2pc:
-                raise KafkaError(ErrorCode.INVALID_REQUEST)
+                return _refused(ErrorCode.INVALID_REQUEST)
             timeout_ms = NO_TIMEOUT_MS
         elif not 0 < timeout_ms <= self.config.max_timeout_ms:
-            raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+            return _refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         command = c.InitProducerId(
             transactional_id=transactional_id,
             timeout_ms=timeout_ms,
@@ -177,7 +172,7 @@ class TransactionCoordinator:
     ) -> Reply[ErrorCode]:
         """NONE, once the transaction has them. `connection` is None where a broker asks for its client."""
         if not transactional_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
+            return _refused(ErrorCode.INVALID_REQUEST)
         command = c.AddPartitions(transactional_id, producer, partitions, client_version, connection)
         return self._ask(transactional_id, command)
 
@@ -186,48 +181,43 @@ class TransactionCoordinator:
     ) -> Reply[list[ErrorCode]]:
         """Whether the transaction has them, partition by partition."""
         if not transactional_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
+            return _refused(ErrorCode.INVALID_REQUEST)
         return self._ask(transactional_id, c.VerifyPartitions(transactional_id, producer, partitions))
 
     def end(
         self, transactional_id: str, producer: Identity, *, commit: bool, client_version: int, connection: int
     ) -> Reply[Identity]:
-        """The identity to go on with. Raises ProtocolError for what an older connection held back."""
+        """The identity to go on with; a ProtocolError for what an older connection held back."""
         if not transactional_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
+            return _refused(ErrorCode.INVALID_REQUEST)
         command = c.EndTxn(transactional_id, producer, commit, client_version, connection)
         return self._ask(transactional_id, command)
 
     def describe(self, transactional_id: str) -> Reply[TransactionMetadata]:
         if not transactional_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
+            return _refused(ErrorCode.INVALID_REQUEST)
         return self._ask(transactional_id, c.DescribeTransaction(transactional_id))
 
     async def list(self, command: c.ListTransactions) -> list[TransactionMetadata]:
         """Of every shard. Raises COORDINATOR_LOAD_IN_PROGRESS while one is not loaded."""
         found: list[TransactionMetadata] = []
         for partition_index in self.host.partitions:
-            reply = self.host.submit(partition_index, command)
-            found.extend(await reply if asyncio.iscoroutine(reply) else reply)
+            found.extend(await self.host.submit(partition_index, command))
         return found
 
     def _ask(self, transactional_id: str, command: Any) -> Reply[Any]:
-        try:
-            reply = self.host.submit(self.partition_for(transactional_id), command)
-        except KafkaError as e:
-            raise KafkaError(coordinator_error(e.code), e.message) from e
-        return _translated(reply) if inspect.iscoroutine(reply) else reply
+        return self.host.submit(self.partition_for(transactional_id), command).otherwise(_raise_told)
 
 
-async def _translated(reply: Coroutine[Any, Any, T]) -> T:
-    try:
-        return await reply
-    except KafkaError as e:
-        raise KafkaError(coordinator_error(e.code), e.message) from e
+def _refused(code: ErrorCode) -> Reply[Any]:
+    return Reply.failed(KafkaError(code))
 
 
-async def _ignored(reply: Coroutine[Any, Any, Any]) -> None:
-    try:
-        await reply
-    except KafkaError as e:
-        log.info("A transaction is complete, but not committed as such here: %s", e.code.name)
+def _raise_told(error: KafkaError) -> Any:
+    """Refuse with the code that a client is told."""
+    raise KafkaError(coordinator_error(error.code), error.message) from error
+
+
+def _note_completion(reply: Reply[Any]) -> None:
+    if isinstance(reply.error, KafkaError):
+        log.info("A transaction is complete, but not committed as such here: %s", reply.error.code.name)

@@ -5,22 +5,22 @@ a broker is reached is known to the node; what follows when all have heard is th
 """
 
 import asyncio
-import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeAlias
 
 from odradek.coordinators.transactions.commands import WriteMarkers
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, TopicPartition
-from odradek.runtime.scope import Scope
+from odradek.runtime.reply import Reply
 
 log = logging.getLogger("odradek.coordinators.transactions")
 
 RETRY_MS: Final = 100
 
 Outcomes: TypeAlias = dict[TopicPartition, ErrorCode]
-Deliver: TypeAlias = Callable[[int, WriteMarkers, list[TopicPartition]], Outcomes | Awaitable[Outcomes]]
+Deliver: TypeAlias = Callable[[int, WriteMarkers, list[TopicPartition]], Reply[Outcomes]]
 
 _HEARD = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
 _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
@@ -52,7 +52,6 @@ class MarkerSender:
         self._deliver = deliver
         self._written = written
         self._orders: dict[str, _Order] = {}
-        self._scope = Scope(lambda error: log.error("Markers could not be written", exc_info=error))
 
     def __len__(self) -> int:
         return len(self._orders)
@@ -72,10 +71,9 @@ class MarkerSender:
         order = self._orders.get(transactional_id)
         return [] if order is None else list(order.left)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         for transactional_id in list(self._orders):
             self._drop(transactional_id)
-        await self._scope.close()
 
     def _drop(self, transactional_id: str) -> None:
         order = self._orders.pop(transactional_id, None)
@@ -94,24 +92,24 @@ class MarkerSender:
                 brokers.setdefault(leader, []).append(tp)
         for broker_id, partitions in brokers.items():
             order.under_way.update(dict.fromkeys(partitions))
-            outcomes = self._deliver(broker_id, order.markers, partitions)
-            if inspect.isawaitable(outcomes):
-                name = f"markers of {order.markers.transactional_id}"
-                self._scope.spawn(self._wait(order, partitions, outcomes), name=name)
+            reply = self._deliver(broker_id, order.markers, partitions)
+            if reply.is_ready:
+                self._note(order, partitions, reply)
             else:
-                self._note(order, outcomes)
+                reply.when_ready(partial(self._heard, order, partitions))
         self._finish(order)
 
-    async def _wait(self, order: _Order, partitions: list[TopicPartition], work: Awaitable[Outcomes]) -> None:
-        try:
-            outcomes = await work
-        except (KafkaError, OSError) as e:
-            code = e.code if isinstance(e, KafkaError) else ErrorCode.NETWORK_EXCEPTION
+    def _heard(self, order: _Order, partitions: list[TopicPartition], reply: Reply[Outcomes]) -> None:
+        self._note(order, partitions, reply)
+        self._finish(order)
+
+    def _note(self, order: _Order, partitions: list[TopicPartition], reply: Reply[Outcomes]) -> None:
+        outcomes, error = reply.value, reply.error
+        if error is not None:
+            if not isinstance(error, KafkaError | OSError):
+                log.error("Markers could not be written", exc_info=error)
+            code = error.code if isinstance(error, KafkaError) else ErrorCode.NETWORK_EXCEPTION
             outcomes = dict.fromkeys(partitions, code)
-        self._note(order, outcomes)
-        self._finish(order)
-
-    def _note(self, order: _Order, outcomes: Outcomes) -> None:
         for tp, code in outcomes.items():
             order.under_way.pop(tp, None)
             if code in _HEARD:

@@ -2,7 +2,7 @@
 a test's to decide. The coordinator, its host, its shards and its sender of markers are real."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from odradek.coordinators.transactions import commands as c
@@ -13,6 +13,7 @@ from odradek.coordinators.transactions.metadata import Identity, TransactionMeta
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
+from odradek.runtime.reply import Reply
 from odradek.sim.loop import SimLoop
 from tests.unit.coordinators.fake_log import FakeLog
 
@@ -89,14 +90,16 @@ class Harness:
             return None
         return -1 if tp in self.leaderless else HERE
 
-    def _deliver(self, broker_id: int, markers: c.WriteMarkers, partitions: list[TopicPartition]) -> Any:
+    def _deliver(
+        self, broker_id: int, markers: c.WriteMarkers, partitions: list[TopicPartition]
+    ) -> Reply[Outcomes]:
         assert broker_id == HERE
         written = Written(markers, partitions)
         if self.slow_markers:
             future = self.loop.create_future()
             self._slow.append((written, future))
-            return future
-        return self._arrive(written)
+            return Reply.later(future)
+        return Reply(self._arrive(written))
 
     def _arrive(self, written: Written) -> Outcomes:
         outcomes = {tp: self.refusals.get(tp, ErrorCode.NONE) for tp in written.partitions}
@@ -112,7 +115,7 @@ class Harness:
 
         async def main() -> Any:
             result = step()
-            return await result if asyncio.iscoroutine(result) else result
+            return await result if isinstance(result, Awaitable) else result
 
         return self.loop.run_until_complete(main())
 
@@ -121,7 +124,7 @@ class Harness:
 
         async def main() -> Any:
             result = step()
-            return await result if asyncio.iscoroutine(result) else result
+            return await result if isinstance(result, Awaitable) else result
 
         task = self.loop.create_task(main())
         task.add_done_callback(lambda done: done.exception())  # seen: a test may not ask
