@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from odradek.broker.dispatch import dispatch
 from odradek.broker.handlers import produce
 from odradek.broker.input import InputBuffer
+from odradek.broker.long_requests import answer_long
 from odradek.broker.output import OutputQueue, Slice
 from odradek.broker.produce_routes import Route
 from odradek.core.errors import ProtocolError
@@ -84,7 +85,7 @@ class Connection:
         self.listener = listener
         self.number = number
         self.closed = False
-        self.on_close: dict[object, Callable[[], None]] = {}  # what waits on behalf of the peer
+        self.on_close: dict[object, Callable[[], object]] = {}  # what waits on behalf of the peer
         self.last_active = server.loop.time()  # when something was received
         self.last_sent = self.last_active  # when a peer that is slow to read took more
         self.output = OutputQueue(
@@ -95,7 +96,7 @@ class Connection:
         self._pending: deque[Place] = deque()
         self._parked_bytes = 0  # of the replies in it that are done
         self._tasks: dict[asyncio.Task[Any], None] = {}
-        self._suspended = False  # a produce is being checked away from the loop: nothing behind it runs
+        self._suspended = False  # the request in hand takes several turns: nothing behind it runs
         self._reading = True
         self._more = False  # whole frames wait in the buffer for another turn
         server.runtime.net.add_reader(sock, self.on_readable)
@@ -178,7 +179,7 @@ class Connection:
                 frame = view[start + 4 : stop]
                 header, position = parse_request_header(frame)
                 dispatch(self._server.node, self, header, frame, position)
-                if self.closed:
+                if self.closed or self._suspended:
                     return
             start = stop
         if produces and self._produce(buffer, view, produces):
@@ -199,13 +200,21 @@ class Connection:
         return self._suspended or self.closed
 
     def suspend(self) -> None:
-        """Stop taking frames until `resume`: the produce in hand is being checked away from the loop."""
+        """Stop taking frames until `resume`: the request in hand takes more than this turn."""
         self._suspended = True
 
     def resume(self) -> None:
         self._suspended = False
         if not self.closed:
             self._work()
+
+    def answer_in_slices(self, header: RequestHeader, frame: memoryview, position: int) -> None:
+        """Have a long request answered, and wait for that. Its frame, the last one taken, is its own now."""
+        self._input.surrender()
+        place = self.reserve(header)
+        self.suspend()
+        task = self.spawn(answer_long(self._server.node, self, place, frame, position), "long request")
+        self.on_close[place] = task.cancel
 
     def _adjust_reading(self) -> None:
         """Read only while the peer reads its replies and nothing is suspended."""

@@ -17,10 +17,17 @@ from odradek.broker.refusals import refusal
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.core.types import Buffer
 from odradek.runtime.reply import Reply, start
-from odradek.runtime.slices import Paced
+from odradek.runtime.slices import Paced, at_once
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.headers import RequestHeader, response_header
-from odradek.wire.messages import request_decoder, response_encoder, response_types
+from odradek.wire.limits import LongRequest
+from odradek.wire.messages import (
+    request_decoder,
+    response_encoder,
+    response_types,
+    sliced_request_decoder,
+    sliced_response_encoder,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.connection import Connection, Place
@@ -34,6 +41,7 @@ RawHandler = Callable[["Node", "Connection", RequestHeader, memoryview, int], No
 H = TypeVar("H", bound="Handler | LongHandler")
 _handlers: dict[int, Handler] = {}
 _raw_handlers: dict[int, RawHandler] = {}
+_waiting: set[int] = set()
 
 
 class RequestContext:
@@ -73,6 +81,7 @@ def serves(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[
             _handlers[api_key] = _started(handler, api_key.name)
         else:
             _handlers[api_key] = cast(Handler, handler)
+            _waiting.add(api_key)
         return handler
 
     return register
@@ -135,6 +144,20 @@ def encode(header: RequestHeader, response: Any) -> bytes:
     return (len(head) + len(body)).to_bytes(4, "big") + head + body
 
 
+def decode_in_slices(header: RequestHeader, buffer: Buffer, position: int) -> Paced[Any]:
+    """The same for a request that may be long."""
+    request, _ = yield from sliced_request_decoder(header.api_key, header.api_version)(buffer, position)
+    return request
+
+
+def encode_in_slices(header: RequestHeader, response: Any) -> Paced[list[bytes]]:
+    """The reply frame of an answer that may be long, in pieces."""
+    head = response_header(header.api_key, header.api_version, header.correlation_id)
+    body = yield from sliced_response_encoder(header.api_key, header.api_version)(response)
+    size = len(head) + sum(map(len, body))
+    return [size.to_bytes(4, "big") + head, *body]
+
+
 def dispatch(
     node: "Node", connection: "Connection", header: RequestHeader, frame: memoryview, position: int
 ) -> None:
@@ -145,54 +168,81 @@ def dispatch(
             connection.reply(header, _unsupported_api_versions(header))
             return
         raise ProtocolError(f"api {api_key} v{version} of client {header.client_id!r} is not served")
-    injected = node.faults.take(api_key) if node.faults.active and api_key != ApiKey.METADATA else None
-    if injected is not None:
+    planted = node.faults.take(api_key) if node.faults.active and api_key != ApiKey.METADATA else None
+    if planted is not None:
         request = decode(header, frame, position)
-        connection.reply(header, encode(header, refusal(api_key, version, request, injected)))
+        connection.reply(header, encode(header, at_once(refusal(api_key, version, request, planted))))
         return
     if api_key not in _handlers and api_key not in _raw_handlers:
         _load_handler(api_key)
     raw = _raw_handlers.get(api_key)
     if raw is not None:
-        raw(node, connection, header, frame, position)
+        try:
+            raw(node, connection, header, frame, position)
+        except LongRequest:
+            connection.answer_in_slices(header, frame, position)
+        return
+    if len(frame) > node.slices.short_bytes:
+        connection.answer_in_slices(header, frame, position)
         return
     request = decode(header, frame, position)
-    context = RequestContext(node, connection, version, header.client_id)
-    try:
-        reply = _handlers[api_key](context, request)
-    except Exception as e:
-        reply = Reply.failed(e)
+    reply = handle(node, connection, header, request)
     if reply.is_ready:
-        error = reply.error
-        response = reply.value if error is None else _failed(header, request, error)
-        connection.reply(header, encode(header, response))
+        if reply.error is None:
+            connection.reply(header, encode(header, reply.value))
+        else:
+            connection.reply(header, encode(header, at_once(refusal_to(header, request, reply.error))))
     else:
         place = connection.reserve(header)
-        reply.when_ready(partial(_finish, connection, place, header, request))
+        reply.when_ready(partial(_finish, node, connection, place, request))
 
 
-def _finish(
-    connection: "Connection", place: "Place", header: RequestHeader, request: Any, reply: Reply[Any]
-) -> None:
+def handle(node: "Node", connection: "Connection", header: RequestHeader, request: Any) -> Reply[Any]:
+    """What the handler of an API says to a request."""
     try:
-        error = reply.error
-        response = reply.value if error is None else _failed(header, request, error)
-        connection.fulfil(place, encode(header, response))
-    except ProtocolError as e:
-        connection.refuse(e)
-    except Exception:
-        log.exception("Error while answering %s v%d", ApiKey(header.api_key).name, header.api_version)
+        context = RequestContext(node, connection, header.api_version, header.client_id)
+        return _handlers[header.api_key](context, request)
+    except Exception as e:
+        return Reply.failed(e)
+
+
+def waits_for_others(api_key: int) -> bool:
+    """Whether an answer may have to wait until other clients ask for something."""
+    return api_key in _waiting
+
+
+def _finish(node: "Node", connection: "Connection", place: "Place", request: Any, reply: Reply[Any]) -> None:
+    """Encode an answer that took its time; it may be long."""
+
+    def steps() -> Paced[list[bytes]]:
+        response = reply.value
+        if reply.error is not None:
+            response = yield from refusal_to(place.header, request, reply.error)
+        return (yield from encode_in_slices(place.header, response))
+
+    node.slices.run(steps()).when_ready(partial(_fulfil, connection, place))
+
+
+def _fulfil(connection: "Connection", place: "Place", frame: Reply[list[bytes]]) -> None:
+    if frame.error is None:
+        connection.fulfil(place, *frame.value)
+    elif isinstance(frame.error, ProtocolError):
+        connection.refuse(frame.error)
+    else:
+        name = ApiKey(place.header.api_key).name
+        log.error("Error while answering %s v%d", name, place.header.api_version, exc_info=frame.error)
         connection.close("internal error")
 
 
-def _failed(header: RequestHeader, request: Any, error: Exception) -> Any:
+def refusal_to(header: RequestHeader, request: Any, error: Exception) -> Paced[Any]:
+    """The answer that tells of an error. Raises ProtocolError where the peer can only be hung up on."""
     api_key, version = header.api_key, header.api_version
     if isinstance(error, KafkaError):
-        return refusal(api_key, version, request, error.code, error.message)
+        return (yield from refusal(api_key, version, request, error.code, error.message))
     if isinstance(error, ProtocolError):
         raise error
     log.error("Error while handling %s v%d", ApiKey(api_key).name, version, exc_info=error)
-    return refusal(api_key, version, request, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return (yield from refusal(api_key, version, request, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 def _unsupported_api_versions(header: RequestHeader) -> bytes:

@@ -59,6 +59,17 @@ class InputBuffer:
         # A large frame is received to its very end: what follows it would only have to be moved.
         self._receive = RECEIVE_BYTES if need <= RECEIVE_BYTES else need - (self.end - self.start)
 
+    def surrender(self) -> None:
+        """Leave the buffer to whoever has views of what was handled; what waits moves to another one."""
+        assert self.view is not None
+        rest = self.view[self.start : self.end]
+        self.buffer = self.view = None
+        self.start, self.end = 0, len(rest)
+        if rest:
+            self.buffer = self._pool.take(max(len(rest), RECEIVE_BYTES))
+            self.view = memoryview(self.buffer)
+            self.view[: self.end] = rest
+
     def expect(self, frame_bytes: int) -> None:
         """A whole frame was taken: the next one is likely of the same size."""
         self._expected = min(max(frame_bytes, RECEIVE_BYTES), LARGE_BYTES)

@@ -14,6 +14,7 @@ from uuid import UUID
 from odradek.broker.chores import start_chores
 from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.faults import Faults
+from odradek.broker.long_requests import LongRequests
 from odradek.broker.server import Server
 from odradek.broker.topics import TopicCreation
 from odradek.broker.txn_markers import write_markers
@@ -64,6 +65,7 @@ class Node:
         self.metrics = Metrics()
         self.faults = Faults()
         self.slices = Slices()
+        self.long_requests = LongRequests()
         self.metadata = MetadataPublisher()
         self.logs = LogManager(
             runtime, config.log_dirs, producer_id_expiration_ms=config.int("producer.id.expiration.ms")

@@ -7,6 +7,7 @@ are in the shape of their newest version, whatever the version of the request (w
 from typing import Any
 
 from odradek.core.errors import ErrorCode, ProtocolError
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_codec, response_codec
 from odradek.wire.schema import Field, Struct
@@ -14,7 +15,9 @@ from odradek.wire.schema import Field, Struct
 _CODES = ("error_code", "partition_error_code")
 
 
-def refusal(api_key: int, version: int, request: Any, code: ErrorCode, message: str | None = None) -> Any:
+def refusal(
+    api_key: int, version: int, request: Any, code: ErrorCode, message: str | None = None
+) -> Paced[Any]:
     """One error for the whole request where the version has room for one, else one for each of its parts.
 
     ProtocolError where it has room for neither: then the peer can only be hung up on.
@@ -24,7 +27,9 @@ def refusal(api_key: int, version: int, request: Any, code: ErrorCode, message: 
     response = codec.root()
     _mark(response, code, message)
     if not any(field.name == "error_code" and field.in_version(version) for field in _newest(root)):
-        places = _fill(response, root, request, request_codec(api_key).schema, codec.types, code, message)
+        places = yield from _fill(
+            response, root, request, request_codec(api_key).schema, codec.types, code, message
+        )
         if not places:
             raise ProtocolError(f"{ApiKey(api_key).name} failed with {code.name}: {message}")
     return response
@@ -46,7 +51,7 @@ def _fill(
     types: Any,
     code: ErrorCode,
     message: str | None,
-) -> bool:
+) -> Paced[bool]:
     """Answer each part that was asked for; False where the response has no parts that can carry an error."""
     answers = next((f for f in _newest(struct) if f.is_array and f.struct and _carries_error(f.struct)), None)
     parts = next((f for f in _newest(asked_struct) if f.is_array), None)
@@ -64,8 +69,9 @@ def _fill(
         elif item is not None:
             for name in _shared(parts.struct, answers.struct):
                 setattr(part, name, getattr(item, name))
-            _fill(part, answers.struct, item, parts.struct, types, code, message)
+            yield from _fill(part, answers.struct, item, parts.struct, types, code, message)
         rows.append(part)
+        yield STEP
     setattr(row, answers.name, rows)
     return True
 

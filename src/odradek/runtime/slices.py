@@ -42,11 +42,22 @@ def at_once(work: Paced[T]) -> T:
 class Slices:
     """Runs work. The node's own work and that of its clients take turns."""
 
-    __slots__ = ("_is_scheduled", "_of_clients", "_of_node", "_turn_of_node", "short_calls", "slice_calls")
+    __slots__ = (
+        "_is_scheduled",
+        "_of_clients",
+        "_of_node",
+        "_turn_of_node",
+        "few_entries",
+        "short_bytes",
+        "short_calls",
+        "slice_calls",
+    )
 
     def __init__(self, slice_calls: int = SLICE_CALLS, short_calls: int = SHORT_CALLS) -> None:
         self.slice_calls = slice_calls
         self.short_calls = short_calls
+        self.short_bytes = slice_calls // 4  # what is decoded in one go: an entry takes a few bytes
+        self.few_entries = slice_calls // 100  # partitions that are read or written in one go
         self._of_clients: deque[tuple[Paced[Any], asyncio.Future[Any]]] = deque()
         self._of_node: deque[tuple[Paced[Any], asyncio.Future[Any]]] = deque()
         self._turn_of_node = False

@@ -9,14 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from odradek.core.errors import ProtocolError
+from odradek.runtime.slices import Paced
 from odradek.wire.classes import Message, build_classes
-from odradek.wire.decoding import Decoder, build_decoder
-from odradek.wire.encoding import build_encoder
+from odradek.wire.decoding import Decoder, SlicedDecoder, build_decoder, build_sliced_decoder
+from odradek.wire.encoding import build_encoder, build_sliced_encoder
 from odradek.wire.schema import Struct, parse
 
 Encoder = Callable[[Any], bytes]
+SlicedEncoder = Callable[[Any], Paced[list[bytes]]]
 
-__all__ = ["Codec", "Decoder", "Encoder", "Message"]
+__all__ = ["Codec", "Decoder", "Encoder", "Message", "SlicedDecoder", "SlicedEncoder"]
 
 
 class Codec:
@@ -47,6 +49,15 @@ class Codec:
             self._check(version)
             found = self._decoders[version] = build_decoder(self.schema, version, self.classes)
         return found
+
+    def sliced_encoder(self, version: int) -> SlicedEncoder:
+        """For messages that may be long; whoever asks keeps it."""
+        self._check(version)
+        return build_sliced_encoder(self.schema, version, self.classes)
+
+    def sliced_decoder(self, version: int) -> SlicedDecoder:
+        self._check(version)
+        return build_sliced_decoder(self.schema, version, self.classes)
 
     def _check(self, version: int) -> None:
         first, last = self.schema.versions

@@ -1,22 +1,25 @@
 """Fields that were renamed or regrouped between versions: old ones in the shape of the newest, and back.
 
-Each rule fills, in place, the fields of one shape from those of the other; a message has room for both.
+Each rule fills, in place, the fields of one shape from those of the other; a message has room for both. One
+that makes something of every entry of a request is paced work (runtime/slices.py): there may be many.
 What is the same under another version needs no rule, and topic names are never turned into topic ids here.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from odradek.runtime.slices import FEW, Paced
 from odradek.wire.api_keys import ApiKey
 
 Convert = Callable[..., None]
+Steps = Callable[..., Paced[None]]
 
 
 class Rule(NamedTuple):
     """Holds up to `last_version`, the last one with the old shape; called with (message, types, version)."""
 
     last_version: int
-    convert: Convert
+    convert: Steps
 
 
 REQUEST_UPGRADES: dict[int, Rule] = {}
@@ -26,7 +29,23 @@ RESPONSE_DOWNGRADES: dict[int, Rule] = {}
 
 
 def _rule(table: dict[int, Rule], api_key: ApiKey, last_version: int) -> Callable[[Convert], Convert]:
+    """Register a rule that takes the same few calls whatever the message."""
+
     def register(convert: Convert) -> Convert:
+        def steps(message: Any, types: Any, version: int) -> Paced[None]:
+            convert(message, types, version)
+            yield FEW
+
+        table[api_key] = Rule(last_version, steps)
+        return convert
+
+    return register
+
+
+def _paced_rule(table: dict[int, Rule], api_key: ApiKey, last_version: int) -> Callable[[Steps], Steps]:
+    """Register a rule that grows with the message."""
+
+    def register(convert: Steps) -> Steps:
         table[api_key] = Rule(last_version, convert)
         return convert
 
@@ -70,13 +89,13 @@ def _join_group_up(message: Any, types: Any, version: int) -> None:
 # OffsetFetch: one group up to v7, a list of groups since.
 
 
-@_rule(REQUEST_UPGRADES, ApiKey.OFFSET_FETCH, 7)
-def _offset_fetch_up(message: Any, types: Any, version: int) -> None:
-    topics = message.topics
-    if topics is not None:
-        topics = [
-            types.OffsetFetchRequestTopics(name=t.name, partition_indexes=t.partition_indexes) for t in topics
-        ]
+@_paced_rule(REQUEST_UPGRADES, ApiKey.OFFSET_FETCH, 7)
+def _offset_fetch_up(message: Any, types: Any, version: int) -> Paced[None]:
+    topics: list[Any] | None = None if message.topics is None else []
+    for t in message.topics or ():
+        assert topics is not None
+        topics.append(types.OffsetFetchRequestTopics(name=t.name, partition_indexes=t.partition_indexes))
+        yield FEW
     message.groups = [types.OffsetFetchRequestGroup(group_id=message.group_id, topics=topics)]
 
 
@@ -108,8 +127,8 @@ def _offset_fetched_up(message: Any, types: Any, version: int) -> None:
     message.groups = [types.OffsetFetchResponseGroup(topics=topics, error_code=message.error_code)]
 
 
-@_rule(RESPONSE_DOWNGRADES, ApiKey.OFFSET_FETCH, 7)
-def _offset_fetched_down(message: Any, types: Any, version: int) -> None:
+@_paced_rule(RESPONSE_DOWNGRADES, ApiKey.OFFSET_FETCH, 7)
+def _offset_fetched_down(message: Any, types: Any, version: int) -> Paced[None]:
     (group,) = message.groups
     message.topics, message.error_code = group.topics, group.error_code
     if version < 2 and group.error_code:
@@ -117,6 +136,7 @@ def _offset_fetched_down(message: Any, types: Any, version: int) -> None:
         for topic in group.topics:
             for partition in topic.partitions:
                 partition.error_code = group.error_code
+                yield FEW
 
 
 # FindCoordinator: one key up to v3, a list of keys since.
@@ -174,9 +194,12 @@ def _left_group_down(message: Any, types: Any, version: int) -> None:
 # DeleteTopics: names up to v5, names or ids since.
 
 
-@_rule(REQUEST_UPGRADES, ApiKey.DELETE_TOPICS, 5)
-def _delete_topics_up(message: Any, types: Any, version: int) -> None:
-    message.topics = [types.DeleteTopicState(name=name) for name in message.topic_names]
+@_paced_rule(REQUEST_UPGRADES, ApiKey.DELETE_TOPICS, 5)
+def _delete_topics_up(message: Any, types: Any, version: int) -> Paced[None]:
+    message.topics = []
+    for name in message.topic_names:
+        message.topics.append(types.DeleteTopicState(name=name))
+        yield FEW
 
 
 @_rule(REQUEST_DOWNGRADES, ApiKey.DELETE_TOPICS, 5)
@@ -241,10 +264,11 @@ def _alter_partition_down(message: Any, types: Any, version: int) -> None:
 _UPGRADE, _SAFE_DOWNGRADE = 1, 2
 
 
-@_rule(REQUEST_UPGRADES, ApiKey.UPDATE_FEATURES, 0)
-def _update_features_up(message: Any, types: Any, version: int) -> None:
+@_paced_rule(REQUEST_UPGRADES, ApiKey.UPDATE_FEATURES, 0)
+def _update_features_up(message: Any, types: Any, version: int) -> Paced[None]:
     for update in message.feature_updates:
         update.upgrade_type = _SAFE_DOWNGRADE if update.allow_downgrade else _UPGRADE
+        yield FEW
 
 
 @_rule(REQUEST_DOWNGRADES, ApiKey.UPDATE_FEATURES, 0)

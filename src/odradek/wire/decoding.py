@@ -1,7 +1,8 @@
 """Writes the source of decoders: straight-line code that fills one struct from one version's bytes.
 
 Every field gets a value: those the version lacks get their defaults. Unknown tagged fields are skipped.
-Whatever the bytes hold, the only error that leaves a decoder is ProtocolError.
+Whatever the bytes hold, the only error that leaves a decoder is ProtocolError. A sliced decoder is the same
+code as a generator, which says after every element what it cost (runtime/slices.py).
 """
 
 import struct
@@ -12,13 +13,17 @@ from uuid import UUID
 
 from odradek.core.errors import ProtocolError
 from odradek.core.types import ZERO_UUID, Buffer
+from odradek.runtime.slices import Paced
 from odradek.wire.encoding import FORMATS, TEXT_OR_BYTES
+from odradek.wire.limits import ENDS_ELSEWHERE
 from odradek.wire.schema import Field, Struct
 from odradek.wire.varint import decode_uvarint
 
 Decoder = Callable[[Buffer, int], tuple[Any, int]]
+SlicedDecoder = Callable[[Buffer, int], Paced[tuple[Any, int]]]
 
 _ZERO_BYTES = bytes(16)
+_RUN = 256  # numbers that a sliced decoder reads in one step
 
 
 @lru_cache(maxsize=8192)
@@ -28,11 +33,18 @@ def decode_uuid(data: bytes) -> UUID:
 
 
 def build_decoder(root: Struct, version: int, classes: dict[str, type]) -> Decoder:
-    return _Reader(root, version, classes).function(root)
+    decoder: Decoder = _Reader(root, version, classes).function(root)
+    return decoder
+
+
+def build_sliced_decoder(root: Struct, version: int, classes: dict[str, type]) -> SlicedDecoder:
+    decoder: SlicedDecoder = _Reader(root, version, classes, sliced=True).function(root)
+    return decoder
 
 
 class _Reader:
-    def __init__(self, root: Struct, version: int, classes: dict[str, type]) -> None:
+    def __init__(self, root: Struct, version: int, classes: dict[str, type], *, sliced: bool = False) -> None:
+        self.sliced = sliced
         self.version = version
         self.flexible = version >= root.flexible_from
         self.lines: list[str] = []
@@ -45,12 +57,13 @@ class _Reader:
             "uuid": decode_uuid,
             "unpack_from": struct.unpack_from,
             "ProtocolError": ProtocolError,
+            "ENDS_ELSEWHERE": ENDS_ELSEWHERE,
             "errors": (struct.error, IndexError, ValueError),
             "new": object.__new__,
             **{f"C_{name}": cls for name, cls in classes.items()},
         }
 
-    def function(self, root: Struct) -> Decoder:
+    def function(self, root: Struct) -> Any:
         self.struct(root, "o")
         self.flush()
         what = f"{root.name} v{self.version}"
@@ -61,13 +74,13 @@ class _Reader:
                 " try:",
                 *self.lines,
                 "  return o, pos",
+                *(["  yield"] if self.sliced else []),  # a generator, also where nothing repeats
                 " except errors as e:",
                 f"  raise ProtocolError(f'not a {what}: {{e}}') from e",
             ]
         )
         exec(compile(source, f"<decoder of {what}>", "exec"), self.namespace)
-        decode: Decoder = self.namespace["decode"]
-        return decode
+        return self.namespace["decode"]
 
     def line(self, text: str) -> None:
         self.lines.append(" " * self.indent + text)
@@ -75,6 +88,11 @@ class _Reader:
     def name(self) -> str:
         self.names += 1
         return f"v{self.names}"
+
+    def rest(self, calls: int) -> None:
+        """After an element that took about so many calls."""
+        if self.sliced:
+            self.line(f"yield {calls}")
 
     def constant(self, value: Any) -> str:
         if value is None or isinstance(value, bool | int | float | str | bytes | tuple):
@@ -190,14 +208,17 @@ class _Reader:
             size = struct.calcsize(">" + fmt)
             self.line(f"end = pos + n * {size}")
             self.line("if end > limit: raise ProtocolError('an array reaches beyond the end')")
-            if field.type == "uuid":
+            if self.sliced:
+                self.sliced_fixed_items(field, place, fmt, size)
+            elif field.type == "uuid":
                 self.line(f"{place} = [uuid(bytes(buf[i:i + 16])) for i in range(pos, end, 16)]")
             else:
                 self.line(f"{place} = list(unpack_from('>%d{fmt}' % n, buf, pos))")
             self.line("pos = end")
         else:
             items, item = self.name(), self.name()
-            self.line("if n > limit - pos: raise ProtocolError('an array reaches beyond the end')")
+            least = self.least_bytes(field, inside=True)
+            self.line(f"if n * {least} > limit - pos: raise ProtocolError('an array reaches beyond the end')")
             self.line(f"{items} = {place} = []")
             self.line("for _ in range(n):")
             self.indent += 1
@@ -207,8 +228,37 @@ class _Reader:
                 self.text_or_bytes(field.type, item, False)
             self.flush()
             self.line(f"{items}.append({item})")
+            self.rest(4 if field.struct is None else 4 + 2 * len(field.struct.fields))
             self.indent -= 1
         self.indent -= 1
+
+    def sliced_fixed_items(self, field: Field, place: str, fmt: str, size: int) -> None:
+        items = self.name()
+        self.line(f"{items} = {place} = []")
+        self.line(f"for i in range(pos, end, {_RUN * size}):")
+        self.indent += 1
+        self.line(f"n = min({_RUN}, (end - i) // {size})")
+        if field.type == "uuid":
+            self.line(f"{items} += [uuid(bytes(buf[k:k + 16])) for k in range(i, i + 16 * n, 16)]")
+        else:
+            self.line(f"{items} += unpack_from('>%d{fmt}' % n, buf, i)")
+        self.line("yield 4 * n" if field.type == "uuid" else "yield 10")
+        self.indent -= 1
+
+    def least_bytes(self, field: Field, *, inside: bool = False) -> int:
+        """How many bytes a field takes at least; `inside` an array: one of its elements."""
+        if field.is_array and not inside:
+            return 1 if self.flexible else 4
+        if field.struct is not None:
+            if not inside and field.nullable(self.version):
+                return 1
+            fields = [
+                f for f in field.struct.fields_of(self.version) if not (f.tag is not None and self.flexible)
+            ]
+            return max(1, sum(map(self.least_bytes, fields)) + self.flexible)
+        if field.type in TEXT_OR_BYTES:
+            return 1 if self.flexible else 2 if field.type == "string" else 4
+        return struct.calcsize(">" + FORMATS[field.type])
 
     def tagged(self, fields: list[Field], target: str) -> None:
         self.flush()
@@ -217,6 +267,9 @@ class _Reader:
         self.line(f"if {name}_count:")
         self.indent += 1
         self.line(f"{name}_count, pos = uv(buf, pos - 1)")
+        self.line(
+            f"if 2 * {name}_count > limit - pos: raise ProtocolError('tagged fields reach beyond the end')"
+        )
         self.line(f"for _ in range({name}_count):")
         self.indent += 1
         self.line(f"{name}_tag, pos = uv(buf, pos)")
@@ -228,6 +281,8 @@ class _Reader:
             self.indent += 1
             self.field(field, f"{target}.{field.name}")
             self.flush()
+            self.line(f"if pos != {name}_end: raise ProtocolError(ENDS_ELSEWHERE)")
             self.indent -= 1
         self.line(f"pos = {name}_end")
+        self.rest(6)
         self.indent -= 2

@@ -1,7 +1,8 @@
 """Writes the source of encoders: straight-line code for one struct in one version.
 
 An encoder reads attributes by name from any object, so one object serves all versions. Adjacent fields of
-fixed size, lengths among them, become one `struct.pack`.
+fixed size, lengths among them, become one `struct.pack`. A sliced encoder is the same code as a generator,
+which says after every element what it cost (runtime/slices.py), and gives pieces instead of one message.
 """
 
 import struct
@@ -9,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from odradek.core.types import ZERO_UUID
+from odradek.runtime.slices import Paced
 from odradek.wire.schema import Field, Struct
 from odradek.wire.varint import ONE_BYTE, encode_uvarint
 
@@ -24,15 +26,29 @@ FORMATS = {
     "uuid": "16s",
 }
 TEXT_OR_BYTES = ("string", "bytes", "records")
+_RUN = 256  # numbers, or parts of a piece, that a sliced encoder writes in one step
 
 
 def build_encoder(root: Struct, version: int, classes: Mapping[str, type]) -> Callable[[Any], bytes]:
     """`classes` are those of the structs, by name: a tagged struct is left out when it equals a fresh one."""
-    return _Writer(root, version, classes).function(root)
+    encoder: Callable[[Any], bytes] = _Writer(root, version, classes).function(root)
+    return encoder
+
+
+def build_sliced_encoder(
+    root: Struct, version: int, classes: Mapping[str, type]
+) -> Callable[[Any], Paced[list[bytes]]]:
+    """The same, in pieces."""
+    encoder: Callable[[Any], Paced[list[bytes]]] = _Writer(root, version, classes, sliced=True).function(root)
+    return encoder
 
 
 class _Writer:
-    def __init__(self, root: Struct, version: int, classes: Mapping[str, type]) -> None:
+    def __init__(
+        self, root: Struct, version: int, classes: Mapping[str, type], *, sliced: bool = False
+    ) -> None:
+        self.sliced = sliced
+        self.in_tag = False
         self.version = version
         self.classes = classes
         self.flexible = version >= root.flexible_from
@@ -47,15 +63,17 @@ class _Writer:
             "ZERO": ZERO_UUID,
         }
 
-    def function(self, root: Struct) -> Callable[[Any], bytes]:
+    def function(self, root: Struct) -> Any:
         self.struct(root, "o")
         self.flush()
-        source = "\n".join(
-            ["def encode(o):", " out = []", " add = out.append", *self.lines, " return b''.join(out)"]
-        )
+        start = ["def encode(o):", " out = []", " add = out.append"]
+        end = [" return b''.join(out)"]
+        if self.sliced:
+            # The last line makes it a generator, also where nothing repeats.
+            start, end = [*start, " done = []"], [" done.append(b''.join(out))", " return done", " yield"]
+        source = "\n".join([*start, *self.lines, *end])
         exec(compile(source, f"<encoder of {root.name} v{self.version}>", "exec"), self.namespace)
-        encode: Callable[[Any], bytes] = self.namespace["encode"]
-        return encode
+        return self.namespace["encode"]
 
     def line(self, text: str) -> None:
         self.lines.append(" " * self.indent + text)
@@ -63,6 +81,13 @@ class _Writer:
     def name(self) -> str:
         self.names += 1
         return f"v{self.names}"
+
+    def rest(self, calls: str) -> None:
+        """After an element that took about so many calls; what is complete becomes a piece."""
+        if self.sliced:
+            if not self.in_tag:
+                self.line(f"if len(out) > {_RUN}: done.append(b''.join(out)); out.clear()")
+            self.line(f"yield {calls}")
 
     def fixed(self, fmt: str, *expressions: str) -> None:
         self.run.append((fmt, ", ".join(expressions)))
@@ -171,7 +196,15 @@ class _Writer:
     def items(self, field: Field, name: str) -> None:
         fmt = FORMATS.get(field.type)
         if fmt is not None and field.type != "uuid":
-            self.line(f"add(pack('>%d{fmt}' % len({name}), *{name}))")
+            if not self.sliced:
+                self.line(f"add(pack('>%d{fmt}' % len({name}), *{name}))")
+                return
+            self.line(f"for i in range(0, len({name}), {_RUN}):")
+            self.indent += 1
+            self.line(f"n = {name}[i:i + {_RUN}]")
+            self.line(f"add(pack('>%d{fmt}' % len(n), *n))")
+            self.rest("10")
+            self.indent -= 1
             return
         item = self.name()
         self.line(f"for {item} in {name}:")
@@ -183,6 +216,7 @@ class _Writer:
         else:
             self.fixed("16s", _fixed_value("uuid", item))
         self.flush()
+        self.rest("4" if field.struct is None else str(4 + 3 * len(field.struct.fields)))
         self.indent -= 1
 
     def tagged(self, fields: list[Field], value: str) -> None:
@@ -196,7 +230,9 @@ class _Writer:
             self.line(f"if {self.differs(field, name)}:")
             self.indent += 1
             self.line(f"{name}_out = out; out = []; add = out.append")
+            outer, self.in_tag = self.in_tag, True
             self.tag_content(field, name)
+            self.in_tag = outer
             self.flush()
             self.line(f"{name}_data = b''.join(out); out = {name}_out; add = out.append")
             self.line(f"{tags} += (uv({field.tag}), uv(len({name}_data)), {name}_data)")

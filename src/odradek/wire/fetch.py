@@ -13,6 +13,7 @@ from odradek.core.errors import ProtocolError
 from odradek.core.types import ZERO_UUID, Buffer
 from odradek.wire.decoding import decode_uuid
 from odradek.wire.headers import skip_tagged_fields
+from odradek.wire.limits import ENDS_ELSEWHERE, MOST_TAGS, LongRequest
 from odradek.wire.produce import NodeEndpoint, encode_node_endpoints
 from odradek.wire.varint import ONE_BYTE, decode_uvarint, encode_uvarint
 
@@ -27,6 +28,8 @@ _I64 = struct.Struct(">q")
 # session_id i32, session_epoch i32 (both from v7 on)
 _HEAD = struct.Struct(">iiib")
 _HEAD_SESSION = struct.Struct(">iiibii")
+# the replica's id i32 and epoch i64, then tagged fields
+_REPLICA = struct.Struct(">iq")
 
 
 class FetchPartition(NamedTuple):
@@ -168,16 +171,18 @@ def _indexes(buffer: Buffer, position: int, count: int) -> tuple[list[int], int]
 
 def _partition_tags(partition: FetchPartition, buffer: Buffer, position: int) -> tuple[FetchPartition, int]:
     """Tag 0: the replica's directory id; tag 1: the high watermark it knows."""
-    count, position = decode_uvarint(buffer, position)
+    count, position = _tag_count(buffer, position)
     for _ in range(count):
         tag, position = decode_uvarint(buffer, position)
         size, position = decode_uvarint(buffer, position)
         if position + size > len(buffer):
             raise ProtocolError("a tagged field reaches beyond the end")
-        if tag == 0 and size == 16:
+        if (tag == 0 and size != 16) or (tag == 1 and size != 8):
+            raise ProtocolError(ENDS_ELSEWHERE)
+        if tag == 0:
             directory_id = decode_uuid(bytes(buffer[position : position + 16]))
             partition = partition._replace(replica_directory_id=directory_id)
-        elif tag == 1 and size == 8:
+        elif tag == 1:
             partition = partition._replace(high_watermark=_I64.unpack_from(buffer, position)[0])
         position += size
     return partition, position
@@ -185,17 +190,31 @@ def _partition_tags(partition: FetchPartition, buffer: Buffer, position: int) ->
 
 def _request_tags(request: FetchRequest, buffer: Buffer, position: int) -> None:
     """Tag 0: the cluster id; tag 1: the replica's id and epoch."""
-    count, position = decode_uvarint(buffer, position)
+    count, position = _tag_count(buffer, position)
     for _ in range(count):
         tag, position = decode_uvarint(buffer, position)
         size, position = decode_uvarint(buffer, position)
         if position + size > len(buffer):
             raise ProtocolError("a tagged field reaches beyond the end")
-        if tag == 0 and size > 0 and buffer[position]:
-            request.cluster_id, _ = _compact_text(buffer, position)
-        elif tag == 1 and size >= 12:
-            request.replica_id, request.replica_epoch = struct.unpack_from(">iq", buffer, position)
-        position += size
+        end = position + size
+        if tag == 0:
+            if buffer[position]:
+                request.cluster_id, position = _compact_text(buffer, position)
+            else:
+                request.cluster_id, position = None, position + 1
+        elif tag == 1:
+            request.replica_id, request.replica_epoch = _REPLICA.unpack_from(buffer, position)
+            position = skip_tagged_fields(buffer, position + _REPLICA.size)
+        if tag <= 1 and position != end:
+            raise ProtocolError(ENDS_ELSEWHERE)
+        position = end
+
+
+def _tag_count(buffer: Buffer, position: int) -> tuple[int, int]:
+    count, position = decode_uvarint(buffer, position)
+    if count > MOST_TAGS:
+        raise LongRequest(f"{count} tagged fields in one place")
+    return count, position
 
 
 @lru_cache

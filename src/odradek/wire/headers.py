@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from odradek.core.errors import ProtocolError
 from odradek.core.types import Buffer
 from odradek.wire.api_keys import FLEXIBLE_FROM, NEVER_FLEXIBLE, ApiKey
+from odradek.wire.limits import MOST_TAGS, LongRequest
 from odradek.wire.varint import decode_uvarint
 
 # Request header v1: api_key i16, api_version i16, correlation_id i32, client_id (i16 length or -1, bytes).
@@ -57,8 +58,11 @@ def parse_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHead
 
 
 def skip_tagged_fields(buffer: Buffer, position: int) -> int:
-    """The position after the tagged fields that begin here. IndexError or ProtocolError past the end."""
+    """The position after the tagged fields that begin here. IndexError or ProtocolError past the end,
+    LongRequest where there are many."""
     count, position = decode_uvarint(buffer, position)
+    if count > MOST_TAGS:
+        raise LongRequest(f"{count} tagged fields in one place")
     for _ in range(count):
         _, position = decode_uvarint(buffer, position)
         size, position = decode_uvarint(buffer, position)

@@ -10,9 +10,10 @@ from typing import Any
 
 from odradek.core.errors import ProtocolError
 from odradek.core.types import Buffer
+from odradek.runtime.slices import Paced, at_once
 from odradek.wire import compat, offset_fetch
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.codec import Codec, Decoder, Encoder
+from odradek.wire.codec import Codec, Decoder, Encoder, SlicedDecoder, SlicedEncoder
 
 
 @cache
@@ -52,6 +53,41 @@ def response_decoder(api_key: int, version: int) -> Decoder:
 
 
 @cache
+def sliced_request_decoder(api_key: int, version: int) -> SlicedDecoder:
+    """For requests that may be long."""
+    codec, rule = request_codec(api_key), compat.REQUEST_UPGRADES.get(api_key)
+    decode = codec.sliced_decoder(version)
+    if rule is None or version > rule.last_version:
+        return decode
+    convert = partial(rule.convert, types=codec.types, version=version)
+
+    def decode_and_upgrade(buffer: Buffer, position: int) -> Paced[tuple[Any, int]]:
+        message, position = yield from decode(buffer, position)
+        yield from convert(message)
+        return message, position
+
+    return decode_and_upgrade
+
+
+@cache
+def sliced_response_encoder(api_key: int, version: int) -> SlicedEncoder:
+    """For answers that may be long."""
+    if api_key == ApiKey.OFFSET_FETCH and version >= offset_fetch.FIRST_BY_HAND:
+        return partial(offset_fetch.encode_in_slices, version)
+    codec, rule = response_codec(api_key), compat.RESPONSE_DOWNGRADES.get(api_key)
+    encode = codec.sliced_encoder(version)
+    if rule is None or version > rule.last_version:
+        return encode
+    convert = partial(rule.convert, types=codec.types, version=version)
+
+    def downgrade_and_encode(message: Any) -> Paced[list[bytes]]:
+        yield from convert(message)
+        return (yield from encode(message))
+
+    return downgrade_and_encode
+
+
+@cache
 def request_encoder(api_key: int, version: int) -> Encoder:
     downgrade = compat.REQUEST_DOWNGRADES.get(api_key)
     return _encoder(request_codec(api_key), version, downgrade)
@@ -81,7 +117,7 @@ def _decoder(codec: Codec, version: int, rule: "compat.Rule | None") -> Decoder:
 
     def decode_and_upgrade(buffer: Buffer, position: int) -> tuple[Any, int]:
         message, position = decode(buffer, position)
-        convert(message)
+        at_once(convert(message))
         return message, position
 
     return decode_and_upgrade
@@ -94,7 +130,7 @@ def _encoder(codec: Codec, version: int, rule: "compat.Rule | None") -> Encoder:
     convert = partial(rule.convert, types=codec.types, version=version)
 
     def downgrade_and_encode(message: Any) -> bytes:
-        convert(message)
+        at_once(convert(message))
         return encode(message)
 
     return downgrade_and_encode

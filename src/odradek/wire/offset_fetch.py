@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 from uuid import UUID
 
+from odradek.runtime.slices import STEP, Paced, at_once
 from odradek.wire.varint import encode_uvarint
 
 FIRST_BY_HAND: Final = 8
+ROWS_PER_PIECE: Final = 64
 _FIRST_WITH_TOPIC_IDS: Final = 10
 
 # partition int32, offset int64, leader epoch int32, length of the metadata plus one, error int16, no tags
@@ -59,18 +61,31 @@ class Response(Protocol):
 
 def encode_response(version: int, response: Response) -> bytes:
     """The body, as the definition of the API describes it."""
+    return b"".join(at_once(encode_in_slices(version, response)))
+
+
+def encode_in_slices(version: int, response: Response) -> Paced[list[bytes]]:
+    """The same in pieces."""
     assert version >= FIRST_BY_HAND
+    done: list[bytes] = []
     out = [struct.pack(">i", response.throttle_time), encode_uvarint(len(response.groups) + 1)]
     for group in response.groups:
         out += (_text(group.group_id), encode_uvarint(len(group.topics) + 1))
         for topic in group.topics:
             out.append(topic.topic_id.bytes if version >= _FIRST_WITH_TOPIC_IDS else _text(topic.name))
             out.append(encode_uvarint(len(topic.partitions) + 1))
-            out += map(_row, topic.partitions)
+            for start in range(0, len(topic.partitions), ROWS_PER_PIECE):
+                out += map(_row, topic.partitions[start : start + ROWS_PER_PIECE])
+                done.append(b"".join(out))
+                out.clear()
+                yield 4 * ROWS_PER_PIECE
             out.append(b"\0")
+            yield STEP
         out.append(_ROW_END(group.error_code))
+        yield STEP
     out.append(b"\0")
-    return b"".join(out)
+    done.append(b"".join(out))
+    return done
 
 
 def _row(row: Row) -> bytes:

@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
 from odradek.core.errors import ProtocolError
+from odradek.runtime.slices import Paced, at_once
 from odradek.wire.api_keys import FLEXIBLE_FROM, ApiKey
 from odradek.wire.codec import Codec
 from odradek.wire.messages import request_codec, request_types, response_codec, response_types, versions
@@ -50,6 +52,9 @@ def test_all_versions_decode_and_encode_as_kio_does(api_key: int, name: str, kin
             assert codec.encoder(version)(ours) == data
             again, _ = codec.decoder(version)(data, 0)
             assert again == ours
+        sliced, end = at_once(codec.sliced_decoder(version)(data, 0))
+        assert (sliced, end) == (ours, len(data))
+        assert b"".join(at_once(codec.sliced_encoder(version)(sliced))) == data
 
 
 @pytest.mark.parametrize(("api_key", "name"), NAMES)
@@ -95,6 +100,64 @@ def test_known_tagged_fields_among_unknown_ones_are_read() -> None:
     data = codec.encoder(17)(codec.types.FetchRequest(cluster_id="abc"))
     extended = data[:-7] + b"\x02" + b"\x00\x04\x04abc" + b"\x63\x01z"
     assert codec.decoder(17)(extended, 0)[0].cluster_id == "abc"
+
+
+def test_a_tagged_field_that_does_not_end_where_it_says_is_refused() -> None:
+    codec = request_codec(ApiKey.FETCH)
+    data = codec.encoder(17)(codec.types.FetchRequest(cluster_id="abc"))
+    for size in (3, 5):
+        damaged = data[:-5] + bytes((size,)) + data[-4:] + b"\0"
+        with pytest.raises(ProtocolError, match="ends elsewhere"):
+            codec.decoder(17)(damaged, 0)
+
+
+def test_an_array_cannot_have_more_elements_than_its_bytes_can_hold() -> None:
+    """Each topic of a CreateTopics v7 takes nine bytes at least."""
+    decode = request_codec(ApiKey.CREATE_TOPICS).decoder(7)
+    with pytest.raises(ProtocolError, match="an array reaches beyond the end"):
+        decode(bytes((101,)) + bytes(9 * 99), 0)
+
+
+def test_many_elements_are_decoded_and_encoded_in_small_steps() -> None:
+    codec = request_codec(ApiKey.METADATA)
+    topics = [codec.types.MetadataRequestTopic(name=f"topic-{i}") for i in range(1_000)]
+    data = codec.encoder(9)(codec.types.MetadataRequest(topics=topics))
+    assert _largest_step(codec.sliced_decoder(9)(data, 0)) < 50
+    assert _largest_step(codec.sliced_encoder(9)(codec.types.MetadataRequest(topics=topics))) < 50
+
+
+def test_many_numbers_are_decoded_and_encoded_in_small_steps() -> None:
+    codec = request_codec(ApiKey.OFFSET_FETCH)
+    topic = codec.types.OffsetFetchRequestTopic(name="t", partition_indexes=list(range(5_000)))
+    message = codec.types.OffsetFetchRequest(group_id="g", topics=[topic])
+    data = codec.encoder(7)(message)
+    decoded, _ = at_once(codec.sliced_decoder(7)(data, 0))
+    assert decoded.topics[0].partition_indexes == list(range(5_000))
+    pieces = at_once(codec.sliced_encoder(7)(decoded))
+    assert b"".join(pieces) == data
+    assert _largest_step(codec.sliced_decoder(7)(data, 0)) < 50
+    assert _largest_step(codec.sliced_encoder(7)(message)) < 50
+
+
+def _largest_step(work: Paced[object]) -> int:
+    """How many elements are touched between two yields, measured in calls of Python and C functions."""
+    largest = count = 0
+
+    def profile(frame: object, event: str, arg: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    for _ in range(10_000):
+        count = 0
+        sys.setprofile(profile)
+        try:
+            work.send(None)
+        except StopIteration:
+            break
+        finally:
+            sys.setprofile(None)
+        largest = max(largest, count)
+    return largest
 
 
 @pytest.mark.parametrize("version", [0, 1, 8, 13])

@@ -1,0 +1,112 @@
+"""Requests that take more than one turn of the loop: decoded, handled and encoded in slices.
+
+Decoded they take many times their bytes, so only so many bytes of them are in hand at a time. The shortest
+goes first: a peer that sends large ones delays its own kind. A connection waits for the answer to its long
+request before it is read from again, as in Apache Kafka. While the frame is being decoded it belongs to the
+request, not to the connection; a peer that hangs up before that is done has asked for nothing.
+"""
+
+import asyncio
+import heapq
+import logging
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.dispatch import decode_in_slices, encode_in_slices, handle, refusal_to, waits_for_others
+from odradek.core.errors import ProtocolError
+from odradek.wire.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from odradek.broker.connection import Connection, Place
+    from odradek.broker.node import Node
+
+log = logging.getLogger("odradek.broker.long_requests")
+
+MAX_BYTES_IN_HAND: Final = 8 << 20
+"""Of all long requests together; one that is larger is alone."""
+
+
+class Room:
+    """What a request takes of the bytes in hand."""
+
+    __slots__ = ("_of", "_size")
+
+    def __init__(self, of: "LongRequests", size: int) -> None:
+        self._of = of
+        self._size = size
+
+    def leave(self) -> None:
+        size, self._size = self._size, 0
+        self._of.give_back(size)
+
+
+class LongRequests:
+    """Admits long requests to a node."""
+
+    __slots__ = ("_arrivals", "_bytes_in_hand", "_waiting")
+
+    def __init__(self) -> None:
+        self._bytes_in_hand = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[Room]]] = []
+        self._arrivals = 0
+
+    async def enter(self, size: int) -> Room:
+        """Wait until a request of so many bytes may be decoded."""
+        if self._has_room_for(size):
+            self._bytes_in_hand += size
+            return Room(self, size)
+        self._arrivals += 1
+        admitted: asyncio.Future[Room] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (size, self._arrivals, admitted))
+        try:
+            return await admitted
+        except asyncio.CancelledError:
+            if admitted.done() and not admitted.cancelled():
+                admitted.result().leave()
+            raise
+
+    def _has_room_for(self, size: int) -> bool:
+        return self._bytes_in_hand == 0 or self._bytes_in_hand + size <= MAX_BYTES_IN_HAND
+
+    def give_back(self, size: int) -> None:
+        self._bytes_in_hand -= size
+        assert self._bytes_in_hand >= 0
+        while self._waiting:
+            size, _, admitted = self._waiting[0]
+            if not admitted.cancelled():
+                if not self._has_room_for(size):
+                    return
+                self._bytes_in_hand += size
+                admitted.set_result(Room(self, size))
+            heapq.heappop(self._waiting)
+
+
+async def answer_long(
+    node: "Node", connection: "Connection", place: "Place", frame: memoryview, position: int
+) -> None:
+    """From a frame to its reply. `connection` is suspended, and goes on afterwards."""
+    header = place.header
+    room: Room | None = None
+    try:
+        room = await node.long_requests.enter(len(frame))
+        request = await node.slices.run(decode_in_slices(header, frame, position))
+        del frame
+        connection.on_close.pop(place, None)
+        reply = handle(node, connection, header, request)
+        if waits_for_others(header.api_key):
+            room.leave()
+        try:
+            response = await reply
+        except Exception as e:
+            response = await node.slices.run(refusal_to(header, request, e))
+        if response is not None:
+            pieces = await node.slices.run(encode_in_slices(header, response))
+            connection.fulfil(place, *pieces)
+    except ProtocolError as e:
+        connection.refuse(e)
+    except Exception:
+        log.exception("Error while answering %s v%d", ApiKey(header.api_key).name, header.api_version)
+        connection.close("internal error")
+    finally:
+        if room is not None:
+            room.leave()
+        connection.resume()
