@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from odradek.core.config_values import ConfigError
 
+# The only one that is served here.
+SUPPORTED_PROTOCOL = "PLAINTEXT"
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ENDPOINT = r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)"
 

@@ -160,3 +160,36 @@ def start_and_wait(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [ODRADEK, "start", *arguments], capture_output=True, text=True, timeout=60, check=False
     )
+
+
+@pytest.mark.parametrize(
+    ("properties", "error"),
+    [
+        (
+            "listeners=SASL_SSL://127.0.0.1:0,CONTROLLER://127.0.0.1:0\n"
+            "listener.security.protocol.map=SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT\n"
+            "inter.broker.listener.name=SASL_SSL\n"
+            "sasl.enabled.mechanisms=SCRAM-SHA-512\n"
+            "ssl.client.auth=required\n",
+            "listeners: SASL_SSL is not supported yet; use PLAINTEXT",
+        ),
+        (
+            "listeners=SSL://127.0.0.1:0,CONTROLLER://127.0.0.1:0\nsecurity.inter.broker.protocol=SSL\n",
+            "listeners: SSL is not supported yet; use PLAINTEXT",
+        ),
+        (
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n",
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer: "
+            "authorizers are not supported yet; remove the setting to run without",
+        ),
+    ],
+)
+def test_a_node_that_could_not_protect_as_asked_does_not_start(
+    tmp_path: Path, properties: str, error: str
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"log.dirs={tmp_path}/data\n{properties}")
+    refused = start_and_wait("--config", str(file), "--http", "off")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.splitlines()[0] == f"error: {error}"
+    assert not (tmp_path / "data").exists()
