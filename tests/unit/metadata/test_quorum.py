@@ -57,7 +57,7 @@ def test_a_new_cluster_begins_with_apaches_records() -> None:
         node = stack(host)
         assert log_records(node) == [
             "BeginTransactionRecord",
-            *["FeatureLevelRecord"] * 6,
+            *["FeatureLevelRecord"] * 4,
             "ConfigRecord",
             "EndTransactionRecord",
             "RegisterControllerRecord",
@@ -69,8 +69,6 @@ def test_a_new_cluster_begins_with_apaches_records() -> None:
             "metadata.version": 30,
             "eligible.leader.replicas.version": 1,
             "group.version": 1,
-            "share.version": 1,
-            "streams.version": 1,
             "transaction.version": 2,
         }
         assert node.image.config(4, "") == {"min.insync.replicas": "1"}
