@@ -308,6 +308,22 @@ def test_the_quorum_describes_itself() -> None:
     simulate(main)
 
 
+@pytest.mark.parametrize(("port", "named"), [(9093, [("CONTROLLER", "h", 9093)]), (0, [])])
+def test_the_quorum_names_a_voters_endpoint_that_has_a_port(
+    port: int, named: list[tuple[str, str, int]]
+) -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        types = request_types(ApiKey.DESCRIBE_QUORUM)
+        partition = types.PartitionData(partition_index=0)
+        asked = [types.TopicData(topic_name="__cluster_metadata", partitions=[partition])]
+        request = types.DescribeQuorumRequest(topics=asked)
+        (voter,) = (await stack(host).controller.call(ApiKey.DESCRIBE_QUORUM, request)).nodes
+        assert [(e.name, e.host, e.port) for e in voter.listeners] == named
+
+    simulate(main, listeners=f"PLAINTEXT://h:9092,CONTROLLER://h:{port}")
+
+
 def test_a_wall_clock_set_forward_fences_nobody() -> None:
     async def main(host: SimHost) -> None:
         await host.start()
