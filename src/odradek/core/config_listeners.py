@@ -25,6 +25,15 @@ class Listener(NamedTuple):
         return f"{self.name}://{host}:{self.port}"
 
 
+def why_unsupported(protocol: str) -> str | None:
+    """Why a security protocol cannot be used, by a node or a client; None for the one that can."""
+    if protocol.upper() == SUPPORTED_PROTOCOL:
+        return None
+    known = protocol.upper() in (*SECURITY_PROTOCOLS, "SASL")
+    problem = "is not supported yet" if known else "is not a security protocol"
+    return f"{protocol} {problem}; use {SUPPORTED_PROTOCOL}"
+
+
 def parse_protocol_map(text: str) -> dict[str, str]:
     """`NAME:PROTOCOL,...` as listener name -> security protocol."""
     key = "listener.security.protocol.map"

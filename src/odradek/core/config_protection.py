@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from odradek.core.config_keys import BROKER_KEYS, LISTENER_PREFIX
-from odradek.core.config_listeners import SUPPORTED_PROTOCOL
+from odradek.core.config_listeners import SUPPORTED_PROTOCOL, why_unsupported
 from odradek.core.config_values import ConfigError
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def _names(endpoints: Iterable[str]) -> list[str]:
 def _check_protocols(key: str, names: Iterable[str], protocols: Mapping[str, str]) -> None:
     for name in names:
         protocol = protocols.get(name.upper(), SUPPORTED_PROTOCOL)
-        if protocol != SUPPORTED_PROTOCOL:
-            reason = f"{protocol} is not supported yet; use {SUPPORTED_PROTOCOL}"
+        reason = why_unsupported(protocol)
+        if reason is not None:
             is_mapped = name.upper() != protocol
             where = f" ({name} in listener.security.protocol.map)" if is_mapped else ""
             raise ConfigError(key, name, reason, f"{key}: {reason}{where}")
