@@ -19,7 +19,7 @@ from odradek.metadata.records import (
 from odradek.testing.broker import Broker
 from tests.support.raw import Connection
 
-INCREMENTAL_ALTER_CONFIGS = 44
+INCREMENTAL_ALTER_CONFIGS, UPDATE_FEATURES = 44, 57
 UNSUPPORTED = "(all such keys: odradek cluster info --unsupported)"
 
 
@@ -160,3 +160,13 @@ def test_listeners_set_at_run_time_change_nothing() -> None:
         assert alter(broker, RESOURCE_BROKER, "1", "listeners", listeners) == (0, None)
         assert said(broker) == [("WARNING", f"Settings without effect: listeners (broker 1) {UNSUPPORTED}")]
         assert broker.look(lambda node: f"127.0.0.1:{node.address[1]}") == broker.bootstrap_servers
+
+
+def test_a_feature_that_is_raised_and_not_served_is_told() -> None:
+    update = {"feature": "share.version", "max_version_level": 1, "upgrade_type": 1}
+    with Broker() as broker, Connection(broker.bootstrap_servers) as connection:
+        request = {"timeout": 10_000, "feature_updates": [update], "validate_only": False}
+        assert connection.call(UPDATE_FEATURES, 2, request).error_code == 0
+        assert said(broker) == [
+            ("WARNING", "share.version=1 is finalized, but share groups are not served yet")
+        ]
