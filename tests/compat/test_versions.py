@@ -179,6 +179,8 @@ def only_ours(api_key: int, answer: Any) -> Any:
     if api_key == 55:
         for partition in (p for t in answer["topics"] for p in t["partitions"] if p["error_code"] == 0):
             partition.update(leader_epoch="*", high_watermark="*")
+        for node in answer.get("nodes", ()):
+            del node["listeners"]  # only one with a port is named here: see test_quorum.py
     return answer
 
 

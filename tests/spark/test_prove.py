@@ -145,7 +145,10 @@ def test_what_cannot_be_proven_is_told(copied: Copied, topic: str) -> None:
     with mock.patch("importlib.util.find_spec", return_value=None):
         outcome = copied.prove()
     assert (outcome.code, outcome.text) == (1, "")
-    assert outcome.stderr == "error: pyspark is not installed\n  next: pip install 'odradek[spark]'\n"
+    assert (
+        outcome.stderr
+        == "error: pyspark is not installed\n  next: pip install '.[spark]' in a checkout of odradek\n"
+    )
 
 
 @pytest.mark.timeout(300)

@@ -15,6 +15,7 @@ from odradek.broker.chores import start_chores
 from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.faults import Faults
 from odradek.broker.long_requests import LongRequests
+from odradek.broker.no_effect import NoEffect
 from odradek.broker.server import Server
 from odradek.broker.topics import TopicCreation
 from odradek.broker.txn_markers import write_markers
@@ -26,7 +27,7 @@ from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.markers import Outcomes
 from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
 from odradek.coordinators.transactions.speakers import Speakers
-from odradek.core.configs import Listener, NodeConfig, TopicConfig
+from odradek.core.configs import ConfigError, Listener, NodeConfig, TopicConfig, check_protection
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.core.metrics import Metrics
 from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
@@ -165,6 +166,8 @@ class Node:
         broker_epoch = await self.lifecycle.register(self._advertised(bound))
         self.producer_ids.broker_epoch = broker_epoch
         self._take_dynamic_configs()
+        self._check_stored_protection()
+        self.metadata.subscribe(NoEffect(config).on_delta)
         self._recovery_told_s = asyncio.get_running_loop().time()
         await self.logs.load_beside(self._topic_config, config.int("num.recovery.threads.per.data.dir"))
         self.logs.set_aside_strays(self._is_stray)
@@ -262,6 +265,13 @@ class Node:
         self.logs.producer_id_expiration_ms = self.config.int("producer.id.expiration.ms")
         self.verifies_transactions = self.config.bool("transaction.partition.verification.enable")
 
+    def _check_stored_protection(self) -> None:
+        """What was set at run time, here or by Apache Kafka, must not promise more than this node gives."""
+        try:
+            check_protection(self.config)
+        except ConfigError as e:
+            raise ConfigError(e.key, e.value, e.reason, f"{e} (it is set in the metadata log)") from e
+
     def _topic_config(self, topic: str) -> TopicConfig:
         return TopicConfig.resolve(self.config, self.metadata.image.topic_config(topic))
 
@@ -347,7 +357,7 @@ class Node:
     @property
     def address(self) -> tuple[str, int]:
         """Where clients reach this node: its first broker listener."""
-        return self.server.addresses[self.config.broker_listeners[0].name]
+        return next(iter(self.server.addresses.values()))
 
     @property
     def is_active_controller(self) -> bool:

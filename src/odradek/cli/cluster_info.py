@@ -5,7 +5,7 @@ from typing import Any
 from odradek.cli.cluster_access import ClusterAccess
 from odradek.cli.config_admin import BROKER, describe_configs
 from odradek.cli.output import Section, Table, columns
-from odradek.core.configs import BROKER_KEYS, ConfigSource
+from odradek.core.configs import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, ConfigSource
 
 
 def describe_cluster(cluster: ClusterAccess) -> list[Section]:
@@ -56,7 +56,7 @@ def _deviations(cluster: ClusterAccess, broker_id: int) -> list[list[Any]]:
 
 
 def unsupported_table(cluster: ClusterAccess) -> Table:
-    """The configurations that Odradek knows but does not act on yet; those that are set come first."""
+    """The configurations that Odradek knows but does not act on yet; what the broker sets comes first."""
     broker_id = cluster.broker_ids()[0]
     given = {
         entry.name: entry.value
@@ -64,9 +64,10 @@ def unsupported_table(cluster: ClusterAccess) -> Table:
         if entry.config_source != ConfigSource.DEFAULT
     }
     rows = [
-        [key.name, given.get(key.name), key.default, key.type]
-        for key in BROKER_KEYS.values()
+        [key.name, resource, given.get(key.name) if resource == "broker" else None, key.default, key.type]
+        for resource, keys in (("broker", BROKER_KEYS), ("topic", TOPIC_KEYS), ("group", GROUP_KEYS))
+        for key in keys.values()
         if not key.acts and not key.internal
     ]
-    rows.sort(key=lambda row: (row[0] not in given, row[0]))
-    return Table(columns("CONFIG SET-TO DEFAULT TYPE"), rows)
+    rows.sort(key=lambda row: (row[1] != "broker" or row[0] not in given, row[0]))
+    return Table(columns("CONFIG RESOURCE SET-TO DEFAULT TYPE"), rows)

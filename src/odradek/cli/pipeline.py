@@ -91,7 +91,9 @@ def _started(spec: "Spec") -> "Pipeline":
         from odradek.spark.pipeline import Pipeline
         from odradek.spark.session import make_session
     except ImportError as e:
-        raise Failure(f"Spark is not installed: {e}", "next: pip install 'odradek[spark]'") from e
+        raise Failure(
+            f"Spark is not installed: {e}", "next: pip install '.[spark]' in a checkout of odradek"
+        ) from e
     with usage():
         settings = {"spark.master": "local[*]", "spark.log.level": "ERROR", **spec.spark}
         pipeline = Pipeline(spec, make_session(spec.name, settings))

@@ -5,6 +5,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from odradek.core.config_listeners import why_unsupported
+
 DEFAULTS: Mapping[str, str] = {
     "bootstrap.servers": "localhost:9092",
     "client.id": "odradek-cli",
@@ -25,7 +27,6 @@ _ALLOWED = {
     "isolation.level": ("read_uncommitted", "read_committed"),
     "acks": ("all", "-1", "0", "1"),
     "compression.type": ("none", "gzip", "snappy", "lz4", "zstd"),
-    "security.protocol": ("PLAINTEXT",),
 }
 _PREFIX = "ODRADEK_"
 
@@ -45,6 +46,9 @@ def resolve_properties(
         if not equals:
             raise ValueError(f"-X {setting}: not in the form key=value")
         canonical = _SYNONYMS.get(name, name)
+        family = name.partition(".")[0].upper()
+        if family in ("SSL", "SASL"):
+            raise ValueError(f"-X {name}: {why_unsupported(family)}")
         if canonical not in DEFAULTS:
             raise ValueError(f"-X {name}: unknown property{_suggestion(name)}")
         properties[canonical] = value.strip()
@@ -53,6 +57,9 @@ def resolve_properties(
     for name, allowed in _ALLOWED.items():
         if properties[name] not in allowed:
             raise ValueError(f"{name}={properties[name]}: one of {', '.join(allowed)}")
+    problem = why_unsupported(properties["security.protocol"])
+    if problem is not None:
+        raise ValueError(f"security.protocol: {problem}")
     if not properties["request.timeout.ms"].isdigit():
         raise ValueError(
             f"request.timeout.ms={properties['request.timeout.ms']}: not a number of milliseconds"

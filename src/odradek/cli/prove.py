@@ -96,7 +96,9 @@ def require_spark() -> None:
 
     missing = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
     if missing:
-        raise Failure(f"{missing[0]} is not installed", "next: pip install 'odradek[spark]'")
+        raise Failure(
+            f"{missing[0]} is not installed", "next: pip install '.[spark]' in a checkout of odradek"
+        )
 
 
 def _run(session: Session, connecting: "Connecting", question: "Question", master: str) -> "Proof":

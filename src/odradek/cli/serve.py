@@ -15,7 +15,7 @@ from odradek.broker.node import Node
 from odradek.cli.data_dir import NEXT, check_data_dirs
 from odradek.cli.errors import Failure
 from odradek.cli.recovery_line import RecoveryLine
-from odradek.core.configs import NodeConfig
+from odradek.core.configs import ConfigError, NodeConfig
 from odradek.core.errors import KafkaError, StorageError
 from odradek.http.app import App
 from odradek.http.server import HttpServer
@@ -50,7 +50,7 @@ def serve(
         raise _start_failure(config, e) from e
     except DirectoryInUseError as e:
         raise Failure(str(e), "next: odradek start --port 0 --data-dir DIR") from e
-    except (CheckpointError, FormatError, QuorumStateError) as e:
+    except (CheckpointError, ConfigError, FormatError, QuorumStateError) as e:
         raise Failure(str(e), NEXT) from e
     except StorageError as e:
         raise Failure(e.message or "", NEXT) from e

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from odradek.client.connection import Connection
 from odradek.client.metadata import ClusterMetadata
+from odradek.core.config_listeners import why_unsupported
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, TopicPartition
 from odradek.runtime.api import Runtime
@@ -299,13 +300,20 @@ def check(error_code: int, message: str | None = None, *, place: str | None = No
 
 
 def parse_servers(servers: str | Sequence[str]) -> list[tuple[str, int]]:
-    """host:port, several separated by commas; 9092 where no port is given, [..] around an IPv6 address."""
+    """host:port, several separated by commas; 9092 where no port is given, [..] around an IPv6 address.
+
+    A security protocol may stand before each, as librdkafka's users write it: PLAINTEXT://host:port.
+    """
     texts = servers.split(",") if isinstance(servers, str) else servers
     addresses = []
     for text in filter(None, (t.strip() for t in texts)):
-        host, colon, port = text.rpartition(":")
+        protocol, scheme, address = text.rpartition("://")
+        problem = why_unsupported(protocol) if scheme else None
+        if problem is not None:
+            raise ValueError(f"{text}: {problem}")
+        host, colon, port = address.rpartition(":")
         if not colon or (":" in host and not host.endswith("]")):
-            host, port = text, "9092"
+            host, port = address, "9092"
         if not port.isdigit():
             raise ValueError(f"not an address: {text!r}")
         if not 0 < int(port) <= 65535:

@@ -1,12 +1,14 @@
 """The keys that act: changing one changes what the node does. A room that reads a key adds it here.
 
 A broker key that only is the default of a topic key acts when that topic key does, and is not named.
-`odradek cluster info --unsupported` lists the known keys that are missing here; a test holds that every
-key named here is read somewhere.
+`odradek cluster info --unsupported` lists the known keys that are missing here. A test compares the list
+with what the code reads, in both directions.
 """
 
 ACTING_BROKER_KEYS = frozenset(
     {
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        "add.partitions.to.txn.retry.backoff.ms",
         "advertised.listeners",
         "auto.create.topics.enable",
         "broker.heartbeat.interval.ms",
@@ -39,6 +41,7 @@ ACTING_BROKER_KEYS = frozenset(
         "group.max.size",
         "group.min.session.timeout.ms",
         "initial.broker.registration.timeout.ms",
+        "inter.broker.listener.name",
         "listener.security.protocol.map",
         "listeners",
         "log.cleaner.backoff.ms",
@@ -80,7 +83,19 @@ ACTING_BROKER_KEYS = frozenset(
         "producer.id.expiration.ms",
         "replica.high.watermark.checkpoint.interval.ms",
         "request.timeout.ms",
+        "security.inter.broker.protocol",
         "socket.request.max.bytes",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        "transaction.max.timeout.ms",
+        "transaction.partition.verification.enable",
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        "transaction.state.log.load.buffer.size",
+        "transaction.state.log.min.isr",
+        "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
+        "transaction.state.log.segment.bytes",
+        "transaction.two.phase.commit.enable",
+        "transactional.id.expiration.ms",
     }
 )
 
@@ -119,5 +134,6 @@ ACTING_TOPIC_KEYS = frozenset(
         "segment.index.bytes",
         "segment.jitter.ms",
         "segment.ms",
+        "unclean.leader.election.enable",
     }
 )

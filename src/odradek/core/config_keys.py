@@ -27,6 +27,8 @@ _FAMILY_OF = {name: tuple(n for n, _ in names) for names in TIME_FAMILIES.values
 LISTENER_PREFIX = "listener.name."
 # Keys under these prefixes are passed on to plug-ins and are known without being listed.
 OPEN_PREFIXES = (LISTENER_PREFIX, "rsm.config.", "rlmm.config.", "config.providers.")
+# Apache Kafka's own authorizer reads these; the broker itself does not define them.
+AUTHORIZER_KEYS = frozenset({"allow.everyone.if.no.acl.found", "super.users"})
 
 
 class ConfigKey(NamedTuple):
@@ -109,7 +111,7 @@ def broker_key(name: str) -> ConfigKey | None:
 
 
 def is_known(name: str) -> bool:
-    return name in BROKER_KEYS or name.startswith(OPEN_PREFIXES)
+    return name in BROKER_KEYS or name in AUTHORIZER_KEYS or name.startswith(OPEN_PREFIXES)
 
 
 def nearest(name: str, among: Iterable[str] | None = None) -> str | None:

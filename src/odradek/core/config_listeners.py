@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from odradek.core.config_values import ConfigError
 
+# The only one that is served here.
+SUPPORTED_PROTOCOL = "PLAINTEXT"
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ENDPOINT = r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)"
 
@@ -21,6 +23,15 @@ class Listener(NamedTuple):
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.name}://{host}:{self.port}"
+
+
+def why_unsupported(protocol: str) -> str | None:
+    """Why a security protocol cannot be used, by a node or a client; None for the one that can."""
+    if protocol.upper() == SUPPORTED_PROTOCOL:
+        return None
+    known = protocol.upper() in (*SECURITY_PROTOCOLS, "SASL")
+    problem = "is not supported yet" if known else "is not a security protocol"
+    return f"{protocol} {problem}; use {SUPPORTED_PROTOCOL}"
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:

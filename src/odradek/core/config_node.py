@@ -10,7 +10,6 @@ from typing import TypeAlias
 from odradek.core.config_keys import (
     BROKER_KEYS,
     LISTENER_PREFIX,
-    OPEN_PREFIXES,
     broker_key,
     is_known,
     nearest,
@@ -303,12 +302,3 @@ class NodeConfig:
 def _suggestion(name: str) -> str:
     close = nearest(name)
     return f"; did you mean {close}?" if close else ""
-
-
-def unsupported(config: NodeConfig) -> Sequence[str]:
-    """The known keys that do not act yet, those that this node sets first."""
-    names = [name for name, key in BROKER_KEYS.items() if not key.acts and not key.internal]
-    return sorted(names, key=lambda name: (name not in config.raw, name))
-
-
-__all__ = ["OPEN_PREFIXES", "NodeConfig", "node_defaults", "unsupported"]

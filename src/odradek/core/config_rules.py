@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from odradek.core.config_protection import check_protection
 from odradek.core.config_values import ConfigError
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ _UNROUTABLE = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
 
 def check_node(config: "NodeConfig") -> None:
     """Raise ConfigError where a node could not run with this configuration."""
+    check_protection(config)
     _check_identity(config)
     _check_listeners(config)
     _check_log(config)

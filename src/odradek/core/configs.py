@@ -13,6 +13,7 @@ from odradek.core.config_describe import (
 from odradek.core.config_dynamic import validate_dynamic_broker_configs
 from odradek.core.config_file import parse_properties
 from odradek.core.config_group import validate_group_configs
+from odradek.core.config_inert import Inert, inert_dynamic, inert_of, inert_static
 from odradek.core.config_keys import (
     BROKER_KEYS,
     GROUP_KEYS,
@@ -23,7 +24,8 @@ from odradek.core.config_keys import (
     nearest,
 )
 from odradek.core.config_listeners import Listener
-from odradek.core.config_node import NodeConfig, node_defaults, unsupported
+from odradek.core.config_node import NodeConfig, node_defaults
+from odradek.core.config_protection import check_protection
 from odradek.core.config_topic import TopicConfig, validate_topic_config, validate_topic_configs
 from odradek.core.config_values import ConfigError
 
@@ -37,19 +39,23 @@ __all__ = [
     "ConfigError",
     "ConfigKey",
     "ConfigSource",
+    "Inert",
     "Listener",
     "NodeConfig",
     "Synonym",
     "TopicConfig",
+    "check_protection",
     "describe_broker",
     "describe_broker_default",
     "describe_group",
     "describe_topic",
+    "inert_dynamic",
+    "inert_of",
+    "inert_static",
     "is_known",
     "nearest",
     "node_defaults",
     "parse_properties",
-    "unsupported",
     "validate_dynamic_broker_configs",
     "validate_group_configs",
     "validate_topic_config",

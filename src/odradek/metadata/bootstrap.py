@@ -15,12 +15,11 @@ from odradek.metadata.records import (
 )
 from odradek.metadata.versions import METADATA_VERSION, NEWEST_METADATA_VERSION
 
+# share.version and streams.version stay at 0, which has no record: their groups are not served.
 _FEATURES = {
     METADATA_VERSION: NEWEST_METADATA_VERSION,
     "eligible.leader.replicas.version": 1,
     "group.version": 1,
-    "share.version": 1,
-    "streams.version": 1,
     "transaction.version": 2,
 }
 _ELR = "eligible.leader.replicas.version"
@@ -28,7 +27,7 @@ _MIN_ISR = "min.insync.replicas"
 
 
 def bootstrap_features() -> list[MetadataRecord]:
-    """The newest levels of every feature, metadata.version first."""
+    """The newest levels of the features that are served, metadata.version first."""
     return [FeatureLevelRecord(name=name, feature_level=level) for name, level in _FEATURES.items()]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from odradek.core.errors import ErrorCode
 from odradek.core.types import METADATA_TOPIC
 from odradek.raft.driver import RaftDriver
+from odradek.raft.voters import VoterSet
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -29,14 +30,21 @@ def describe_quorum(raft: RaftDriver, request: Any, now_ms: int) -> Any:
                     )
                 )
         topics.append(types.TopicData(topic_name=topic.topic_name, partitions=partitions))
-    nodes = [
+    nodes = _nodes(types, raft.node.voters) if described else []
+    return types.DescribeQuorumResponse(topics=topics, nodes=nodes)
+
+
+def _nodes(types: Any, voters: VoterSet) -> list[Any]:
+    """Where the voters are. An endpoint without a port was never bound: nobody can be sent there."""
+    return [
         types.Node(
             node_id=voter.id,
-            listeners=[types.Listener(name=e.name, host=e.host, port=e.port) for e in voter.endpoints],
+            listeners=[
+                types.Listener(name=e.name, host=e.host, port=e.port) for e in voter.endpoints if e.port
+            ],
         )
-        for voter in raft.node.voters.voters
+        for voter in voters.voters
     ]
-    return types.DescribeQuorumResponse(topics=topics, nodes=nodes if described else [])
 
 
 def _partition(raft: RaftDriver, types: Any, now_ms: int) -> Any:

@@ -4,6 +4,8 @@ A job that moves over has some of them set. What would change what is read or wr
 have, is refused; the rest tunes a client that there is none of, and is accepted.
 """
 
+from odradek.core.config_listeners import why_unsupported
+
 CLIENT = (
     "auto.include.jmx.reporter",  # until 3.9, the clients of the official connector
     "client.dns.lookup",
@@ -93,10 +95,7 @@ REFUSED_PRODUCER = {
     "transactional.id": "this sink names its transactions itself: set prefix instead",
     "value.serializer": "keys and values are bytes or strings: encode the columns",
 }
-_REFUSED_FAMILIES = {
-    "kafka.sasl.": "clusters are reached without authentication (PLAINTEXT)",
-    "kafka.ssl.": "clusters are reached without TLS (PLAINTEXT)",
-}
+_REFUSED_FAMILIES = {f"kafka.{name.lower()}.": why_unsupported(name) for name in ("SASL", "SSL")}
 
 
 def as_options(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from odradek.client.admin import EARLIEST, LATEST
 from odradek.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
+from odradek.core.config_listeners import SUPPORTED_PROTOCOL, why_unsupported
 from odradek.core.types import TopicPartition
 from odradek.spark.kafka_settings import (
     CONSUMER,
@@ -344,9 +345,9 @@ def _connecting(read: _Reader) -> Connecting:
     bootstrap = read.text("kafka.bootstrap.servers")
     if not bootstrap:
         raise OptionError("kafka.bootstrap.servers is missing: where is the cluster?")
-    protocol = read.text("kafka.security.protocol")
-    if (protocol or "PLAINTEXT").upper() != "PLAINTEXT":
-        raise OptionError(f"kafka.security.protocol={protocol} is not supported: PLAINTEXT is")
+    problem = why_unsupported(read.text("kafka.security.protocol") or SUPPORTED_PROTOCOL)
+    if problem is not None:
+        raise OptionError(f"kafka.security.protocol: {problem}")
     return Connecting(
         bootstrap,
         read.text("kafka.client.id") or Connecting.client_id,

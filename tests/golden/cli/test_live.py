@@ -63,9 +63,12 @@ def test_the_cluster_is_described(bootstrap: str) -> None:
     configs = {row["config"]: row for row in rows(bootstrap, "cluster", "config", "--all")}
     assert configs["num.partitions"]["value"] == "1"
     assert configs["message.max.bytes"]["read_only"] is False
-    unsupported = [row["config"] for row in rows(bootstrap, "cluster", "info", "--unsupported")]
-    assert "ssl.protocol" in unsupported
-    assert "num.partitions" not in unsupported
+    listed = rows(bootstrap, "cluster", "info", "--unsupported")
+    unsupported = {(row["resource"], row["config"]) for row in listed}
+    assert ("broker", "ssl.protocol") in unsupported
+    assert ("group", "share.session.timeout.ms") in unsupported
+    assert ("topic", "remote.storage.enable") in unsupported
+    assert not {("broker", "num.partitions"), ("topic", "retention.ms")} & unsupported
 
 
 def test_following_ends_with_an_interrupt_and_exit_code_0(

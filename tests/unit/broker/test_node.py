@@ -48,3 +48,16 @@ def test_what_is_counted_of_a_topic_ends_with_it_and_a_produce_without_an_answer
         assert "t" not in broker.look(lambda node: dict(node.metrics.topics))
         create_topic(broker.bootstrap_servers, "t")
         assert broker.look(lambda node: node.metrics.topics["t"].messages_in) == 0
+
+
+def test_share_and_streams_groups_are_supported_features_that_a_new_cluster_does_not_finalize() -> None:
+    with Broker() as broker, Connection(broker.bootstrap_servers) as connection:
+        answer = connection.call(
+            API_VERSIONS, 4, {"client_software_name": "test", "client_software_version": "1"}
+        )
+    supported = {f.name: (f.min_version, f.max_version) for f in answer.supported_features}
+    finalized = {f.name: f.max_version_level for f in answer.finalized_features}
+    for feature in ("share.version", "streams.version"):
+        assert supported[feature] == (0, 1)
+        assert feature not in finalized
+    assert finalized["group.version"] == 1

@@ -22,7 +22,8 @@ def test_option_wins_over_property_over_environment_over_default() -> None:
 
 
 def test_librdkafka_names_are_taken() -> None:
-    properties = resolve_properties(None, ["metadata.broker.list=a:1", "compression.codec = zstd"], {})
+    given = ["metadata.broker.list=a:1", "compression.codec = zstd", "security.protocol=plaintext"]
+    properties = resolve_properties(None, given, {})
     assert properties["bootstrap.servers"] == "a:1"
     assert properties["compression.type"] == "zstd"
 
@@ -34,7 +35,11 @@ def test_librdkafka_names_are_taken() -> None:
         ("bootstrap.server=x", "unknown property; did you mean bootstrap.servers?"),
         ("zzz=1", "unknown property (one of bootstrap.servers"),
         ("acks=2", "acks=2: one of all, -1, 0, 1"),
-        ("security.protocol=SSL", "security.protocol=SSL: one of PLAINTEXT"),
+        ("security.protocol=SSL", "security.protocol: SSL is not supported yet; use PLAINTEXT"),
+        ("security.protocol=sasl_ssl", "security.protocol: sasl_ssl is not supported yet; use PLAINTEXT"),
+        ("security.protocol=TLS", "security.protocol: TLS is not a security protocol; use PLAINTEXT"),
+        ("ssl.ca.location=/ca", "-X ssl.ca.location: SSL is not supported yet; use PLAINTEXT"),
+        ("sasl.username=me", "-X sasl.username: SASL is not supported yet; use PLAINTEXT"),
         ("request.timeout.ms=soon", "not a number of milliseconds"),
     ],
 )

@@ -11,6 +11,10 @@ import pytest
 
 from odradek.cli.errors import Usage
 from odradek.cli.start import OPTIONS, _configure, plain_options
+from odradek.core.configs import ConfigError
+from odradek.metadata.bootstrap import bootstrap_features
+from odradek.metadata.records import ConfigRecord
+from odradek.testing.broker import Broker
 from tests.support.command import odradek
 from tests.support.node import ODRADEK, NodeProcess, running
 
@@ -160,3 +164,85 @@ def start_and_wait(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [ODRADEK, "start", *arguments], capture_output=True, text=True, timeout=60, check=False
     )
+
+
+@pytest.mark.parametrize(
+    ("properties", "error"),
+    [
+        (
+            "listeners=SASL_SSL://127.0.0.1:0,CONTROLLER://127.0.0.1:0\n"
+            "listener.security.protocol.map=SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT\n"
+            "inter.broker.listener.name=SASL_SSL\n"
+            "sasl.enabled.mechanisms=SCRAM-SHA-512\n"
+            "ssl.client.auth=required\n",
+            "listeners: SASL_SSL is not supported yet; use PLAINTEXT",
+        ),
+        (
+            "listeners=SSL://127.0.0.1:0,CONTROLLER://127.0.0.1:0\nsecurity.inter.broker.protocol=SSL\n",
+            "listeners: SSL is not supported yet; use PLAINTEXT",
+        ),
+        (
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n",
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer: "
+            "authorizers are not supported yet; remove the setting to run without",
+        ),
+    ],
+)
+def test_a_node_that_could_not_protect_as_asked_does_not_start(
+    tmp_path: Path, properties: str, error: str
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"log.dirs={tmp_path}/data\n{properties}")
+    refused = start_and_wait("--config", str(file), "--http", "off")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.splitlines()[0] == f"error: {error}"
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_directory_whose_metadata_asks_for_protection_is_not_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = ConfigRecord(resource_type=4, resource_name="1", name="principal.builder.class", value="Mine")
+    records = [*bootstrap_features(), setting]
+    monkeypatch.setattr("odradek.metadata.formatting.bootstrap_features", lambda: records)
+    with pytest.raises(ConfigError):
+        Broker(data_dir=str(tmp_path)).start()
+    refused = start_and_wait("--data-dir", str(tmp_path), "--port", "0", "--http", "off")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.splitlines() == [
+        "error: principal.builder.class=Mine: principal builders are not supported yet; "
+        "remove the setting to run without (it is set in the metadata log)",
+        "  next: odradek start --data-dir DIR",
+    ]
+
+
+def test_apache_kafkas_own_server_properties_start_without_a_warning(tmp_path: Path) -> None:
+    """The file that its distribution brings, but for the ports, which may be taken, and the directory."""
+    arguments = [
+        *("--config", Path(__file__).with_name("stock-server.properties"), "--data-dir", tmp_path / "data"),
+        *("--set", "listeners=PLAINTEXT://:0,CONTROLLER://:0", "--http", "off"),
+        *("--set", "advertised.listeners=PLAINTEXT://localhost:0,CONTROLLER://localhost:0"),
+    ]
+    node = subprocess.Popen(
+        [ODRADEK, "start", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with node:
+        try:
+            assert node.stdout is not None
+            assert " ready: " in node.stdout.readline()
+        finally:
+            node.terminate()
+            _, log = node.communicate(timeout=20)
+    assert node.returncode == 0
+    lines = [line for line in log.splitlines() if "without effect" in line]
+    assert len(lines) == 1, log
+    assert " INFO Settings without effect" in lines[0]
+    assert lines[0].endswith(
+        ": num.io.threads, num.network.threads, share.coordinator.state.topic.min.isr, "
+        "share.coordinator.state.topic.replication.factor, socket.receive.buffer.bytes, "
+        "socket.send.buffer.bytes (odradek.broker.no_effect)"
+    )
+    assert " WARN " not in log

@@ -66,3 +66,9 @@ def test_servers_are_read_with_and_without_ports() -> None:
     for wrong in ("", "a:b", ","):
         with pytest.raises(ValueError, match=r"bootstrap|address"):
             parse_servers(wrong)
+
+
+def test_an_address_may_name_its_security_protocol_which_must_be_supported() -> None:
+    assert parse_servers("PLAINTEXT://a:1,plaintext://[::1]:2") == [("a", 1), ("::1", 2)]
+    with pytest.raises(ValueError, match=r"^SSL://a:1: SSL is not supported yet; use PLAINTEXT$"):
+        parse_servers("SSL://a:1")

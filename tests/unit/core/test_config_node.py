@@ -7,7 +7,6 @@ from odradek.core.configs import (
     Listener,
     NodeConfig,
     nearest,
-    unsupported,
     validate_dynamic_broker_configs,
 )
 
@@ -184,9 +183,3 @@ def test_cleaner_threads_are_at_most_halved_or_doubled_while_the_node_runs() -> 
         validate_dynamic_broker_configs(config, {"log.cleaner.threads": "1"}, cluster_default=True)
     with pytest.raises(ConfigError, match="increased to more than double the current value 4"):
         validate_dynamic_broker_configs(config, {"log.cleaner.threads": "9"}, cluster_default=False)
-
-
-def test_unsupported_keys_that_are_set_come_first() -> None:
-    names = unsupported(node(ssl_protocol="TLSv1.3"))
-    assert names[0] == "ssl.protocol"
-    assert "num.partitions" not in names

@@ -57,7 +57,7 @@ def test_a_new_cluster_begins_with_apaches_records() -> None:
         node = stack(host)
         assert log_records(node) == [
             "BeginTransactionRecord",
-            *["FeatureLevelRecord"] * 6,
+            *["FeatureLevelRecord"] * 4,
             "ConfigRecord",
             "EndTransactionRecord",
             "RegisterControllerRecord",
@@ -69,8 +69,6 @@ def test_a_new_cluster_begins_with_apaches_records() -> None:
             "metadata.version": 30,
             "eligible.leader.replicas.version": 1,
             "group.version": 1,
-            "share.version": 1,
-            "streams.version": 1,
             "transaction.version": 2,
         }
         assert node.image.config(4, "") == {"min.insync.replicas": "1"}
@@ -308,6 +306,22 @@ def test_the_quorum_describes_itself() -> None:
         assert [n.node_id for n in answer.nodes] == [1]
 
     simulate(main)
+
+
+@pytest.mark.parametrize(("port", "named"), [(9093, [("CONTROLLER", "h", 9093)]), (0, [])])
+def test_the_quorum_names_a_voters_endpoint_that_has_a_port(
+    port: int, named: list[tuple[str, str, int]]
+) -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        types = request_types(ApiKey.DESCRIBE_QUORUM)
+        partition = types.PartitionData(partition_index=0)
+        asked = [types.TopicData(topic_name="__cluster_metadata", partitions=[partition])]
+        request = types.DescribeQuorumRequest(topics=asked)
+        (voter,) = (await stack(host).controller.call(ApiKey.DESCRIBE_QUORUM, request)).nodes
+        assert [(e.name, e.host, e.port) for e in voter.listeners] == named
+
+    simulate(main, listeners=f"PLAINTEXT://h:9092,CONTROLLER://h:{port}")
 
 
 def test_a_wall_clock_set_forward_fences_nobody() -> None:
