@@ -192,12 +192,18 @@ class Connection:
         waiting.keep(start, need)
 
     def _produce(self, buffer: bytearray, view: memoryview, frames: list[tuple[int, int]]) -> bool:
-        """Hand a run of Produce frames on. True when one of them was suspended: nothing behind it may run."""
+        """Hand a run of Produce frames on. True when nothing behind them may run in this turn: one of them
+        takes longer, or not all were taken."""
+        waiting = self._input
         taken = produce.handle_run(self._server.node, self, buffer, view, frames)
-        start, stop = frames[taken - 1]
-        self._input.start = stop
-        self._input.expect(stop - start + 4)
-        return self._suspended or self.closed
+        if waiting.buffer is buffer:
+            start, stop = frames[taken - 1]
+            waiting.start = stop
+            waiting.expect(stop - start + 4)
+        if self._suspended or self.closed:
+            return True
+        self._more = self._more or taken < len(frames)
+        return taken < len(frames)
 
     def suspend(self) -> None:
         """Stop taking frames until `resume`: the request in hand takes more than this turn."""
@@ -208,8 +214,15 @@ class Connection:
         if not self.closed:
             self._work()
 
-    def answer_in_slices(self, header: RequestHeader, frame: memoryview, position: int) -> None:
-        """Have a long request answered, and wait for that. Its frame, the last one taken, is its own now."""
+    def answer_in_slices(
+        self, header: RequestHeader, frame: memoryview, position: int, end: int | None = None
+    ) -> None:
+        """Have a long request answered, and wait for that. Its frame is its own from now on.
+
+        It is the last one that was taken, or ends where `end` says.
+        """
+        if end is not None:
+            self._input.start = end
         self._input.surrender()
         place = self.reserve(header)
         self.suspend()

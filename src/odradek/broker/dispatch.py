@@ -10,7 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.broker.apis import SERVED, Versions, is_served
 from odradek.broker.refusals import refusal
@@ -47,11 +47,18 @@ _waiting: set[int] = set()
 class RequestContext:
     """Who asks, and the node that answers."""
 
-    __slots__ = ("api_version", "client_id", "connection", "node")
+    __slots__ = ("api_version", "client_id", "connection", "node", "place")
 
     def __init__(
-        self, node: "Node", connection: "Connection", api_version: int, client_id: str | None
+        self,
+        node: "Node",
+        connection: "Connection",
+        api_version: int,
+        client_id: str | None,
+        place: "Place | None" = None,
     ) -> None:
+        """`place` is that of a long request, whose handler may reply to the connection by itself."""
+        self.place = place
         self.node = node
         self.connection = connection
         self.api_version = api_version
@@ -75,12 +82,8 @@ def serves(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[
     assert SERVED[api_key] == Versions(min_version, max_version), f"{api_key.name} disagrees with apis.SERVED"
 
     def register(handler: H) -> H:
-        if inspect.isgeneratorfunction(handler):
-            _handlers[api_key] = _sliced(handler)
-        elif inspect.iscoroutinefunction(handler):
-            _handlers[api_key] = _started(handler, api_key.name)
-        else:
-            _handlers[api_key] = cast(Handler, handler)
+        adapted = _handlers[api_key] = _adapted(handler, api_key.name)
+        if adapted is handler:
             _waiting.add(api_key)
         return handler
 
@@ -112,14 +115,37 @@ def serves_raw(api_key: ApiKey, *, min_version: int, max_version: int) -> Callab
     return register
 
 
-def _load_handler(api_key: int) -> None:
-    importlib.import_module(f"odradek.broker.handlers.{ApiKey(api_key).name.lower()}")
+def serves_long(api_key: ApiKey) -> Callable[[H], H]:
+    """Register who handles requests of a raw handler's API that it finds too long: decoded as any other.
+
+    It lives in `broker/handlers/<api name>_many.py`. Its answer is None where it replies by itself.
+    """
+
+    def register(handler: H) -> H:
+        _handlers[api_key] = _adapted(handler, api_key.name)
+        return handler
+
+    return register
 
 
-def handler_of(api_key: ApiKey) -> Handler:
-    """The handler of an API whose requests are decoded here."""
+def _adapted(handler: Callable[..., Any], name: str) -> Handler:
+    if inspect.isgeneratorfunction(handler):
+        return _sliced(handler)
+    if inspect.iscoroutinefunction(handler):
+        return _started(handler, name)
+    return handler
+
+
+def _load_handler(api_key: int, suffix: str = "") -> None:
+    importlib.import_module(f"odradek.broker.handlers.{ApiKey(api_key).name.lower()}{suffix}")
+
+
+def handler_of(api_key: int) -> Handler:
+    """The handler of an API for requests that are decoded here."""
     if api_key not in _handlers:
         _load_handler(api_key)
+        if api_key not in _handlers:
+            _load_handler(api_key, "_many")
     return _handlers[api_key]
 
 
@@ -197,11 +223,18 @@ def dispatch(
         reply.when_ready(partial(_finish, node, connection, place, request))
 
 
-def handle(node: "Node", connection: "Connection", header: RequestHeader, request: Any) -> Reply[Any]:
+def handle(
+    node: "Node",
+    connection: "Connection",
+    header: RequestHeader,
+    request: Any,
+    place: "Place | None" = None,
+) -> Reply[Any]:
     """What the handler of an API says to a request."""
     try:
-        context = RequestContext(node, connection, header.api_version, header.client_id)
-        return _handlers[header.api_key](context, request)
+        context = RequestContext(node, connection, header.api_version, header.client_id, place)
+        handler = _handlers.get(header.api_key) or handler_of(header.api_key)
+        return handler(context, request)
     except Exception as e:
         return Reply.failed(e)
 

@@ -3,7 +3,7 @@
 Decoded they take many times their bytes, so only so many bytes of them are in hand at a time. The shortest
 goes first: a peer that sends large ones delays its own kind. A connection waits for the answer to its long
 request before it is read from again, as in Apache Kafka. While the frame is being decoded it belongs to the
-request, not to the connection; a peer that hangs up before that is done has asked for nothing.
+request, not to the connection; where the connection is closed meanwhile, the request is given up.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ async def answer_long(
         request = await node.slices.run(decode_in_slices(header, frame, position))
         del frame
         connection.on_close.pop(place, None)
-        reply = handle(node, connection, header, request)
+        reply = handle(node, connection, header, request, place)
         if waits_for_others(header.api_key):
             room.leave()
         try:

@@ -1,10 +1,12 @@
 """One Produce request from its frame to its reply: what became of each partition, and what it waits for."""
 
 import asyncio
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError, RecordError
 from odradek.log.log import AppendInfo
+from odradek.runtime.reply import Reply
 from odradek.wire.headers import RequestHeader
 from odradek.wire.produce import PartitionProduced, ProduceRequest, encode_produce_response
 
@@ -62,6 +64,7 @@ class PendingProduce:
         "connection",
         "header",
         "place",
+        "then",
         "timeout_ms",
         "timer",
         "topics",
@@ -82,6 +85,12 @@ class PendingProduce:
         self.waiting: dict[Entry, None] = {}
         self.place: Place | None = None
         self.timer: asyncio.TimerHandle | None = None
+        self.then: Callable[[], None] | None = None  # what follows the wait
+
+    @property
+    def entries(self) -> Iterator[Entry]:
+        for _, entries in self.topics:
+            yield from entries
 
     def detach(self) -> None:
         """Keep the records beyond the receive buffer that they came in."""
@@ -113,18 +122,40 @@ class PendingProduce:
             return
         if self.place is None:
             self.place = self.connection.reserve(self.header)
+        self._begin_to_wait(self._reply_late)
+
+    def when_settled(self) -> Reply[None]:
+        """The same wait for a part of a request: it replies nothing by itself."""
+        if self.acks != ACKS_NONE:
+            for entry in self.entries:
+                self._wait_if_unsettled(entry)
+        if not self.waiting:
+            return Reply(None)
+        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._begin_to_wait(lambda: settled.set_result(None))
+        return Reply.later(settled)
+
+    def _begin_to_wait(self, then: Callable[[], None]) -> None:
+        self.then = then
         loop = asyncio.get_running_loop()
         self.timer = loop.call_later(self.timeout_ms / 1000, self._time_out)
+
+    def _reply_late(self) -> None:
+        assert self.place is not None
+        self.connection.fulfil(self.place, self.encoded())
 
     def _finish_unacknowledged(self) -> None:
         if self.place is None:
             self.connection.reply(self.header)  # nothing, but the request counts
         else:
             self.connection.fulfil(self.place)
+        self.raise_if_refused()
+
+    def raise_if_refused(self) -> None:
+        """A producer without acknowledgements learns of an error only by losing its connection."""
         for _, entries in self.topics:
             for entry in entries:
                 if isinstance(entry.outcome, KafkaError):
-                    # A producer without acknowledgements learns of an error only by losing its connection.
                     raise ProtocolError(f"produce with acks=0 failed: {entry.outcome.code.name}")
 
     def _wait_if_unsettled(self, entry: Entry) -> None:
@@ -151,9 +182,9 @@ class PendingProduce:
         if error is not None:
             entry.outcome = error
         if not self.waiting:
-            assert self.timer is not None and self.place is not None
+            assert self.timer is not None and self.then is not None
             self.timer.cancel()
-            self.connection.fulfil(self.place, self.encoded())
+            self.then()
 
     def _time_out(self) -> None:
         for entry in list(self.waiting):

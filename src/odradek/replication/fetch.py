@@ -10,12 +10,15 @@ from odradek.core.types import NO_LEADER_EPOCH
 from odradek.log.log import Isolation
 from odradek.replication.fetch_sessions import PartitionFetch, PartitionKey
 from odradek.replication.manager import ReplicaManager
+from odradek.runtime.slices import Paced
 
 if TYPE_CHECKING:
     from odradek.log.files import FileSlice
     from odradek.replication.partition import Partition
 
 UNKNOWN = -1
+_AT_A_TIME = 16
+_READ_CALLS = 40
 
 
 class PartitionAnswer:
@@ -72,11 +75,11 @@ def read_partitions(
     max_bytes: int,
     isolation: Isolation,
     replica_id: int,
-) -> FetchRead:
+) -> Paced[FetchRead]:
     """One pass. The first partition with data gives at least one batch, even above every limit."""
     read = FetchRead()
     min_one = True
-    for key, fetch in wanted.items():
+    for key, fetch in wanted.items() if len(wanted) < _AT_A_TIME else list(wanted.items()):
         answer = PartitionAnswer(key)
         try:
             _read_one(replicas, answer, fetch, max(0, max_bytes - read.size), isolation, min_one, replica_id)
@@ -85,6 +88,8 @@ def read_partitions(
         if answer.size:
             min_one = False
         read.add(answer)
+        if not len(read.answers) % _AT_A_TIME:
+            yield _AT_A_TIME * _READ_CALLS
     return read
 
 

@@ -4,17 +4,19 @@ A session remembers the partitions of a client's full fetch and, for each, what 
 incremental fetch names only what changed, and is answered only with partitions that have news.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import FEW, Paced
 
 INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_EPOCH = (1 << 31) - 1
 EVICTION_MS = 120_000
+_AT_A_TIME = 16
 
 
 class PartitionKey(NamedTuple):
@@ -101,16 +103,20 @@ class Session:
         self.partitions = partitions
 
     def update(
-        self, wanted: Iterable[tuple[PartitionKey, PartitionFetch]], forgotten: Iterable[PartitionKey]
-    ) -> None:
-        for key in forgotten:
+        self, wanted: Mapping[PartitionKey, PartitionFetch], forgotten: Iterable[PartitionKey]
+    ) -> Paced[None]:
+        for count, key in enumerate(forgotten, 1):
             self.partitions.pop(key, None)
-        for key, fetch in wanted:
+            if not count % _AT_A_TIME:
+                yield _AT_A_TIME * FEW
+        for count, (key, fetch) in enumerate(wanted.items(), 1):
             known = self.partitions.get(key)
             if known is None:
                 self.partitions[key] = fetch
             else:
                 known.take(fetch)
+            if not count % _AT_A_TIME:
+                yield _AT_A_TIME * FEW
 
     def worth(self) -> tuple[bool, int, int]:
         """Followers before consumers, then the more partitions the better."""
@@ -150,25 +156,24 @@ class FetchSessions:
         self,
         session_id: int,
         epoch: int,
-        wanted: list[tuple[PartitionKey, PartitionFetch]],
+        wanted: dict[PartitionKey, PartitionFetch],
         forgotten: list[PartitionKey],
         *,
         privileged: bool,
         uses_topic_ids: bool,
         now_ms: int,
         new_id: Callable[[], int],
-    ) -> FetchContext:
-        """What to read for this fetch. `new_id` draws a random id for a session that is made."""
+    ) -> Paced[FetchContext]:
+        """What to read for this fetch, which keeps `wanted`. `new_id` draws a random id for a new session."""
         if epoch == FINAL_EPOCH:
             self._remove(session_id)
-            return FetchContext(None, dict(wanted), False)
+            return FetchContext(None, wanted, False)
         if epoch == INITIAL_EPOCH:
             self._remove(session_id)
-            partitions = dict(wanted)
             session = None
-            if partitions:
-                session = self._create(new_id, partitions, privileged, uses_topic_ids, now_ms)
-            return FetchContext(session, partitions, False)
+            if wanted:
+                session = self._create(new_id, wanted, privileged, uses_topic_ids, now_ms)
+            return FetchContext(session, wanted, False)
         known = self._sessions.get(session_id)
         if known is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -177,7 +182,9 @@ class FetchSessions:
         if known.uses_topic_ids != uses_topic_ids:  # its partitions could not be matched by their names
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         size, was_old = len(known.partitions), known.is_old()
-        known.update(wanted, forgotten)
+        yield from known.update(wanted, forgotten)
+        if self._sessions.get(session_id) is not known or known.epoch != epoch:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)  # it went while it was updated
         if not known.partitions:
             self._remove(session_id)
             return FetchContext(None, {}, False)

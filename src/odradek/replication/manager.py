@@ -16,6 +16,7 @@ from odradek.log.manager import LogManager
 from odradek.metadata.directories import directory_of
 from odradek.metadata.image import RESERVED_DIRS
 from odradek.replication.partition import Partition
+from odradek.runtime.slices import Slices
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
@@ -39,8 +40,14 @@ class ReplicaManager:
     """The node's partitions by name."""
 
     def __init__(
-        self, broker_id: int, logs: LogManager, metrics: Metrics, topic_config: "Callable[[str], TopicConfig]"
+        self,
+        broker_id: int,
+        logs: LogManager,
+        metrics: Metrics,
+        topic_config: "Callable[[str], TopicConfig]",
+        slices: Slices | None = None,
     ) -> None:
+        self._slices = slices or Slices()
         self.broker_id = broker_id
         self.logs = logs
         self.partitions: dict[TopicPartition, Partition] = {}
@@ -142,7 +149,7 @@ class ReplicaManager:
                 log.error("Cannot open %s: %s", tp, e)
                 self.offline[tp] = e.message or ""
                 return
-            partition = Partition(opened, self.broker_id, self._metrics.topic(topic.name))
+            partition = Partition(opened, self.broker_id, self._metrics.topic(topic.name), self._slices)
             self._remember(partition, topic.id)
         was_leader = partition.is_leader
         if partition.apply(registration):
@@ -188,5 +195,5 @@ class ReplicaManager:
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"The offset {offset} for partition {tp} is not valid."
             )
         opened.increment_log_start_offset(offset)
-        partition.wake_fetchers()
+        partition.fetch_waiters.wake()
         return opened.log_start_offset

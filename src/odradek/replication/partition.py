@@ -15,7 +15,8 @@ from odradek.records.control import EndTransactionMarker, marker_record
 from odradek.replication.isr import CommittedIsr, IsrState, committed_offset
 from odradek.replication.rules import check_rules
 from odradek.replication.verification import Verification
-from odradek.replication.waiters import CommitWaiters, FetchWaiter, future_of
+from odradek.replication.waiters import CommitWaiters, FetchWaiters, future_of
+from odradek.runtime.slices import Slices
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
@@ -27,12 +28,12 @@ class Partition:
     """A replica: leader or follower at a leader epoch."""
 
     __slots__ = (
-        "_fetch_waiters",
         "_follower_ends",
         "alone",
         "broker_id",
         "commit_waiters",
         "epoch_start_offset",
+        "fetch_waiters",
         "flushes",
         "is_leader",
         "isr",
@@ -50,7 +51,9 @@ class Partition:
         "verification",
     )
 
-    def __init__(self, log: Log, broker_id: int, metrics: "TopicMetrics") -> None:
+    def __init__(
+        self, log: Log, broker_id: int, metrics: "TopicMetrics", slices: Slices | None = None
+    ) -> None:
         self.log = log
         self.broker_id = broker_id
         self.metrics = metrics
@@ -71,7 +74,7 @@ class Partition:
         self.settle_waiters = CommitWaiters()
         log.on_settled = self._settled
         self.verification = Verification()
-        self._fetch_waiters: dict[FetchWaiter, None] = {}
+        self.fetch_waiters = FetchWaiters(slices or Slices())
         self._follower_ends: dict[int, int] = {}
 
     # --- roles ----------------------------------------------------------------------------------------
@@ -100,7 +103,7 @@ class Partition:
                 self.log.assign_epoch_start_offset(self.leader_epoch, self.epoch_start_offset)
         if self.is_leader:
             self._advance_high_watermark()
-        self.wake_fetchers()
+        self.fetch_waiters.wake()
         return new_epoch
 
     def configure(self, config: "TopicConfig") -> None:
@@ -114,7 +117,7 @@ class Partition:
         self.is_leader = False
         self.commit_waiters.fail(code)
         self.settle_waiters.fail(code)
-        self.wake_fetchers()
+        self.fetch_waiters.wake()
 
     def require_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> None:
         """Refuse what only the leader of the caller's epoch may answer."""
@@ -191,8 +194,8 @@ class Partition:
             metrics.messages_in += log.log_end_offset - end
             metrics.bytes_in += log.appended_bytes - size
             self._advance_high_watermark()
-            if self._fetch_waiters:
-                self.wake_fetchers()
+            if self.fetch_waiters.waiting:
+                self.fetch_waiters.wake()
         return results
 
     def append_checked(self, checked: "list[CheckedRecords | KafkaError]") -> "list[AppendInfo | KafkaError]":
@@ -219,13 +222,13 @@ class Partition:
         """A follower asks for `fetch_offset`: it has everything below."""
         self._follower_ends[replica_id] = fetch_offset
         if self._advance_high_watermark():
-            self.wake_fetchers()
+            self.fetch_waiters.wake()
 
     def _settled(self) -> None:
         """A flush that acknowledgements waited for (flush.messages) has come further."""
         self.settle_waiters.release(self.log.settled_offset)
         if self.is_leader and self._advance_high_watermark():
-            self.wake_fetchers()
+            self.fetch_waiters.wake()
 
     def _advance_high_watermark(self) -> bool:
         if self.under_min_isr:
@@ -255,13 +258,3 @@ class Partition:
         if epoch < last_fetched_epoch or end_offset < fetch_offset:
             return epoch, end_offset
         return None
-
-    def add_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        self._fetch_waiters[waiter] = None
-
-    def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        self._fetch_waiters.pop(waiter, None)
-
-    def wake_fetchers(self) -> None:
-        for waiter in self._fetch_waiters:
-            waiter.poke()

@@ -6,8 +6,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import Paced, Slices
 
 Done = Callable[[KafkaError | None], None]
+
+WOKEN_TOGETHER = 16
+LOOK_CALLS = 120
 
 
 class CommitWaiters:
@@ -42,8 +46,52 @@ class FetchWaiter(Protocol):
     """A fetch that has not enough to answer yet."""
 
     def poke(self) -> None:
-        """The partition moved or changed: look again."""
+        """The partition moved or changed: look again soon."""
         ...
+
+    def look(self) -> None:
+        """Look again now."""
+        ...
+
+
+class FetchWaiters:
+    """Fetches that wait on one partition. Few are woken together, many in slices."""
+
+    __slots__ = ("_again", "_slices", "_waking", "waiting")
+
+    def __init__(self, slices: Slices) -> None:
+        self._slices = slices
+        self.waiting: dict[FetchWaiter, None] = {}
+        self._waking = False
+        self._again = False  # the partition moved while they were being woken
+
+    def add(self, waiter: FetchWaiter) -> None:
+        self.waiting[waiter] = None
+
+    def remove(self, waiter: FetchWaiter) -> None:
+        self.waiting.pop(waiter, None)
+
+    def wake(self) -> None:
+        if self._waking:
+            self._again = True
+        elif len(self.waiting) <= WOKEN_TOGETHER:
+            for waiter in self.waiting:
+                waiter.poke()
+        else:
+            self._waking = True
+            self._slices.run(self._wake_all(), own=True)
+
+    def _wake_all(self) -> Paced[None]:
+        yield self._slices.short_calls  # nothing of it belongs to whoever made the partition move
+        while True:
+            self._again = False
+            for waiter in list(self.waiting):
+                if waiter in self.waiting:
+                    waiter.look()
+                    yield LOOK_CALLS
+            if not self._again:
+                break
+        self._waking = False
 
 
 def future_of(waiters: CommitWaiters, offset: int, timeout_ms: int | None) -> "asyncio.Future[None]":

@@ -11,9 +11,10 @@ from uuid import UUID
 
 from odradek.core.errors import ProtocolError
 from odradek.core.types import ZERO_UUID, Buffer
+from odradek.runtime.slices import STEP, Paced, at_once
 from odradek.wire.decoding import decode_uuid
 from odradek.wire.headers import skip_tagged_fields
-from odradek.wire.limits import ENDS_ELSEWHERE, MOST_TAGS, LongRequest
+from odradek.wire.limits import ANY_NUMBER, ENDS_ELSEWHERE, MOST_TAGS, LongRequest
 from odradek.wire.produce import NodeEndpoint, encode_node_endpoints
 from odradek.wire.varint import ONE_BYTE, decode_uvarint, encode_uvarint
 
@@ -68,8 +69,8 @@ class FetchRequest:
         self.rack_id = ""
 
     @staticmethod
-    def parse(buffer: Buffer, position: int, version: int) -> "FetchRequest":
-        """The body of a request that ends where the buffer ends."""
+    def parse(buffer: Buffer, position: int, version: int, most: int = ANY_NUMBER) -> "FetchRequest":
+        """The body of a request that ends where the buffer ends. LongRequest above `most` entries."""
         request = FetchRequest()
         try:
             if version < _REPLICA_STATE:
@@ -87,9 +88,9 @@ class FetchRequest:
                 ) = _HEAD_SESSION.unpack_from(buffer, position)  # fmt: skip
                 position += 21
             if version >= _FLEXIBLE:
-                _parse_flexible(request, buffer, position, version)
+                _parse_flexible(request, buffer, position, version, most)
             else:
-                _parse_old(request, buffer, position, version)
+                _parse_old(request, buffer, position, version, most)
         except (struct.error, IndexError, UnicodeDecodeError) as e:
             raise ProtocolError(f"not a fetch request v{version}: {e}") from e
         return request
@@ -100,8 +101,9 @@ class FetchRequest:
 _PARTITION = struct.Struct(">iiqiqi")
 
 
-def _parse_flexible(request: FetchRequest, buffer: Buffer, position: int, version: int) -> None:
+def _parse_flexible(request: FetchRequest, buffer: Buffer, position: int, version: int, most: int) -> None:
     topic_count, position = decode_uvarint(buffer, position)
+    most -= topic_count
     if topic_count == 0:
         raise ProtocolError("the topics are null")
     topics = request.topics
@@ -113,6 +115,9 @@ def _parse_flexible(request: FetchRequest, buffer: Buffer, position: int, versio
             count, position = decode_uvarint(buffer, position - 1)
         if count == 0:
             raise ProtocolError("the partitions are null")
+        most -= count
+        if most < 0:
+            raise LongRequest("many partitions")
         partitions = []
         for _ in range(count - 1):
             fields = _PARTITION.unpack_from(buffer, position)
@@ -131,9 +136,13 @@ def _parse_flexible(request: FetchRequest, buffer: Buffer, position: int, versio
         forgotten_count, position = decode_uvarint(buffer, position - 1)
     if forgotten_count == 0:
         raise ProtocolError("the forgotten topics are null")
+    most -= forgotten_count
     for _ in range(forgotten_count - 1):
         topic, position = _flexible_topic(buffer, position, version)
         count, position = decode_uvarint(buffer, position)
+        most -= count
+        if most < 0:
+            raise LongRequest("many forgotten partitions")
         indexes, position = _indexes(buffer, position, count - 1)
         request.forgotten.append((topic, indexes))
         position = skip_tagged_fields(buffer, position)
@@ -223,12 +232,16 @@ def _old_partition(version: int) -> struct.Struct:
     return struct.Struct(">i" + ("i" if version >= 9 else "") + "q" + ("q" if version >= 5 else "") + "i")
 
 
-def _parse_old(request: FetchRequest, buffer: Buffer, position: int, version: int) -> None:
+def _parse_old(request: FetchRequest, buffer: Buffer, position: int, version: int, most: int) -> None:
     layout = _old_partition(version)
     topic_count, position = _count(buffer, position)
+    most -= topic_count
     for _ in range(topic_count):
         name, position = _text(buffer, position)
         count, position = _count(buffer, position)
+        most -= count
+        if most < 0:
+            raise LongRequest("many partitions")
         partitions = []
         for _ in range(count):
             fields = layout.unpack_from(buffer, position)
@@ -245,9 +258,13 @@ def _parse_old(request: FetchRequest, buffer: Buffer, position: int, version: in
         request.topics.append((name, partitions))
     if version >= _SESSIONS:
         topic_count, position = _count(buffer, position)
+        most -= topic_count
         for _ in range(topic_count):
             name, position = _text(buffer, position)
             count, position = _count(buffer, position)
+            most -= count
+            if most < 0:
+                raise LongRequest("many forgotten partitions")
             indexes, position = _indexes(buffer, position, count)
             request.forgotten.append((name, indexes))
     if version >= _RACKS:
@@ -335,18 +352,45 @@ def encode_fetch_response(
                 if p.records_size:
                     return [start + name + rest + length, p.records, b"\0\0\0"]
                 return [start + name + rest + length + b"\0\0\0"]
+    return at_once(
+        fetch_response_in_slices(
+            version,
+            correlation_id,
+            topics,
+            throttle_time_ms=throttle_time_ms,
+            error_code=error_code,
+            session_id=session_id,
+            node_endpoints=node_endpoints,
+        )
+    )
+
+
+def fetch_response_in_slices(
+    version: int,
+    correlation_id: int,
+    topics: Sequence[TopicFetched],
+    *,
+    throttle_time_ms: int = 0,
+    error_code: int = 0,
+    session_id: int = 0,
+    node_endpoints: Sequence[NodeEndpoint] = (),
+) -> Paced[list[Any]]:
+    """The same for many partitions."""
     pieces = _Pieces()
     if version >= _FLEXIBLE:
         pieces.add(struct.pack(">ixihi", correlation_id, throttle_time_ms, error_code, session_id))
-        _encode_flexible(pieces, version, topics)
+        yield from _encode_flexible(pieces, version, topics)
         pieces.add(encode_node_endpoints(node_endpoints if version >= _ENDPOINTS else ()))
     else:
         if version >= _SESSIONS:
             pieces.add(struct.pack(">iihi", correlation_id, throttle_time_ms, error_code, session_id))
         else:
             pieces.add(struct.pack(">ii", correlation_id, throttle_time_ms))
-        _encode_old(pieces, version, topics)
+        yield from _encode_old(pieces, version, topics)
     return pieces.frame()
+
+
+_OPEN_PARTS = 256
 
 
 class _Pieces:
@@ -373,6 +417,10 @@ class _Pieces:
             self.pieces.append(data)
             self.open = []
 
+    def close_if_long(self) -> None:
+        if len(self.open) > _OPEN_PARTS:
+            self.close()
+
     def frame(self) -> list[Any]:
         self.close()
         self.pieces[0] = _I32.pack(self.size) + self.pieces[0]
@@ -386,7 +434,7 @@ _ANSWER_V4 = struct.Struct(">ihqq")
 _ANSWER_NOT_ABORTED = struct.Struct(">ihqqqxi")
 
 
-def _encode_flexible(pieces: _Pieces, version: int, topics: Sequence[TopicFetched]) -> None:
+def _encode_flexible(pieces: _Pieces, version: int, topics: Sequence[TopicFetched]) -> Paced[None]:
     add = pieces.add
     add(encode_uvarint(len(topics) + 1))
     for topic, partitions in topics:
@@ -413,7 +461,10 @@ def _encode_flexible(pieces: _Pieces, version: int, topics: Sequence[TopicFetche
                 add(b"\0")
             else:
                 add(_partition_answer_tags(p))
+            yield STEP
         add(b"\0")
+        yield STEP
+        pieces.close_if_long()
 
 
 def _compact_name(topic: str) -> bytes:
@@ -432,7 +483,7 @@ def _partition_answer_tags(p: PartitionFetched) -> bytes:
     return ONE_BYTE[len(tags)] + b"".join(tags)
 
 
-def _encode_old(pieces: _Pieces, version: int, topics: Sequence[TopicFetched]) -> None:
+def _encode_old(pieces: _Pieces, version: int, topics: Sequence[TopicFetched]) -> Paced[None]:
     add = pieces.add
     add(_I32.pack(len(topics)))
     for topic, partitions in topics:
@@ -453,3 +504,6 @@ def _encode_old(pieces: _Pieces, version: int, topics: Sequence[TopicFetched]) -
                 add(_I32.pack(p.preferred_read_replica))
             add(_I32.pack(p.records_size))
             pieces.records(p)
+            yield STEP
+        yield STEP
+        pieces.close_if_long()

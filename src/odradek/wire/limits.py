@@ -8,6 +8,8 @@ MOST_TAGS: Final = 64
 """Tagged fields in one place; Apache's clients send two at most."""
 
 
+ANY_NUMBER: Final = 1 << 31
+
 ENDS_ELSEWHERE: Final = "a tagged field ends elsewhere than it says"
 
 

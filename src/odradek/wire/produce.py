@@ -13,6 +13,7 @@ from odradek.core.errors import ProtocolError
 from odradek.core.types import Buffer
 from odradek.wire.decoding import decode_uuid
 from odradek.wire.headers import skip_tagged_fields
+from odradek.wire.limits import ANY_NUMBER, LongRequest
 from odradek.wire.varint import ONE_BYTE, decode_uvarint, encode_uvarint
 
 _FLEXIBLE, _LEADER_HINTS, _TOPIC_IDS = 9, 10, 13
@@ -42,18 +43,18 @@ class ProduceRequest:
         self.topics = topics
 
     @staticmethod
-    def parse(buffer: Buffer, position: int, version: int) -> "ProduceRequest":
-        """The body of a request that ends where the buffer ends."""
+    def parse(buffer: Buffer, position: int, version: int, most: int = ANY_NUMBER) -> "ProduceRequest":
+        """The body of a request that ends where the buffer ends. LongRequest above `most` entries."""
         view = buffer if type(buffer) is memoryview else memoryview(buffer)
         try:
             if version >= _FLEXIBLE:
-                return _parse_flexible(view, position, version)
-            return _parse_old(view, position)
+                return _parse_flexible(view, position, version, most)
+            return _parse_old(view, position, most)
         except (struct.error, IndexError, UnicodeDecodeError) as e:
             raise ProtocolError(f"not a produce request v{version}: {e}") from e
 
 
-def _parse_flexible(view: memoryview, position: int, version: int) -> ProduceRequest:
+def _parse_flexible(view: memoryview, position: int, version: int, most: int) -> ProduceRequest:
     limit = len(view)
     length = view[position]
     position += 1
@@ -73,6 +74,7 @@ def _parse_flexible(view: memoryview, position: int, version: int) -> ProduceReq
         topic_count, position = decode_uvarint(view, position - 1)
     if topic_count == 0:
         raise ProtocolError("the topics are null")
+    most -= topic_count
     topics: list[TopicRecords] = []
     topic: str | UUID
     for _ in range(topic_count - 1):
@@ -96,6 +98,9 @@ def _parse_flexible(view: memoryview, position: int, version: int) -> ProduceReq
             partition_count, position = decode_uvarint(view, end)
         if partition_count == 0:
             raise ProtocolError("the partitions are null")
+        most -= partition_count
+        if most < 0:
+            raise LongRequest("many partitions")
         partitions: list[tuple[int, memoryview | None]] = []
         for _ in range(partition_count - 1):
             (index,) = _I32.unpack_from(view, position)
@@ -119,7 +124,7 @@ def _parse_flexible(view: memoryview, position: int, version: int) -> ProduceReq
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
-def _parse_old(view: memoryview, position: int) -> ProduceRequest:
+def _parse_old(view: memoryview, position: int, most: int) -> ProduceRequest:
     limit = len(view)
     (length,) = _I16.unpack_from(view, position)
     position += 2
@@ -134,6 +139,7 @@ def _parse_old(view: memoryview, position: int) -> ProduceRequest:
     position += 10
     if topic_count < 0:
         raise ProtocolError("the topics are null")
+    most -= topic_count
     topics: list[TopicRecords] = []
     for _ in range(topic_count):
         (length,) = _I16.unpack_from(view, position)
@@ -146,6 +152,9 @@ def _parse_old(view: memoryview, position: int) -> ProduceRequest:
         position = end + 4
         if partition_count < 0:
             raise ProtocolError("the partitions are null")
+        most -= partition_count
+        if most < 0:
+            raise LongRequest("many partitions")
         partitions: list[tuple[int, memoryview | None]] = []
         for _ in range(partition_count):
             index, size = _INDEX_SIZE.unpack_from(view, position)

@@ -8,6 +8,7 @@ from odradek.replication.fetch_sessions import (
     PartitionFetch,
     PartitionKey,
 )
+from odradek.runtime.slices import at_once
 
 A, B = (PartitionKey("t", i) for i in range(2))
 
@@ -24,16 +25,17 @@ def begin(
     privileged=False,
     uses_topic_ids=False,
 ):
-    wanted = [(key, PartitionFetch(0, 100)) for key in wanted]
-    return sessions.begin(
-        session_id,
-        epoch,
-        wanted,
-        list(forgotten),
-        privileged=privileged,
-        uses_topic_ids=uses_topic_ids,
-        now_ms=now_ms,
-        new_id=lambda: new_id,
+    return at_once(
+        sessions.begin(
+            session_id,
+            epoch,
+            {key: PartitionFetch(0, 100) for key in wanted},
+            list(forgotten),
+            privileged=privileged,
+            uses_topic_ids=uses_topic_ids,
+            now_ms=now_ms,
+            new_id=lambda: new_id,
+        )
     )
 
 
@@ -167,14 +169,15 @@ def test_a_new_wish_keeps_what_the_client_was_told():
     sessions = FetchSessions(10)
     context = begin(sessions, 0, 0, [A])
     context.partitions[A].told(False, 5, 0)
-    again = sessions.begin(
+    wish = sessions.begin(
         7,
         1,
-        [(A, PartitionFetch(3, 50))],
+        {A: PartitionFetch(3, 50)},
         [],
         privileged=False,
         uses_topic_ids=False,
         now_ms=0,
         new_id=lambda: 8,
-    ).partitions[A]
+    )
+    again = at_once(wish).partitions[A]
     assert (again.fetch_offset, again.max_bytes, again.sent_high_watermark) == (3, 50, 5)

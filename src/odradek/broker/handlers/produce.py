@@ -31,7 +31,8 @@ from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.log.log import AppendInfo
 from odradek.records.check import check_produce, is_heavy
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.headers import parse_request_header
+from odradek.wire.headers import RequestHeader, parse_request_header
+from odradek.wire.limits import LongRequest
 from odradek.wire.produce import ProduceRequest, encode_produce_response
 
 if TYPE_CHECKING:
@@ -56,9 +57,18 @@ def handle_run(
     requests: list[PendingProduce] = []
     groups: dict[tuple[Partition, int], list[Entry]] = {}
     later: tuple[PendingProduce, Question | None] | None = None
+    most = node.slices.few_entries
     for start, stop in frames[taken:] if taken else frames:
+        frame = view[start:stop]
+        header, position = parse_request_header(frame)
+        try:
+            request = _parse(connection, header, frame, position, most)
+        except LongRequest:
+            if not requests:
+                connection.answer_in_slices(header, frame, position, stop)
+                return taken + 1
+            break
         taken += 1
-        request = _parse(connection, view[start:stop])
         _place(node, request)
         question = check_transaction(node, request) if request.transactional_id is not None else None
         if question is not None or _is_heavy(request):
@@ -66,7 +76,9 @@ def handle_run(
             later = request, question
             break
         requests.append(request)
-        _group(request, groups)
+        most -= _group(request, groups)
+        if most <= 0:
+            break
     for (partition, version), entries in groups.items():
         sets = [entry.records for entry in entries if entry.records is not None]
         checked = check_produce(sets, partition.rules, node.runtime.clock.now_ms(), version)
@@ -136,17 +148,9 @@ def _is_direct(node: "Node", partition: "Partition", acks: int) -> bool:
 async def _handle_later(
     node: "Node", connection: "Connection", request: PendingProduce, question: Question | None
 ) -> None:
-    """Wait, check away from the loop, append on it. The partition may have changed hands meanwhile."""
-    groups: dict[tuple[Partition, int], list[Entry]] = {}
+    """Wait, check away from the loop, append on it."""
     try:
-        if question is not None:
-            await question
-        _group(request, groups)
-        for (partition, version), entries in groups.items():
-            sets = [entry.records for entry in entries if entry.records is not None]
-            rules, now_ms = partition.rules, node.runtime.clock.now_ms()
-            checked = await node.runtime.offload(partial(check_produce, sets, rules, now_ms, version))
-            _settle(entries, partition.append_checked(unless_overtaken(node, entries, checked)))
+        await _write(node, request, question, is_heavy=True)
         request.finish()
     except ProtocolError as e:
         connection.close(str(e))
@@ -158,11 +162,36 @@ async def _handle_later(
         connection.resume()
 
 
-def _parse(connection: "Connection", frame: memoryview) -> PendingProduce:
-    header, position = parse_request_header(frame)
+async def handle_part(node: "Node", part: PendingProduce) -> None:
+    """Write a few partitions of a request that has many. Whoever waits for the outcome is told later."""
+    _place(node, part)
+    question = check_transaction(node, part) if part.transactional_id is not None else None
+    try:
+        await _write(node, part, question, is_heavy=_is_heavy(part))
+    finally:
+        release_guards(part)
+
+
+async def _write(node: "Node", request: PendingProduce, question: Question | None, *, is_heavy: bool) -> None:
+    """Check and append, after the transaction's coordinator was asked. The check of heavy records leaves the
+    loop; the partition may have changed hands meanwhile."""
+    groups: dict[tuple[Partition, int], list[Entry]] = {}
+    if question is not None:
+        await question
+    _group(request, groups)
+    for (partition, version), entries in groups.items():
+        sets = [entry.records for entry in entries if entry.records is not None]
+        check = partial(check_produce, sets, partition.rules, node.runtime.clock.now_ms(), version)
+        checked = await node.runtime.offload(check) if is_heavy else check()
+        _settle(entries, partition.append_checked(unless_overtaken(node, entries, checked)))
+
+
+def _parse(
+    connection: "Connection", header: RequestHeader, frame: memoryview, position: int, most: int
+) -> PendingProduce:
     if not is_served(ApiKey.PRODUCE, header.api_version):
         raise ProtocolError(f"api PRODUCE v{header.api_version} of client {header.client_id!r} is not served")
-    request = ProduceRequest.parse(frame, position, header.api_version)
+    request = ProduceRequest.parse(frame, position, header.api_version, most)
     learn_route(connection.routes, header, request, frame)
     return PendingProduce(connection, header, request)
 
@@ -183,6 +212,8 @@ def _place(node: "Node", request: PendingProduce) -> None:
         refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     for topic, entries in request.topics:
         for entry in entries:
+            if entry.outcome is not None:
+                continue
             try:
                 if refused is not None:
                     raise KafkaError(refused)
@@ -206,13 +237,16 @@ def _place(node: "Node", request: PendingProduce) -> None:
                 entry.outcome = e
 
 
-def _group(request: PendingProduce, groups: "dict[tuple[Partition, int], list[Entry]]") -> None:
-    """Sort the entries that may be written by their partitions."""
+def _group(request: PendingProduce, groups: "dict[tuple[Partition, int], list[Entry]]") -> int:
+    """Sort the entries that may be written by their partitions; how many entries there are."""
+    count = 0
     for _, entries in request.topics:
+        count += len(entries)
         for entry in entries:
             if entry.outcome is None:
                 assert entry.partition is not None
                 groups.setdefault((entry.partition, request.header.api_version), []).append(entry)
+    return count
 
 
 def _is_transactional(request: PendingProduce) -> bool:

@@ -1,0 +1,275 @@
+"""One Fetch from its request to its reply: what it reads, what it waits for, what it says."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, TypeAlias
+from uuid import UUID
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.log.files import FileSlice
+from odradek.log.log import Isolation
+from odradek.replication.fetch import FetchRead, PartitionAnswer, read_partitions
+from odradek.replication.fetch_sessions import INVALID_SESSION_ID, FetchContext, PartitionFetch, PartitionKey
+from odradek.runtime.reply import Reply
+from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.wire.fetch import FetchRequest, PartitionFetched, encode_fetch_response, fetch_response_in_slices
+from odradek.wire.headers import RequestHeader
+from odradek.wire.produce import NodeEndpoint
+
+if TYPE_CHECKING:
+    from odradek.broker.connection import Connection, Place
+    from odradek.broker.node import Node
+
+log = logging.getLogger("odradek.broker.handlers.fetch")
+
+READ_COMMITTED = 1
+CONSUMER = -1
+TOPIC_IDS_FROM = 13
+AT_A_TIME = 16  # partitions between two looks at the cost
+
+Pieces: TypeAlias = list[bytes | FileSlice]
+
+
+class PendingFetch:
+    """`begin` replies at once, or keeps its place and replies when there is enough."""
+
+    __slots__ = (
+        "_connection",
+        "_context",
+        "_header",
+        "_is_due",
+        "_is_looking",
+        "_isolation",
+        "_max_bytes",
+        "_missed",
+        "_node",
+        "_place",
+        "_poked",
+        "_request",
+        "_timer",
+        "_watched",
+    )
+
+    def __init__(
+        self,
+        node: "Node",
+        connection: "Connection",
+        header: RequestHeader,
+        request: FetchRequest,
+        place: "Place | None" = None,
+    ) -> None:
+        self._node = node
+        self._connection = connection
+        self._header = header
+        self._request = request
+        self._max_bytes = min(request.max_bytes, node.fetch_max_bytes)
+        if request.replica_id != CONSUMER:
+            self._isolation = Isolation.LOG_END
+        elif request.isolation_level == READ_COMMITTED:
+            self._isolation = Isolation.TXN_COMMITTED
+        else:
+            self._isolation = Isolation.HIGH_WATERMARK
+        self._context: FetchContext
+        self._place = place
+        self._timer: asyncio.TimerHandle | None = None
+        self._watched: list[PartitionAnswer] = []
+        self._poked = False  # a look is scheduled
+        self._is_looking = False  # one is under way
+        self._missed = False  # the partitions moved during it
+        self._is_due = False  # max_wait_ms has passed
+
+    def begin(self) -> None:
+        reply = self._node.slices.run(self._first())
+        if reply.is_ready and reply.value is not None and self._place is None:
+            self._connection.reply(self._header, *reply.value)
+            return
+        if self._place is None:
+            self._place = self._connection.reserve(self._header)
+        self._is_looking = True
+        reply.when_ready(self._looked)
+
+    # --- looking --------------------------------------------------------------------------------------
+
+    def _first(self) -> Paced[Pieces | None]:
+        """The reply; None if the fetch has to wait for it, on partitions that are watched from then on."""
+        try:
+            self._context = yield from self._session()
+        except KafkaError as e:
+            return encode_fetch_response(
+                self._header.api_version, self._header.correlation_id, [], error_code=e.code
+            )
+        read = yield from self._read()
+        if self._is_enough(read) or self._request.max_wait_ms <= 0:
+            return (yield from self._encode(read))
+        self._watched = read.answers
+        for answer in read.answers:
+            if answer.partition is not None:
+                answer.partition.fetch_waiters.add(self)
+            yield FEW
+        return None
+
+    def _again(self) -> Paced[Pieces | None]:
+        read = yield from self._read()
+        if self._is_due or self._is_enough(read):
+            return (yield from self._encode(read))
+        return None
+
+    def _session(self) -> Paced[FetchContext]:
+        request = self._request
+        wanted: dict[PartitionKey, PartitionFetch] = {}
+        for topic, partitions in request.topics:
+            for p in partitions:
+                wanted[PartitionKey(topic, p.partition_index)] = PartitionFetch(
+                    p.fetch_offset,
+                    p.partition_max_bytes,
+                    p.current_leader_epoch,
+                    p.last_fetched_epoch,
+                    p.log_start_offset,
+                )
+                if not len(wanted) % AT_A_TIME:
+                    yield AT_A_TIME * FEW
+        forgotten = []
+        for topic, indexes in request.forgotten:
+            for index in indexes:
+                forgotten.append(PartitionKey(topic, index))
+                if not len(forgotten) % AT_A_TIME:
+                    yield AT_A_TIME * FEW
+        context: FetchContext = yield from self._node.fetch_sessions.begin(
+            request.session_id,
+            request.session_epoch,
+            wanted,
+            forgotten,
+            privileged=request.replica_id >= 0,
+            uses_topic_ids=self._header.api_version >= TOPIC_IDS_FROM,
+            now_ms=self._node.runtime.clock.now_ms(),
+            new_id=self._node.new_session_id,
+        )
+        return context
+
+    def _read(self) -> Paced[FetchRead]:
+        return read_partitions(
+            self._node.replicas,
+            self._context.partitions,
+            self._max_bytes,
+            self._isolation,
+            self._request.replica_id,
+        )
+
+    def _is_enough(self, read: FetchRead) -> bool:
+        return read.settled or read.size >= self._request.min_bytes or not self._context.partitions
+
+    # --- waiting --------------------------------------------------------------------------------------
+
+    def _looked(self, reply: Reply[Pieces | None]) -> None:
+        """A look is over: answer, look once more if something moved meanwhile, or wait."""
+        self._is_looking = False
+        if reply.error is not None:
+            log.error("Error while handling FETCH", exc_info=reply.error)
+            self._forget()
+            self._connection.close("internal error")
+        elif reply.value is not None:
+            place = self._place
+            self._forget()
+            if place is not None:
+                self._connection.fulfil(place, *reply.value)
+        elif self._place is None or self._connection.closed:
+            self._forget()
+        else:
+            if self._timer is None:
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_later(self._request.max_wait_ms / 1000, self._time_out)
+                self._connection.on_close[self] = self._forget
+            if self._missed or self._is_due:
+                self.look()
+
+    def poke(self) -> None:
+        """A watched partition moved. One look per turn of the loop, however many appends it brought."""
+        if not self._poked:
+            self._poked = True
+            asyncio.get_running_loop().call_soon(self.look)
+
+    def look(self) -> None:
+        self._poked = False
+        if self._is_looking:
+            self._missed = True
+        elif self._place is not None:
+            self._is_looking, self._missed = True, False
+            self._node.slices.run(self._again()).when_ready(self._looked)
+
+    def _time_out(self) -> None:
+        self._is_due = True
+        self.look()
+
+    def _forget(self) -> None:
+        """Wait no more, whatever still moves."""
+        self._place = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._connection.on_close.pop(self, None)
+        watched, self._watched = self._watched, []
+        if watched:
+            self._node.slices.run(self._unwatch(watched))
+
+    def _unwatch(self, watched: list[PartitionAnswer]) -> Paced[None]:
+        for answer in watched:
+            if answer.partition is not None:
+                answer.partition.fetch_waiters.remove(self)
+            yield FEW
+
+    # --- the reply ------------------------------------------------------------------------------------
+
+    def _encode(self, read: FetchRead) -> Paced[Pieces]:
+        context, session = self._context, self._context.session
+        topics: dict[str | UUID, list[PartitionFetched]] = {}
+        leaders: dict[int, None] = {}
+        for count, answer in enumerate(read.answers, 1):
+            if not count % AT_A_TIME:
+                yield AT_A_TIME * STEP
+            key, failed = answer.key, answer.error is not ErrorCode.NONE
+            if session is not None:
+                known = session.partitions.get(key)
+                if known is not None:
+                    news = known.has_news(answer.size, failed, answer.high_watermark, answer.log_start_offset)
+                    if context.incremental and not news and answer.diverging_epoch is None:
+                        continue
+                    known.told(failed, answer.high_watermark, answer.log_start_offset)
+                    if answer.size:
+                        session.move_to_end(key)
+            if answer.current_leader is not None:
+                leaders[answer.current_leader[0]] = None
+            if answer.partition is not None:
+                metrics = answer.partition.metrics
+                metrics.fetches += 1
+                metrics.bytes_out += answer.size
+                metrics.failed_fetches += failed
+            topics.setdefault(key.topic, []).append(
+                PartitionFetched(
+                    key.partition,
+                    answer.error,
+                    answer.high_watermark,
+                    answer.last_stable_offset,
+                    answer.log_start_offset,
+                    [] if answer.partition is None else answer.aborted,
+                    answer.records,
+                    answer.size,
+                    diverging_epoch=answer.diverging_epoch,
+                    current_leader=answer.current_leader,
+                )
+            )
+        rows = list(topics.items())
+        version, correlation_id = self._header.api_version, self._header.correlation_id
+        session_id = INVALID_SESSION_ID if session is None else session.id
+        endpoints = [
+            NodeEndpoint(leader, *endpoint)
+            for leader in leaders
+            if (endpoint := self._node.endpoint(leader, self._connection.listener)) is not None
+        ]
+        if len(read.answers) < AT_A_TIME:
+            return encode_fetch_response(
+                version, correlation_id, rows, session_id=session_id, node_endpoints=endpoints
+            )
+        return (
+            yield from fetch_response_in_slices(
+                version, correlation_id, rows, session_id=session_id, node_endpoints=endpoints
+            )
+        )
