@@ -16,6 +16,7 @@ from odradek.coordinators.groups.replies import JoinGroupResponse
 from odradek.coordinators.groups.states import GroupState
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID
+from odradek.runtime.slices import at_once
 from tests.unit.coordinators.harness import Harness, replayed, subscription
 
 GROUPS = ("g", "h")
@@ -245,7 +246,7 @@ class GroupMachine(RuleBasedStateMachine):
         for group_id in GROUPS:
             for partition in (0, 1):
                 wanted = [c.WantedTopic("t", ZERO_UUID, [partition])]
-                result = self.h.shard.handle(c.FetchOffsets(group_id, wanted, False), 0, self.h.now)
+                result = at_once(self.h.shard.handle(c.FetchOffsets(group_id, wanted, False), 0, self.h.now))
                 found = result.response[0].partitions[0].committed_offset
                 assert found == self.committed.get((group_id, partition), -1)
 

@@ -185,9 +185,7 @@ def test_replies_keep_the_order_of_the_requests(connection: Connection) -> None:
         connection.send(METADATA, 9, {"topics": topics, "allow_auto_topic_creation": False}),
         connection.send(PRODUCE, 9, produce_to(list(range(PARTITIONS)), None)),
         connection.send(API_VERSIONS, 0, {}),
-        connection.send(
-            FIND_COORDINATOR, 4, {"key_type": 9, "coordinator_keys": [str(i) for i in range(300)]}
-        ),
+        connection.send(FIND_COORDINATOR, 4, keys),
         connection.send(API_VERSIONS, 0, {}),
     ]
     apis = [(API_VERSIONS, 0), (METADATA, 9), (PRODUCE, 9), (API_VERSIONS, 0), (FIND_COORDINATOR, 4)]

@@ -82,6 +82,7 @@ class Node:
             runtime.rng,
             self._group_partitions,
             lambda: self.metadata.image,
+            self.slices,
         )
         self.transactions = TransactionCoordinator(
             TransactionConfig.from_node(config),
@@ -91,6 +92,7 @@ class Node:
             server_version=self.transaction_version,
             leader_of=self._leader_of,
             deliver=self._deliver_markers,
+            slices=self.slices,
         )
         self.verifies_transactions = config.bool("transaction.partition.verification.enable")
         self.offset_speakers = Speakers()

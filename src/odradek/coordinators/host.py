@@ -1,13 +1,18 @@
 """Runs shards on the event loop: appends what they decide, replays it, answers when it is committed.
 
 One slot per partition of an internal topic that this node leads. Commands are handled one at a time, to the
-end. What a command answers leaves when the high watermark has passed everything its shard has applied, so
-that nobody learns what could still be lost. Losing the leadership drops the shard; the next election loads
-it anew from the log. What the commands mean is the shard's business.
+end. A command that takes long is handled in slices, and its slot is taken meanwhile: nothing of the shard can
+change between two of them. Whoever comes to a taken slot waits, the short ahead of the long. That this node
+still leads is looked at again before the records are appended, as one batch.
+
+What a command answers leaves when the high watermark has passed everything its shard has applied, so that
+nobody learns what could still be lost. Losing the leadership drops the shard; the next election loads it anew
+from the log. What the commands mean is the shard's business.
 """
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Protocol
@@ -20,6 +25,7 @@ from odradek.records.control import EndTransactionMarker
 from odradek.runtime.api import Clock
 from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
+from odradek.runtime.slices import Paced, Slices, at_once
 
 log = logging.getLogger("odradek.coordinators.host")
 
@@ -29,6 +35,11 @@ LATE_S = 0.1
 """A timer this late means that the loop stood still, not that members are silent."""
 MAX_GRACES = 5
 """How often in a row a late timer is put off."""
+FEW_RECORDS = 16
+"""A command that makes no more records is handled in one go."""
+RECORD_CALLS = 20
+"""What it takes to encode, or to replay, one record."""
+TICKS_PER_TURN = 32
 
 
 class PartitionLog(Protocol):
@@ -67,6 +78,11 @@ class PartitionLog(Protocol):
         """Whole batches from `offset` on, up to the log end."""
         ...
 
+    @property
+    def max_batch_bytes(self) -> int:
+        """A batch that is larger is refused."""
+        ...
+
 
 class Slot:
     """A shard, the log behind it, and who waits for its answers."""
@@ -76,12 +92,16 @@ class Slot:
         "failed",
         "graces",
         "is_loaded",
+        "is_taken",
         "loading",
         "log",
         "partition_index",
+        "resumed",
         "shard",
         "timer",
         "waiting",
+        "waiting_long",
+        "waiting_short",
     )
 
     def __init__(self, partition_index: int, partition_log: PartitionLog, shard: Shard) -> None:
@@ -95,6 +115,10 @@ class Slot:
         self.waiting: dict[Ticket, asyncio.Future[Any]] = {}
         self.timer: asyncio.TimerHandle | None = None
         self.graces = 0
+        self.is_taken = False  # by a command that takes long
+        self.resumed: deque[Callable[[Now], Result]] = deque()  # what became safe while it was taken
+        self.waiting_short: deque[tuple[Any, asyncio.Future[Any]]] = deque()
+        self.waiting_long: deque[tuple[Any, asyncio.Future[Any]]] = deque()
 
 
 class CoordinatorHost:
@@ -108,6 +132,7 @@ class CoordinatorHost:
         commit_timeout_ms: int,
         load_buffer_bytes: int,
         perform: Callable[[int, Any], None] | None = None,
+        slices: Slices | None = None,
     ) -> None:
         """`new_shard` is given the leader epoch of its partition, `perform` a partition and an effect."""
         self._topic = topic
@@ -117,6 +142,7 @@ class CoordinatorHost:
         self._commit_timeout_ms = commit_timeout_ms
         self._load_buffer_bytes = load_buffer_bytes
         self._perform = perform
+        self._slices = slices or Slices()
         self._slots: dict[int, Slot] = {}
         self._tickets = 0
         self._scope = Scope(self._on_failure)
@@ -146,6 +172,9 @@ class CoordinatorHost:
         waiting, slot.waiting = slot.waiting, {}
         for future in waiting.values():
             _settle(future, KafkaError(ErrorCode.NOT_COORDINATOR))
+        for queue in (slot.waiting_short, slot.waiting_long):
+            while queue:
+                _settle(queue.popleft()[1], KafkaError(ErrorCode.NOT_COORDINATOR))
 
     async def close(self) -> None:
         for partition_index in self.partitions:
@@ -182,7 +211,7 @@ class CoordinatorHost:
 
     def _activate(self, slot: Slot) -> None:
         slot.is_loaded = True
-        self._run(slot, slot.shard.activate(self._now()), None)
+        at_once(self._run(slot, slot.shard.activate(self._now()), None))
         self._arm(slot)
 
     def _on_failure(self, error: BaseException) -> None:
@@ -197,14 +226,23 @@ class CoordinatorHost:
             return Reply.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
         if not slot.is_loaded:
             return Reply.failed(KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        if slot.is_taken:
+            return self._wait_for_slot(slot, command)
         self._tickets += 1
         ticket = self._tickets
         try:
-            answer = self._run(slot, slot.shard.handle(command, ticket, self._now()), ticket)
+            outcome = slot.shard.handle(command, ticket, self._now())
+            if type(outcome) is not Result or len(outcome.records) > FEW_RECORDS:
+                return self._handle_long(slot, outcome, ticket)
+            answer = at_once(self._run(slot, outcome, ticket))
         except (KafkaError, ProtocolError) as e:
             return Reply.failed(e)
         finally:
             self._arm(slot)
+        return self._answered(slot, answer, ticket)
+
+    def _answered(self, slot: Slot, answer: Any, ticket: Ticket) -> Reply[Any]:
+        """The reply to a command that was handled; None means that it waits for others."""
         if answer is None:
             future = slot.waiting[ticket] = asyncio.get_running_loop().create_future()
             return Reply.later(future)
@@ -215,14 +253,62 @@ class CoordinatorHost:
         committed = slot.log.when_committed(slot.applied_end_offset, self._commit_timeout_ms)
         return Reply.later(committed).then(lambda _: answer)
 
-    def _run(self, slot: Slot, result: Result, ticket: Ticket | None) -> Any:
+    # --- commands that take long ----------------------------------------------------------------------
+
+    def _handle_long(
+        self, slot: Slot, outcome: "Result | Paced[Result]", ticket: Ticket | None
+    ) -> Reply[Any]:
+        """Take the slot until the command is handled."""
+        slot.is_taken = True
+        reply = self._slices.run(self._in_slices(slot, outcome, ticket))
+        if reply.is_ready:
+            return self._end_long(slot, ticket, reply)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        reply.when_ready(lambda ready: _pass_on(self._end_long(slot, ticket, ready), future))
+        return Reply.later(future)
+
+    def _in_slices(self, slot: Slot, outcome: "Result | Paced[Result]", ticket: Ticket | None) -> Paced[Any]:
+        result = outcome if isinstance(outcome, Result) else (yield from outcome)
+        return (yield from self._run(slot, result, ticket))
+
+    def _end_long(self, slot: Slot, ticket: Ticket | None, reply: Reply[Any]) -> Reply[Any]:
+        slot.is_taken = False
+        if self._slots.get(slot.partition_index) is not slot:
+            return Reply.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
+        self._arm(slot)
+        if slot.resumed or slot.waiting_short or slot.waiting_long:
+            asyncio.get_running_loop().call_soon(self._serve_waiting, slot)
+        if reply.error is not None:
+            return reply
+        return self._answered(slot, reply.value, ticket) if ticket is not None else Reply(None)
+
+    def _wait_for_slot(self, slot: Slot, command: Any) -> Reply[Any]:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        is_long = getattr(command, "is_long", False)
+        (slot.waiting_long if is_long else slot.waiting_short).append((command, future))
+        return Reply.later(future)
+
+    def _serve_waiting(self, slot: Slot) -> None:
+        """What came while the slot was taken, one in each turn of the loop."""
+        if slot.is_taken or self._slots.get(slot.partition_index) is not slot:
+            return
+        queue = slot.waiting_short or slot.waiting_long
+        if slot.resumed:
+            at_once(self._run(slot, slot.resumed.popleft()(self._now()), None))
+        elif queue:
+            command, future = queue.popleft()
+            _pass_on(self.submit(slot.partition_index, command), future)
+        if slot.resumed or slot.waiting_short or slot.waiting_long:
+            asyncio.get_running_loop().call_soon(self._serve_waiting, slot)
+
+    def _run(self, slot: Slot, result: Result, ticket: Ticket | None) -> Paced[Any]:
         """Do what a result asks for, to the end. Gives the answer; None while it waits."""
         answer: Any = None
         later: list[Callable[[Now], Result]] = []
         effects: list[Any] = []
         while True:
             follow: Callable[[Now], Result] | None
-            error = self._append(slot, result) if result.records else None
+            error = (yield from self._append(slot, result)) if result.records else None
             if error is None:
                 answer = answer if result.response is None else result.response
                 follow = result.then
@@ -257,23 +343,40 @@ class CoordinatorHost:
     def _once_safe(self, slot: Slot, committed: Callable[[Now], Result]) -> None:
         """Go on when the high watermark has passed all that the shard has applied, if it still leads then."""
         if slot.log.high_watermark >= slot.applied_end_offset:
-            self._run(slot, committed(self._now()), None)
+            at_once(self._run(slot, committed(self._now()), None))
             return
 
         def done(waited: "asyncio.Future[None]") -> None:
             is_safe = not waited.cancelled() and waited.exception() is None
-            if is_safe and self._slots.get(slot.partition_index) is slot:
-                self._run(slot, committed(self._now()), None)
+            if not is_safe or self._slots.get(slot.partition_index) is not slot:
+                return
+            if slot.is_taken:
+                slot.resumed.append(committed)
+            else:
+                at_once(self._run(slot, committed(self._now()), None))
 
         slot.log.when_committed(slot.applied_end_offset).add_done_callback(done)
 
-    def _append(self, slot: Slot, result: Result) -> KafkaError | None:
+    def _append(self, slot: Slot, result: Result) -> Paced[KafkaError | None]:
         """Append and replay; what need not stay together goes in pieces."""
         now_ms = self._clock.now_ms()
         producer_id = NO_PRODUCER_ID if result.producer is None else result.producer[0]
-        encoded = [self._format.encode(record) for record in result.records]
+        encoded: list[Encoded] = []
+        size = most = 0
+        if result.atomic and len(result.records) > FEW_RECORDS:
+            most = slot.log.max_batch_bytes
+        for record in result.records:
+            key, value = self._format.encode(record)
+            encoded.append((key, value))
+            size += len(key) + len(value or b"")
+            if most and size > most:
+                return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
+            if not len(encoded) % FEW_RECORDS:
+                yield FEW_RECORDS * RECORD_CALLS
         start = 0
         for end in [len(encoded)] if result.atomic else _cuts(encoded):
+            if self._slots.get(slot.partition_index) is not slot:
+                return KafkaError(ErrorCode.NOT_COORDINATOR)
             try:
                 end_offset = slot.log.append(encoded[start:end], now_ms, result.producer)
             except KafkaError as e:
@@ -283,6 +386,8 @@ class CoordinatorHost:
             for i in range(start, end):
                 key, value = result.records[i]
                 slot.shard.replay(key, value, first_offset + i - start, producer_id)
+                if not (i + 1 - start) % FEW_RECORDS:
+                    yield FEW_RECORDS * RECORD_CALLS
             slot.applied_end_offset = end_offset
             start = end
         return None
@@ -311,7 +416,7 @@ class CoordinatorHost:
         slot = self._slots.get(partition_index)
         if slot is None or slot.failed:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        if not slot.is_loaded:
+        if not slot.is_loaded or slot.is_taken:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         end_offset = slot.log.append_marker(producer, marker, transaction_version, self._clock.now_ms())
         slot.shard.replay_marker(producer[0], marker.committed)
@@ -345,10 +450,18 @@ class CoordinatorHost:
             return
         slot.graces = 0
         slot.timer = None
+        if slot.is_taken:
+            return  # whoever has it arms the timer afterwards
         try:
             now = self._now()
-            while (result := slot.shard.tick(now)) is not None:
-                self._run(slot, result, None)
+            for _ in range(TICKS_PER_TURN):
+                result = slot.shard.tick(now)
+                if result is None:
+                    break
+                if len(result.records) > FEW_RECORDS:
+                    self._handle_long(slot, result, None)
+                    return
+                at_once(self._run(slot, result, None))
         finally:
             self._arm(slot)
 
@@ -371,6 +484,11 @@ def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:
         future.exception()  # seen: whoever asked may be gone
     else:
         future.set_result(outcome)
+
+
+def _pass_on(reply: Reply[Any], future: "asyncio.Future[Any]") -> None:
+    """Settle a future with what a reply brings."""
+    reply.when_ready(lambda ready: _settle(future, ready.value if ready.error is None else ready.error))
 
 
 def _cuts(encoded: list[Encoded]) -> list[int]:

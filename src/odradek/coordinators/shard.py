@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from odradek.core.errors import KafkaError
+from odradek.runtime.slices import Paced
 
 Ticket = int
 """Names a request that waits for its answer; given out by the host."""
@@ -71,8 +72,11 @@ class Format(NamedTuple):
 class Shard(Protocol):
     """The state behind one partition of an internal topic."""
 
-    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result:
-        """Decide a command. Raises KafkaError to refuse it."""
+    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result | Paced[Result]:
+        """Decide a command, in steps if it takes long. Raises KafkaError to refuse it.
+
+        Nothing else is asked of the shard between two steps.
+        """
         ...
 
     def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> None:

@@ -36,6 +36,10 @@ class LedLog:
     def log_start_offset(self) -> int:
         return self._partition.log.log_start_offset
 
+    @property
+    def max_batch_bytes(self) -> int:
+        return self._partition.log.config.max_message_bytes
+
     def append(
         self,
         records: list[tuple[bytes, bytes | None]],

@@ -19,6 +19,7 @@ class FakeLog:
         self.leader_epoch = 0
         self.error: KafkaError | None = None
         self.reads = 0
+        self.max_batch_bytes = 1 << 20
         self.waiters: list[tuple[int, asyncio.Future[None]]] = []
 
     def append(

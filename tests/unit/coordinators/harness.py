@@ -13,6 +13,7 @@ from odradek.coordinators.shard import Now, Record, Result
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_ID, ZERO_UUID
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
+from odradek.runtime.slices import at_once
 
 START_MS = 1_700_000_000_000
 
@@ -46,7 +47,9 @@ class Harness:
         """The response, or None when the command waits; then its ticket is `self.tickets`."""
         self.tickets += 1
         ticket = self.tickets
-        answer = self.run(self.shard.handle(command, ticket, self.now), ticket)
+        outcome = self.shard.handle(command, ticket, self.now)
+        result = outcome if isinstance(outcome, Result) else at_once(outcome)
+        answer = self.run(result, ticket)
         self.check()
         if isinstance(answer, KafkaError):
             raise answer

@@ -15,6 +15,7 @@ from odradek.coordinators.loading import replay_log
 from odradek.coordinators.shard import Format, Now
 from odradek.core.types import coordinator_partition
 from odradek.records.batch import iter_batches, iter_records
+from odradek.runtime.slices import at_once
 from tests.golden import loader
 
 from .fake_log import FakeLog
@@ -37,7 +38,7 @@ def load(archive: loader.Archive, partition: int) -> GroupShard:
 def test_committed_offsets_of_every_group_are_what_a_consumer_read(archive: loader.Archive) -> None:
     for group_id, expected in loader.expected()["group_offsets"].items():
         shard = load(archive, coordinator_partition(group_id, PARTITIONS))
-        topics = shard.handle(c.FetchOffsets(group_id, None, True), 1, Now(0, 0)).response
+        topics = at_once(shard.handle(c.FetchOffsets(group_id, None, True), 1, Now(0, 0))).response
         found = [[t.name, p.partition_index, p.committed_offset] for t in topics for p in t.partitions]
         assert found == expected
 

@@ -29,6 +29,15 @@ class Put(NamedTuple):
     atomic: bool = True
 
 
+class LongPut(NamedTuple):
+    """The same, known to take long."""
+
+    text: str
+    then: str | None = None
+    atomic: bool = True
+    is_long: bool = True
+
+
 class Read(NamedTuple):
     """Answered with what was replayed."""
 
@@ -57,7 +66,7 @@ class ToyShard:
         self.failures: list[ErrorCode] = []
 
     def handle(self, command: Any, ticket: int, now: Now) -> Result:
-        if isinstance(command, Put):
+        if isinstance(command, Put | LongPut):
             result = Result(
                 command.text, [(group_key(t), None) for t in command.text.split(",")], atomic=command.atomic
             )
@@ -234,11 +243,93 @@ def test_what_need_not_stay_together_goes_in_batches() -> None:
         log = FakeLog()
         bench.host.on_elected(0, log)
         text = ",".join("x" * 1_000 for _ in range(600))
-        bench.ask(0, Put(text, atomic=False))
+        await bench.host.submit(0, Put(text, atomic=False))
         assert len(log.batches) == 3
         assert [offset for _, offset in bench.shards[0].replayed] == list(range(600))
-        bench.ask(0, Put(text))
+        await bench.host.submit(0, Put(text))
         assert len(log.batches) == 4
+        await bench.host.close()
+
+    run(scenario())
+
+
+def long_text(name: str) -> str:
+    return ",".join(f"{name}{i}" for i in range(500))
+
+
+def test_nobody_sees_a_shard_between_two_slices_of_a_command() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        log = FakeLog()
+        bench.host.on_elected(0, log)
+        long = asyncio.ensure_future(bench.host.submit(0, Put(long_text("a"))))
+        read = asyncio.ensure_future(bench.host.submit(0, Read()))
+        await asyncio.sleep(0)
+        assert not long.done() and not read.done()
+        assert len(await read) == 500
+        assert await long == long_text("a")
+        assert len(log.batches) == 1, "one command, one batch"
+        await bench.host.close()
+
+    run(scenario())
+
+
+def test_short_commands_go_ahead_of_long_ones_that_wait() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        bench.host.on_elected(0, FakeLog())
+        ended: list[str] = []
+
+        def submit(name: str, command: Any) -> None:
+            bench.host.submit(0, command).when_ready(lambda _: ended.append(name))
+
+        submit("first", Put(long_text("a")))
+        submit("second", LongPut(long_text("b")))
+        submit("third", LongPut(long_text("c")))
+        submit("short", Put("d"))
+        while len(ended) < 4:
+            await asyncio.sleep(0)
+        assert ended == ["first", "short", "second", "third"]
+        keys = [key for key, _ in bench.shards[0].replayed]
+        assert keys == [
+            *long_text("a").split(","),
+            "d",
+            *long_text("b").split(","),
+            *long_text("c").split(","),
+        ]
+        await bench.host.close()
+
+    run(scenario())
+
+
+def test_a_command_that_loses_its_leadership_between_two_slices_writes_nothing() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        log = FakeLog()
+        bench.host.on_elected(0, log)
+        long = asyncio.ensure_future(bench.host.submit(0, Put(long_text("a"))))
+        waiting = asyncio.ensure_future(bench.host.submit(0, Read()))
+        bench.host.on_resigned(0)
+        for reply in (long, waiting):
+            with pytest.raises(KafkaError) as e:
+                await reply
+            assert e.value.code is ErrorCode.NOT_COORDINATOR
+        assert log.batches == []
+        await bench.host.close()
+
+    run(scenario())
+
+
+def test_what_is_too_large_for_one_batch_is_refused_before_it_is_built() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        log = FakeLog()
+        log.max_batch_bytes = 1_000
+        bench.host.on_elected(0, log)
+        with pytest.raises(KafkaError) as e:
+            await bench.host.submit(0, Put(long_text("a")))
+        assert e.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
+        assert log.batches == [] and bench.ask(0, Read()) == []
         await bench.host.close()
 
     run(scenario())

@@ -23,6 +23,7 @@ from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Now, Record, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID
+from odradek.runtime.slices import FEW, STEP, Paced
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import Group, GroupShard
@@ -40,16 +41,17 @@ def listed(group: "Group") -> ListedGroup:
     return ListedGroup(group.group_id, group.group_type, GroupState.EMPTY.value, group.group_type)
 
 
-def list_groups(shard: "GroupShard", command: ListGroups, ticket: Ticket, now: Now) -> Result:
+def list_groups(shard: "GroupShard", command: ListGroups, ticket: Ticket, now: Now) -> Paced[Result]:
     """Filters are in lower case; an empty one lets everything through."""
-    return Result(
-        [
-            row
-            for row in map(listed, shard.groups.values())
-            if (not command.states or row.group_state.lower() in command.states)
-            and (not command.types or row.group_type in command.types)
-        ]
-    )
+    rows = []
+    for group in shard.groups.values():
+        row = listed(group)
+        if (not command.states or row.group_state.lower() in command.states) and (
+            not command.types or row.group_type in command.types
+        ):
+            rows.append(row)
+        yield STEP
+    return Result(rows)
 
 
 def describe(shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: Now) -> Result:
@@ -82,13 +84,16 @@ def describe(shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: N
     )
 
 
-def delete(shard: "GroupShard", command: DeleteGroup, ticket: Ticket, now: Now) -> Result:
+def delete(shard: "GroupShard", command: DeleteGroup, ticket: Ticket, now: Now) -> Paced[Result]:
     group = shard.groups.get(command.group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
     if not _is_empty(group):
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-    records = [tombstone(command.group_id, topic, p) for topic, p in shard.offsets.keys(command.group_id)]
+    records = []
+    for topic, partition in shard.offsets.keys(command.group_id):
+        records.append(tombstone(command.group_id, topic, partition))
+        yield FEW
     return Result(ErrorCode.NONE, records + _group_tombstones(group))
 
 
@@ -102,17 +107,19 @@ def _group_tombstones(group: "Group") -> list[Record]:
     return group.tombstones()
 
 
-def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now) -> Result:
+def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now) -> Paced[Result]:
     """Tombstones for offsets whose time is up, and for empty groups that have none left."""
     records: list[Record] = []
     retention_ms = shard.config.offsets_retention_ms
     offsets = shard.offsets
     for group in shard.groups.values():
+        yield STEP
         expired_since = _expiry_base(group)
         all_expired = True
         for topic, partitions in offsets.of_group(group.group_id).items():
             is_read = not isinstance(group, ModernGroup) and group.subscribes_to(topic)
             for partition, offset in partitions.items():
+                yield FEW
                 if (
                     expired_since is not None
                     and not is_read
@@ -155,10 +162,11 @@ def _is_expired(offset: CommittedOffset, since_ms: int, retention_ms: int, now_m
     return now_ms - since_ms >= retention_ms
 
 
-def forget_topics(shard: "GroupShard", command: ForgetTopics, ticket: Ticket, now: Now) -> Result:
+def forget_topics(shard: "GroupShard", command: ForgetTopics, ticket: Ticket, now: Now) -> Paced[Result]:
     records: list[Record] = []
     for group_id in shard.offsets.group_ids():
         for topic, partition in shard.offsets.keys(group_id):
+            yield FEW
             deleted_id = command.topics.get(topic)
             if deleted_id is None:
                 continue

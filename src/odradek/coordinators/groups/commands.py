@@ -2,9 +2,12 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from odradek.coordinators.plain import plain
+
+FEW = 16
+"""A command about more entries waits behind the others when its group's shard is taken."""
 
 
 class Protocol(NamedTuple):
@@ -86,6 +89,10 @@ class CommitOffsets:
     producer: tuple[int, int] | None = None
     """Whose transaction the commit is part of: producer id and epoch."""
 
+    @property
+    def is_long(self) -> bool:
+        return len(self.offsets) > FEW
+
 
 class WantedTopic(NamedTuple):
     """A topic whose offsets are asked for; `topic_id` is zero where the client named it."""
@@ -105,17 +112,23 @@ class FetchOffsets:
     member_id: str | None = None
     member_epoch: int = -1
 
+    @property
+    def is_long(self) -> bool:
+        return self.topics is None or sum(len(topic.partitions) for topic in self.topics) > FEW
+
 
 @plain()
 class DeleteOffsets:
     group_id: str
     topics: Sequence[tuple[str, Sequence[int]]]
+    is_long: ClassVar = True
 
 
 @plain()
 class ListGroups:
     states: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
+    is_long: ClassVar = True
 
 
 @plain()
@@ -132,12 +145,15 @@ class DeleteGroup:
 class ExpireOffsets:
     """Drop what `offsets.retention.minutes` has run out for, and groups that have nothing left."""
 
+    is_long: ClassVar = True
+
 
 @plain()
 class ForgetTopics:
     """Topics were deleted, and so are their offsets, but not those of new topics with the same names."""
 
     topics: Mapping[str, uuid.UUID]
+    is_long: ClassVar = True
 
 
 @plain(kw_only=True)

@@ -14,15 +14,17 @@ from odradek.coordinators.records import OffsetCommitKey, OffsetCommitValue
 from odradek.coordinators.shard import Now, Record, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID
+from odradek.runtime.slices import FEW, Paced, at_once
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import Group, GroupShard
 
 NO_RETENTION_TIME = -1
+FEW_OFFSETS = 16
 END_OF_TIME_MS = (1 << 63) - 1
 
 
-def commit(shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now) -> Result:
+def commit(shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now) -> Result | Paced[Result]:
     """Answered with one error code per offset, in order."""
     group = shard.groups.get(command.group_id)
     if group is None:
@@ -40,6 +42,11 @@ def commit(shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now
             # A commit shows that the member lives; what it says of a generation that is still being
             # assigned is refused above.
             shard.start_session(group, group.members[command.member_id], now)
+    work = _commit(shard, command, now)
+    return at_once(work) if len(command.offsets) <= FEW_OFFSETS else work
+
+
+def _commit(shard: "GroupShard", command: CommitOffsets, now: Now) -> Paced[Result]:
     expire_timestamp_ms = NO_EXPIRY
     if command.retention_time_ms != NO_RETENTION_TIME:
         expire_timestamp_ms = min(now.wall_ms + command.retention_time_ms, END_OF_TIME_MS)
@@ -61,6 +68,8 @@ def commit(shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now
             topic_id=offset.topic_id,
         )
         records.append((key, value))
+        if not len(records) % FEW_OFFSETS:
+            yield FEW_OFFSETS * FEW
     result = Result(codes, records)
     result.producer = command.producer
     return result
@@ -124,7 +133,7 @@ def _validate_consumer_commit(group: ConsumerGroup, command: CommitOffsets) -> N
             raise KafkaError(stale)
 
 
-def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) -> Result:
+def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) -> Paced[Result]:
     """Answered with FetchedTopic objects; an unknown group or partition has no offset, which is no error."""
     group = shard.groups.get(command.group_id)
     if isinstance(group, ConsumerGroup):
@@ -132,13 +141,22 @@ def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) 
     if isinstance(group, ModernGroup) and command.member_id is not None and command.member_epoch >= 0:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     committed = shard.offsets.of_group(command.group_id)
+    topics: list[FetchedTopic] = []
     if command.topics is None:
-        topics = [FetchedTopic(topic, list(offsets.values())) for topic, offsets in committed.items()]
+        for name, offsets in committed.items():
+            topics.append(FetchedTopic(name, list(offsets.values())))
+            yield FEW
     else:
-        topics = [_wanted_topic(wanted, committed.get(wanted.name, {})) for wanted in command.topics]
+        for wanted in command.topics:
+            topics.append((yield from _wanted_topic(wanted, committed.get(wanted.name, {}))))
+            yield FEW
     if command.require_stable and shard.offsets.has_open_transactions(command.group_id):
         for topic in topics:
-            topic.partitions = [_stable(shard, command.group_id, topic.name, row) for row in topic.partitions]
+            rows = []
+            for row in topic.partitions:
+                rows.append(_stable(shard, command.group_id, topic.name, row))
+                yield FEW
+            topic.partitions = rows
     return Result(topics)
 
 
@@ -152,13 +170,16 @@ def _validate_consumer_fetch(group: ConsumerGroup, command: FetchOffsets) -> Non
         )
 
 
-def _wanted_topic(wanted: WantedTopic, known: dict[int, CommittedOffset]) -> FetchedTopic:
+def _wanted_topic(wanted: WantedTopic, known: dict[int, CommittedOffset]) -> Paced[FetchedTopic]:
     topic_id = wanted.topic_id
-    rows: list[FetchedRow] = [known.get(p) or FetchedPartition(p) for p in wanted.partitions]
-    if topic_id != ZERO_UUID:
-        rows = [
-            FetchedPartition(row.partition_index) if _is_of_another(row, topic_id) else row for row in rows
-        ]
+    rows: list[FetchedRow] = []
+    for partition in wanted.partitions:
+        row: FetchedRow | None = known.get(partition)
+        if row is None or (topic_id != ZERO_UUID and _is_of_another(row, topic_id)):
+            row = FetchedPartition(partition)
+        rows.append(row)
+        if not len(rows) % FEW_OFFSETS:
+            yield FEW_OFFSETS * FEW
     return FetchedTopic(wanted.name, rows, topic_id)
 
 
@@ -173,7 +194,7 @@ def _stable(shard: "GroupShard", group_id: str, topic: str, row: FetchedRow) -> 
     return row
 
 
-def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now) -> Result:
+def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now) -> Paced[Result]:
     """Answered with one list of error codes per topic. What the group reads right now stays."""
     group = shard.groups.get(command.group_id)
     if group is None:
@@ -188,7 +209,9 @@ def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now
             codes.append([ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC] * len(partitions))
             continue
         codes.append([ErrorCode.NONE] * len(partitions))
+        yield FEW
         for partition in partitions:
+            yield FEW
             if shard.offsets.get(command.group_id, topic, partition) is not None or shard.offsets.is_pending(
                 command.group_id, topic, partition
             ):

@@ -37,6 +37,7 @@ from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
 from odradek.runtime.api import Clock
 from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
+from odradek.runtime.slices import Slices
 
 log = logging.getLogger("odradek.coordinators.groups")
 
@@ -53,6 +54,7 @@ class GroupCoordinator:
         rng: random.Random,
         partition_count: Callable[[], int],
         image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE,
+        slices: Slices | None = None,
     ) -> None:
         """`partition_count` tells how many partitions `__consumer_offsets` has, or will have."""
         self.config = config
@@ -63,6 +65,7 @@ class GroupCoordinator:
             clock,
             commit_timeout_ms=config.offsets_commit_timeout_ms,
             load_buffer_bytes=config.offsets_load_buffer_bytes,
+            slices=slices,
         )
         self._rng = rng
         self._partition_count = partition_count

@@ -42,9 +42,10 @@ from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.coordinators.timers import Timers
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
+from odradek.runtime.slices import Paced
 
 Group = ClassicGroup | ConsumerGroup | ModernGroup
-Handler = Callable[["GroupShard", Any, Ticket, Now], Result]
+Handler = Callable[["GroupShard", Any, Ticket, Now], Result | Paced[Result]]
 
 _HANDLERS: dict[type, Handler] = {
     commands.JoinGroup: joining.join,
@@ -103,7 +104,7 @@ class GroupShard:
         self.timers: Timers[TimerKey] = Timers()
         self.is_active = False
 
-    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result:
+    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result | Paced[Result]:
         assert self.is_active
         return _HANDLERS[type(command)](self, command, ticket, now)
 

@@ -22,6 +22,7 @@ from odradek.core.types import NO_TIMEOUT_MS, TRANSACTION_STATE_TOPIC, TopicPart
 from odradek.runtime.api import Clock
 from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
+from odradek.runtime.slices import Slices
 
 log = logging.getLogger("odradek.coordinators.transactions")
 
@@ -39,6 +40,7 @@ class TransactionCoordinator:
         server_version: Callable[[], int],
         leader_of: Callable[[TopicPartition], int | None],
         deliver: Deliver,
+        slices: Slices | None = None,
     ) -> None:
         """`partition_count` tells how many partitions `__transaction_state` has, or will have;
         `server_version` the cluster's transaction version. For the other two see MarkerSender."""
@@ -53,6 +55,7 @@ class TransactionCoordinator:
             commit_timeout_ms=config.commit_timeout_ms,
             load_buffer_bytes=config.load_buffer_bytes,
             perform=self._perform,
+            slices=slices,
         )
         self.markers = MarkerSender(leader_of, deliver, self._all_heard)
         self._loaded_partitions: int | None = None
