@@ -123,12 +123,20 @@ class Connection:
         try:
             self._take_frames()
         except ProtocolError as e:
-            log.warning("Closing connection %s from %s:%d: %s", self.number, *self.peer[:2], e)
+            log.warning(
+                "Closing connection %s from %s:%d: %s",
+                self.number,
+                *self.peer[:2],
+                e,
+                extra={"peer": self.peer[0]},
+            )
             self.output.flush()  # what was asked before it is answered
             self.close(None)
             return
         except Exception:
-            log.exception("Closing connection %s from %s:%d", self.number, *self.peer[:2])
+            log.exception(
+                "Closing connection %s from %s:%d", self.number, *self.peer[:2], extra={"peer": self.peer[0]}
+            )
             self.close(None)
             return
         if not self.closed and self.output:
@@ -284,7 +292,13 @@ class Connection:
             try:
                 frame = await work
             except ProtocolError as e:
-                log.warning("Closing connection %s from %s:%d: %s", self.number, *self.peer[:2], e)
+                log.warning(
+                    "Closing connection %s from %s:%d: %s",
+                    self.number,
+                    *self.peer[:2],
+                    e,
+                    extra={"peer": self.peer[0]},
+                )
                 self.close(None)
                 return
             self.fulfil(place, *(() if frame is None else (frame,)))
@@ -329,7 +343,13 @@ class Connection:
             return
         self.closed = True
         if reason is not None:
-            log.info("Connection %s from %s:%d closed: %s", self.number, *self.peer[:2], reason)
+            log.info(
+                "Connection %s from %s:%d closed: %s",
+                self.number,
+                *self.peer[:2],
+                reason,
+                extra={"peer": self.peer[0]},
+            )
         if self._reading:
             self._server.runtime.net.remove_reader(self._sock)
         for forget in list(self.on_close.values()):

@@ -131,7 +131,7 @@ class _HttpConnection:
         try:
             response = await self._server.handler(request)
         except Exception:
-            log.exception("GET %s failed", request.path)
+            log.exception("GET %r failed", request.path)
             response = text(500, "internal error")
         self._send(encode(response, keep_alive=self._keep_alive, body=request.method != "HEAD"))
 

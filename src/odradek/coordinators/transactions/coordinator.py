@@ -122,7 +122,7 @@ class TransactionCoordinator:
             if coordinator_error(e.code) is ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 asyncio.get_running_loop().call_later(0.1, self._all_heard, partition_index, markers)
             else:
-                log.info("Transaction %s is completed elsewhere: %s", markers.transactional_id, e.code.name)
+                log.info("Transaction %r is completed elsewhere: %s", markers.transactional_id, e.code.name)
             return
         if inspect.iscoroutine(reply):
             self._scope.spawn(_ignored(reply), name=f"complete {markers.transactional_id}")
