@@ -14,11 +14,18 @@ log = logging.getLogger("odradek.broker.chores")
 
 STALL_PROBE_S = 0.1
 DELETE_TICK_MS = 1_000
+OPEN_TICK_MS = 1_000
 FLUSH_TICK_MS = 1_000  # so that a topic's flush.ms acts without log.flush.scheduler.interval.ms being set
 MAX_INTERVAL_MS = 86_400_000
 
 
-def start_chores(scope: Scope, config: NodeConfig, logs: LogManager, stalls: StallMetrics) -> None:
+def start_chores(
+    scope: Scope,
+    config: NodeConfig,
+    logs: LogManager,
+    stalls: StallMetrics,
+    open_waiting: Callable[[], None],
+) -> None:
     """Spawn every chore into the node's scope."""
     for name, interval_ms, work in (
         ("flush logs", min(config.int("log.flush.scheduler.interval.ms"), FLUSH_TICK_MS), logs.tick_flush),
@@ -39,6 +46,7 @@ def start_chores(scope: Scope, config: NodeConfig, logs: LogManager, stalls: Sta
         ),
         ("retention", config.int("log.retention.check.interval.ms"), logs.tick_retention),
         ("delete files", DELETE_TICK_MS, logs.tick_deletes),
+        ("open waiting partitions", OPEN_TICK_MS, open_waiting),
         (
             "expire producers",
             config.int("producer.id.expiration.check.interval.ms"),

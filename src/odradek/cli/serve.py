@@ -69,7 +69,7 @@ async def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     node = Node(config, RealRuntime())
-    http = HttpServer(node.runtime, App(node))
+    http = HttpServer(node.runtime, App(node), node.descriptors.health)
     http_facts: list[str] = []
 
     def serve_http() -> None:
