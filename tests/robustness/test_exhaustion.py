@@ -326,3 +326,20 @@ def test_a_node_does_not_start_without_a_directory_that_only_lacks_descriptors(o
             start(volume, faults)
 
     asyncio.run(scenario())
+
+
+def test_a_log_whose_topic_cannot_be_written_down_yet_is_asked_for_again() -> None:
+    async def scenario() -> None:
+        volume, faults = Volume(), DiskFaults()
+        manager = start(volume, faults)
+        append(manager.get_or_create(A, A_ID, CONFIG), [batch()], volume)
+        await manager.close()
+        volume.unlink("/one/a-0/partition.metadata")
+        manager = start(volume, faults)
+        faults.rules.append(DiskFault(errno.EMFILE, ["open"], "/one/a-0/partition.metadata*", times=1))
+        with pytest.raises(ExhaustedError):
+            manager.get_or_create(A, A_ID, CONFIG)
+        assert manager.get_or_create(A, A_ID, CONFIG).topic_id == A_ID
+        await manager.close()
+
+    asyncio.run(scenario())

@@ -287,6 +287,10 @@ class Log(AppendableLog):
                 raise self.fail(e, "replacing segments of", halfway=True) from e
             self._changes += 1
 
+    def cleaning_discarded(self) -> None:
+        """Files of a cleaning are gone, but not durably so: the next flush sees to it."""
+        self._changes += 1
+
     # --- the end --------------------------------------------------------------------------------------
 
     def close(self, clean: bool = True) -> None:

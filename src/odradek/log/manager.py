@@ -174,7 +174,7 @@ class LogManager(PersistedLogs):
         log = self.logs.get(topic_partition)
         if log is not None and log.topic_id is not None and log.topic_id != topic_id:
             if is_damaged_topic_id(log.topic_id, topic_id):
-                log.mend_topic_id(topic_id)
+                self._name(log, log.mend_topic_id, topic_id)
             else:
                 self.set_aside_strays(lambda tp, _: tp == topic_partition)
                 log = None
@@ -194,9 +194,15 @@ class LogManager(PersistedLogs):
             self._unnamed.append(log)
         elif log.topic_id is None:
             _log.warning("%s does not tell its topic: taken for %s", log.path, topic_id)
-            log.set_topic_id(topic_id)
+            self._name(log, log.set_topic_id, topic_id)
         log.update_config(config)
         return log
+
+    def _name(self, log: Log, write: Callable[[uuid.UUID], None], topic_id: uuid.UUID) -> None:
+        try:
+            write(topic_id)
+        except OSError as e:
+            raise log.fail(e, "naming the topic of") from e
 
     def _directory_for(
         self, topic_partition: TopicPartition, directory_id: uuid.UUID | None, is_new: bool

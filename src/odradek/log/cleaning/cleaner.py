@@ -149,15 +149,15 @@ class Cleaner:
             await self._carry_out(log, job, truncations)
         except _AbandonedError:
             _log.info("Cleaning of %s abandoned: it has changed", log.topic_partition)
-            self._discard(job)
+            self._discard(log, job)
         except asyncio.CancelledError:
-            self._discard(job)
+            self._discard(log, job)
             raise
         except (OSError, ExhaustedError, MemoryError) as e:
-            self._discard(job)
+            self._discard(log, job)
             self._failed(log, e)
         except Exception as e:
-            self._discard(job)
+            self._discard(log, job)
             self._give_up(log, e)
         else:
             self._wake.set()
@@ -254,11 +254,12 @@ class Cleaner:
 
     # --- when it does not work ------------------------------------------------------------------------
 
-    def _discard(self, job: "CleaningJob | None") -> None:
+    def _discard(self, log: Log, job: "CleaningJob | None") -> None:
         if job is not None:
             try:
                 job.discard()
             except OSError as e:
+                log.cleaning_discarded()
                 _log.warning("Files of a cleaning that was given up are left behind: %s", e)
 
     def _give_up(self, log: Log, error: Exception) -> None:
