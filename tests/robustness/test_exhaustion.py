@@ -202,13 +202,13 @@ CODES = [errno.EMFILE, errno.ENFILE, errno.ENOMEM]
 def test_whichever_call_lacks_a_descriptor_or_memory_nothing_is_lost_or_half_made(code: int) -> None:
     undisturbed = run(Exhaustion(code, None))
     total = calls(code)
-    for first in range(0, total, 3 if code == errno.EMFILE else 7):
+    for first in range(0, total, 1 if code == errno.EMFILE else 5):
         # Long enough that a pool of files which makes room for itself fails too.
         assert run(Exhaustion(code, first, 3)) == undisturbed, first
 
 
 def test_after_a_power_loss_all_that_was_flushed_is_there() -> None:
-    for first in range(0, calls(errno.EMFILE), 9):
+    for first in range(0, calls(errno.EMFILE), 5):
         run(Exhaustion(errno.EMFILE, first, 12), clean=False, crash=first)
 
 
@@ -268,7 +268,7 @@ def test_a_cleaning_that_lacks_descriptors_is_tried_again() -> None:
     counting = Exhaustion(errno.EMFILE, None)
     undisturbed = clean(counting)
     assert len(undisturbed) < 12
-    for first in range(0, min(counting.calls, 60), 2):
+    for first in range(min(counting.calls, 60)):
         assert clean(Exhaustion(errno.EMFILE, first, 3)) == undisturbed
 
 
