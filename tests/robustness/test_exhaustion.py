@@ -202,7 +202,7 @@ CODES = [errno.EMFILE, errno.ENFILE, errno.ENOMEM]
 def test_whichever_call_lacks_a_descriptor_or_memory_nothing_is_lost_or_half_made(code: int) -> None:
     undisturbed = run(Exhaustion(code, None))
     total = calls(code)
-    for first in range(0, total, 1 if code == errno.EMFILE else 5):
+    for first in range(0, total, 2 if code == errno.EMFILE else 7):
         # Long enough that a pool of files which makes room for itself fails too.
         assert run(Exhaustion(code, first, 3)) == undisturbed, first
 
@@ -341,5 +341,33 @@ def test_a_log_whose_topic_cannot_be_written_down_yet_is_asked_for_again() -> No
             manager.get_or_create(A, A_ID, CONFIG)
         assert manager.get_or_create(A, A_ID, CONFIG).topic_id == A_ID
         await manager.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_log_that_is_cut_off_halfway_is_given_up_alone() -> None:
+    """A truncation has several steps: after the first the log is not what it says. Others are."""
+    other = TopicPartition("b", 0)
+
+    async def scenario() -> None:
+        volume, faults = Volume(), DiskFaults()
+        manager = start(volume, faults)
+        log = manager.get_or_create(A, A_ID, CONFIG)
+        append(log, [batch() for _ in range(9)], volume)
+        faults.rules.append(DiskFault(errno.EMFILE, ["fsync"], "/one/a-0", times=1))
+        with pytest.raises(StorageError):
+            log.truncate_to(2)
+        assert log.failure is not None
+        assert [info.failure for info in manager.describe()] == [None]
+        await manager.close(clean=False)
+        again = start(volume, faults)
+        assert offsets_of(again.logs[A])[:2] == [0, 1]
+        (info,) = again.get_or_create(other, uuid.UUID(int=2), CONFIG).append_as_leader([batch()], 0)
+        assert not isinstance(info, KafkaError)
+        await again.close()
+
+    def offsets_of(log: Log) -> list[int]:
+        log.advance_high_watermark(log.log_end_offset)
+        return offsets(log)
 
     asyncio.run(scenario())
