@@ -1,8 +1,12 @@
 """The `odradek` command inside the test's process: arguments and stdin in, exit code and both streams out."""
 
+import contextlib
 import io
 import os
+import pty
 import sys
+import threading
+import tty
 from typing import NamedTuple
 from unittest import mock
 
@@ -32,3 +36,33 @@ def odradek(*arguments: str, stdin: bytes = b"", **environment: str) -> Outcome:
         code = run()
         sys.stdout.flush()
         return Outcome(code, out.getvalue(), err.getvalue().decode())
+
+
+def odradek_on_terminal(*arguments: str, **environment: str) -> Outcome:
+    """The same with stdout and stderr on a terminal; the outcome's stdout is all that it is sent."""
+    master, slave = pty.openpty()
+    tty.setraw(slave)  # what is read is what was written: no \r before \n
+    received: list[bytes] = []
+    reader = threading.Thread(target=_read_all, args=(master, received))
+    reader.start()
+    try:
+        with open(slave, "w", encoding="utf-8") as screen:
+            streams = {
+                "argv": ["odradek", *arguments],
+                "stdin": io.TextIOWrapper(io.BytesIO()),
+                "stdout": screen,
+                "stderr": screen,
+            }
+            with mock.patch.multiple(sys, **streams), mock.patch.dict(os.environ, environment):
+                code = run()
+    finally:
+        reader.join()
+        os.close(master)
+    return Outcome(code, b"".join(received), "")
+
+
+def _read_all(master: int, received: list[bytes]) -> None:
+    """Until the other side is closed, which Linux tells as EIO."""
+    with contextlib.suppress(OSError):
+        while data := os.read(master, 1 << 16):
+            received.append(data)

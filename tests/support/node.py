@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -18,8 +19,9 @@ _ADDRESS = re.compile(r"\b((?:\d{1,3}\.){3}\d{1,3}|localhost):(\d+)\b")
 class NodeProcess:
     """A running `odradek start`. Its log goes to a file beside the data directory."""
 
-    def __init__(self, data_dir: pathlib.Path, *args: str) -> None:
+    def __init__(self, data_dir: pathlib.Path, *args: str, descriptors: int | None = None) -> None:
         self.data_dir = data_dir
+        self._descriptors = descriptors
         self.log_path = data_dir.with_name(data_dir.name + ".log")
         self._args = args
         self._start(*args)
@@ -31,6 +33,7 @@ class NodeProcess:
             stdout=subprocess.PIPE,
             stderr=self._log,
             stdin=subprocess.DEVNULL,
+            preexec_fn=None if self._descriptors is None else self._limit,
         )
         try:
             self.ready_line = self._wait_ready()
@@ -41,6 +44,10 @@ class NodeProcess:
         found = _ADDRESS.search(self.ready_line)
         assert found, f"no address in the ready line {self.ready_line!r}"
         self.bootstrap = f"{found[1]}:{found[2]}"
+
+    def _limit(self) -> None:
+        """ulimit -n, soft and hard."""
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._descriptors, self._descriptors))
 
     def _wait_ready(self) -> str:
         out = self.process.stdout
@@ -87,8 +94,8 @@ class NodeProcess:
 
 
 @contextlib.contextmanager
-def running(data_dir: pathlib.Path, *args: str) -> Iterator[NodeProcess]:
-    node = NodeProcess(data_dir, *args)
+def running(data_dir: pathlib.Path, *args: str, descriptors: int | None = None) -> Iterator[NodeProcess]:
+    node = NodeProcess(data_dir, *args, descriptors=descriptors)
     try:
         yield node
     finally:

@@ -14,6 +14,7 @@ log = logging.getLogger("odradek.broker.chores")
 
 STALL_PROBE_S = 0.1
 DELETE_TICK_MS = 1_000
+OPEN_TICK_MS = 1_000
 FLUSH_TICK_MS = 1_000  # so that a topic's flush.ms acts without log.flush.scheduler.interval.ms being set
 MAX_INTERVAL_MS = 86_400_000
 
@@ -27,7 +28,13 @@ class _Chore(NamedTuple):
     work: Callable[[], Any | Awaitable[Any]]
 
 
-def start_chores(scope: Scope, config: NodeConfig, logs: LogManager, stalls: StallMetrics) -> None:
+def start_chores(
+    scope: Scope,
+    config: NodeConfig,
+    logs: LogManager,
+    stalls: StallMetrics,
+    open_waiting: Callable[[], None],
+) -> None:
     """Spawn every chore into the node's scope."""
     delay_ms = config.int("log.initial.task.delay.ms")
     flush_ms = min(config.int("log.flush.scheduler.interval.ms"), FLUSH_TICK_MS)
@@ -43,6 +50,7 @@ def start_chores(scope: Scope, config: NodeConfig, logs: LogManager, stalls: Sta
         _Chore("checkpoint high watermarks", high_watermark_ms, 0, logs.checkpoint_high_watermarks),
         _Chore("retention", retention_ms, delay_ms, logs.tick_retention),
         _Chore("delete files", DELETE_TICK_MS, delay_ms, logs.tick_deletes),
+        _Chore("open waiting partitions", OPEN_TICK_MS, delay_ms, open_waiting),
         _Chore("expire producers", expiry_ms, delay_ms, logs.tick_producer_expiry),
     ):
         scope.spawn(_carry_out(chore), name=chore.name)

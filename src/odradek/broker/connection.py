@@ -125,7 +125,9 @@ class Connection:
             self.refuse(e)
             return
         except Exception:
-            log.exception("Closing connection %s from %s:%d", self.number, *self.peer[:2])
+            log.exception(
+                "Closing connection %s from %s:%d", self.number, *self.peer[:2], extra={"peer": self.peer[0]}
+            )
             self.close(None)
             return
         if not self.closed and self.output:
@@ -298,7 +300,13 @@ class Connection:
 
     def refuse(self, error: ProtocolError) -> None:
         """Hang up on a peer that does not keep to the protocol; what it asked before is answered."""
-        log.warning("Closing connection %s from %s:%d: %s", self.number, *self.peer[:2], error)
+        log.warning(
+            "Closing connection %s from %s:%d: %s",
+            self.number,
+            *self.peer[:2],
+            error,
+            extra={"peer": self.peer[0]},
+        )
         self.output.flush()
         self.close(None)
 
@@ -328,7 +336,13 @@ class Connection:
             return
         self.closed = True
         if reason is not None:
-            log.info("Connection %s from %s:%d closed: %s", self.number, *self.peer[:2], reason)
+            log.info(
+                "Connection %s from %s:%d closed: %s",
+                self.number,
+                *self.peer[:2],
+                reason,
+                extra={"peer": self.peer[0]},
+            )
         if self._reading:
             self._server.runtime.net.remove_reader(self._sock)
         for forget in list(self.on_close.values()):

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 from uuid import UUID
 
 from odradek.broker.chores import start_chores
+from odradek.broker.descriptors import share_descriptors
 from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.faults import Faults
 from odradek.broker.long_requests import LongRequests
@@ -48,7 +49,7 @@ from odradek.raft.settings import metadata_log_config, static_voters
 from odradek.raft.voters import VoterEndpoint
 from odradek.replication.fetch_sessions import FetchSessions
 from odradek.replication.led_log import LedLog
-from odradek.replication.manager import ReplicaManager
+from odradek.replication.manager import ReplicaManager, RoleChanges
 from odradek.runtime.api import Runtime
 from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
@@ -68,8 +69,12 @@ class Node:
         self.slices = Slices()
         self.long_requests = LongRequests()
         self.metadata = MetadataPublisher()
+        self.descriptors = share_descriptors(runtime.descriptor_limit())
         self.logs = LogManager(
-            runtime, config.log_dirs, producer_id_expiration_ms=config.int("producer.id.expiration.ms")
+            runtime,
+            config.log_dirs,
+            producer_id_expiration_ms=config.int("producer.id.expiration.ms"),
+            max_descriptors=self.descriptors.files,
         )
         self.cleaner = Cleaner(runtime, self.logs, CleanerSettings.from_node(config))
         self.logs.recovery.on_progress = self._tell_recovery
@@ -182,7 +187,7 @@ class Node:
         undo.push_async_callback(self.transactions.close)
         self.transactions.start()
         undo.push_async_callback(self._scope.close)
-        start_chores(self._scope, config, self.logs, self.metrics.stalls)
+        start_chores(self._scope, config, self.logs, self.metrics.stalls, self._open_waiting)
         undo.push_async_callback(self.cleaner.close)
         self.cleaner.start()
         self._scope.spawn(self._assigner.run(self.controller, broker_epoch), name="assign directories")
@@ -225,6 +230,12 @@ class Node:
         changes = self.replicas.apply_delta(delta)
         self.logs.persist_topic_ids()
         self._assigner.look_at(delta)
+        self._take_roles(changes)
+        self._tell_groups(delta)
+        if delta.deleted_topics:
+            self.groups.on_topics_deleted({topic.name: topic.id for topic in delta.deleted_topics})
+
+    def _take_roles(self, changes: RoleChanges) -> None:
         for tp in changes.resigned:
             self._resigned(tp)
         for partition in changes.elected:
@@ -233,9 +244,9 @@ class Node:
                 self.groups.on_elected(index, LedLog(partition))
             elif topic == TRANSACTION_STATE_TOPIC:
                 self.transactions.on_elected(index, LedLog(partition))
-        self._tell_groups(delta)
-        if delta.deleted_topics:
-            self.groups.on_topics_deleted({topic.name: topic.id for topic in delta.deleted_topics})
+
+    def _open_waiting(self) -> None:
+        self._take_roles(self.replicas.open_waiting())
 
     def _tell_groups(self, delta: MetadataDelta) -> None:
         known, before = delta.image.topics_by_id, delta.previous.topics_by_id
@@ -266,6 +277,7 @@ class Node:
         )
         self.groups.reconfigure(GroupConfig.from_node(self.config))
         self.cleaner.reconfigure(CleanerSettings.from_node(self.config))
+        self.server.accept_waiting()
         self.logs.producer_id_expiration_ms = self.config.int("producer.id.expiration.ms")
         self.verifies_transactions = self.config.bool("transaction.partition.verification.enable")
 

@@ -32,6 +32,8 @@ class Server:
         self._max_idle_s = max_idle_ms / 1000
         self.addresses: dict[str, tuple[str, int]] = {}
         self._listeners: dict[str, Listener] = {}
+        self._waiting: dict[str, None] = {}  # listeners that accept nobody until somebody leaves
+        self._is_open = False
         self._accepted = 0
         self._idle_sweep: asyncio.TimerHandle | None = None
 
@@ -44,13 +46,16 @@ class Server:
 
     def open(self) -> None:
         """Begin to accept."""
-        for name, listener in self._listeners.items():
-            self.runtime.net.add_reader(listener, partial(self._accept, name, listener))
+        self._is_open = True
+        for name in self._listeners:
+            self._accept_again(name)
         self._sweep_idle()
 
     def forget(self, connection: Connection) -> None:
         self.connections.pop(connection.number, None)
         self._metrics.connections_closed += 1
+        if self._waiting:
+            self.accept_waiting()
 
     def observe(self, api_key: int, version: int, received_at: float, count: int = 1) -> None:
         """Count answered requests and the time since they were received."""
@@ -62,6 +67,7 @@ class Server:
             self.runtime.net.remove_reader(listener)
             listener.close()
         self._listeners.clear()
+        self._waiting.clear()
         if self._idle_sweep is not None:
             self._idle_sweep.cancel()
         for connection in list(self.connections.values()):
@@ -69,25 +75,78 @@ class Server:
 
     def _accept(self, name: str, listener: Listener) -> None:
         for _ in range(ACCEPT_AT_ONCE):
+            if self._is_full() and not self._is_preferred(name):
+                self._wait(name, listener)
+                return
             try:
-                sock = listener.accept()
+                self._welcome(listener.accept(), name)
             except BlockingIOError:
                 return
             except OSError as e:
                 log.warning("Listener %s cannot accept: %s", name, e)
                 self.runtime.net.remove_reader(listener)
-                self.loop.call_later(ACCEPT_PAUSE_S, self._accept_again, name, listener)
+                self.loop.call_later(ACCEPT_PAUSE_S, self._accept_again, name)
                 return
-            self._welcome(sock, name)
 
-    def _accept_again(self, name: str, listener: Listener) -> None:
-        if self._listeners.get(name) is listener:
+    def _accept_again(self, name: str) -> None:
+        listener = self._listeners.get(name)
+        if listener is not None:
             self.runtime.net.add_reader(listener, partial(self._accept, name, listener))
 
     def _welcome(self, sock: Socket, listener_name: str) -> None:
         self._accepted += 1
         self._metrics.connections_created += 1
-        self.connections[self._accepted] = Connection(self, sock, listener_name, self._accepted)
+        if self._is_full():
+            self._close_least_recently_used(listener_name)
+        try:
+            self.connections[self._accepted] = Connection(self, sock, listener_name, self._accepted)
+        except OSError:  # no memory to watch it with
+            sock.close()
+            raise
+
+    # --- how many ---------------------------------------------------------------------------------------
+
+    @property
+    def max_connections(self) -> int:
+        """max.connections, but never so many that the logs would lack descriptors."""
+        return min(self.node.config.int("max.connections"), self.node.descriptors.connections)
+
+    def _is_full(self) -> bool:
+        return len(self.connections) >= self.max_connections
+
+    def _is_preferred(self, name: str) -> bool:
+        """Brokers are let in when clients are too many, where they have a listener of their own."""
+        return (
+            name == self.node.config.inter_broker_listener_name
+            and len(self._listeners) > 1
+            and any(connection.listener != name for connection in self.connections.values())
+        )
+
+    def _close_least_recently_used(self, name: str) -> None:
+        """Make room for a connection of a listener among those of the others."""
+        others = [connection for connection in self.connections.values() if connection.listener != name]
+        oldest = min(others, key=lambda connection: max(connection.last_active, connection.last_sent))
+        oldest.close("least recently used, and there are too many connections (max.connections)")
+
+    def _wait(self, name: str, listener: Listener) -> None:
+        """Leave who comes in the backlog until somebody goes."""
+        asked = self.node.config.int("max.connections")
+        log.warning(
+            "Listener %s waits: %d connections, max.connections is %d%s",
+            name,
+            len(self.connections),
+            self.max_connections,
+            "" if asked == self.max_connections else ", as the process has too few descriptors for more",
+        )
+        self._waiting[name] = None
+        self.runtime.net.remove_reader(listener)
+
+    def accept_waiting(self) -> None:
+        """Somebody has gone, or more are allowed now."""
+        if self._is_open and not self._is_full():
+            waiting, self._waiting = self._waiting, {}
+            for name in waiting:
+                self._accept_again(name)
 
     def _sweep_idle(self) -> None:
         """Close what has neither sent nor taken anything for connections.max.idle.ms, half-open peers too."""

@@ -65,7 +65,7 @@ class TopicCreation:
                 if code is ErrorCode.TOPIC_ALREADY_EXISTS:
                     code = ErrorCode.NONE
                 elif code is not ErrorCode.NONE:
-                    log.warning("Auto topic creation failed for %s: %s", result.name, code.name)
+                    log.warning("Auto topic creation failed for %r: %s", result.name, code.name)
                 codes[result.name] = code
         except KafkaError as e:
             log.warning("Auto topic creation failed: %s", e)

@@ -49,7 +49,7 @@ def _is_ended(node: "Node", markers: WriteMarkers, tp: TopicPartition) -> bool:
     known = node.replicas.partition(tp).log.producers.get(markers.producer.producer_id)
     if known is None or known.current_txn_first_offset != NO_OFFSET:
         return False
-    _log.warning("%s has moved on: no marker of %s", tp, markers.transactional_id)
+    _log.warning("%s has moved on: no marker of %r", tp, markers.transactional_id)
     return True
 
 

@@ -39,7 +39,8 @@ def _complete(incomplete: str, names: "Callable[[ClusterAccess], list[str]]") ->
         properties = resolve_properties(None, (), os.environ)
         cluster = ClusterAccess({**properties, "request.timeout.ms": _TIMEOUT_MS})
         try:
-            return [name for name in names(cluster) if name.startswith(incomplete)]
+            # A shell puts the name on the command line: what it or the terminal would obey is left out.
+            return [name for name in names(cluster) if name.startswith(incomplete) and name.isprintable()]
         finally:
             cluster.close()
     except (Failure, ValueError):

@@ -139,7 +139,12 @@ class _Printer:
         self, session: Session, grep: str | None, count: int | None, *, with_outcome: bool = False
     ) -> None:
         with usage():
-            self._writer = record_writer(session.format, session.zone, with_outcome=with_outcome)
+            self._writer = record_writer(
+                session.format,
+                session.zone,
+                with_outcome=with_outcome,
+                escaped=session.terminal.escapes_data,
+            )
             try:
                 self._pattern = None if grep is None else re.compile(grep.encode())
             except re.error as e:

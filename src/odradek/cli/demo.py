@@ -124,7 +124,7 @@ def _run(director: "Director", view: DemoView) -> "Outcome":
         raise SystemExit(_TERMINATED) from None
     except ProcessError as e:
         said = e.log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
-        raise Failure(f"{e}; its log ends so:", "\n  ".join(said)) from e
+        raise Failure([f"{e}; its log ends so:", *(f"  {line}" for line in said)]) from e
     finally:
         view.clear()
 

@@ -18,9 +18,11 @@ class Failure(Exception):
 
     exit_code = FAILED
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str | Sequence[str], hint: str | None = None) -> None:
+        """A message of several lines is a sequence: on a terminal, a line end within a line is escaped."""
+        self.lines = (message,) if isinstance(message, str) else tuple(message)
         self.hint = hint
+        super().__init__("\n".join(self.lines))
 
 
 class Failures(Failure):

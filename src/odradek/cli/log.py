@@ -41,7 +41,7 @@ def dump(
         except OSError as e:
             failures.append(Failure(f"{path}: {e.strerror}"))
     if damaged:
-        failures.append(Finding("\n".join(damaged)))
+        failures.append(Finding(damaged))
     raise_all(failures)
 
 
@@ -150,9 +150,10 @@ class _Dump:
         if not is_table:
             columns = (Column("FILE"), *columns)
             rows = ([self._path, *row] for row in rows)
+        terminal = self._session.terminal
         with usage():
-            for piece in stream_table(columns, rows, self._session.format):
-                self._session.terminal.data(piece)
+            for piece in stream_table(columns, rows, self._session.format, escaped=terminal.escapes_data):
+                terminal.data(piece)
 
     def _read(self) -> bytes:
         from odradek.log.files import read_file

@@ -32,7 +32,7 @@ def run() -> int:
         return e.code if isinstance(e.code, int) else FAILED if e.code else 0
     except Failure as e:
         for failure in e.failures if isinstance(e, Failures) else (e,):
-            Terminal(os.environ).error(str(failure), failure.hint)
+            Terminal(os.environ).error(*failure.lines, hint=failure.hint)
         if isinstance(e, UnwritableError):
             _give_up_stdout()
         return e.exit_code

@@ -30,6 +30,10 @@ Properties = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Nothing on stderr but errors.")]
+Raw = Annotated[
+    bool,
+    typer.Option("--raw", help="Do not escape control characters on a terminal; a pipe gets bytes anyway."),
+]
 TimeZone = Annotated[
     str, typer.Option("--tz", metavar="utc|local", help="Time zone of times shown and given.")
 ]
@@ -83,9 +87,10 @@ _SHARED: dict[str, tuple[Any, object]] = {
     "properties": (Properties, None),
     "output_format": (None, "text"),
     "quiet": (Quiet, False),
+    "raw": (Raw, False),
     "tz": (TimeZone, "utc"),
 }
-_OFFLINE = ("output_format", "quiet", "tz")
+_OFFLINE = ("output_format", "quiet", "raw", "tz")
 
 
 def command(
@@ -127,6 +132,7 @@ def make_session(
     *,
     output_format: str,
     quiet: bool,
+    raw: bool,
     tz: str,
     bootstrap_servers: str | None = None,
     properties: list[str] | None = None,
@@ -135,4 +141,4 @@ def make_session(
     if tz not in ("utc", "local"):
         raise Usage(f"--tz {tz}: one of utc, local")
     zone = UTC if tz == "utc" else None
-    return Session(bootstrap_servers, properties or (), output_format, quiet, zone, os.environ)
+    return Session(bootstrap_servers, properties or (), output_format, quiet, zone, os.environ, raw=raw)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from odradek.cli.escaping import escape_string
+
 FORMATS = ("text", "wide", "json", "jsonl", "csv")
 _ROWS_TO_MEASURE = 1000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
@@ -58,20 +60,25 @@ def check_format(name: str) -> str:
     )
 
 
-def render_table(table: Table, format_name: str) -> str:
+def render_table(table: Table, format_name: str, *, escaped: bool = False) -> str:
     """The whole text of a table in one of the formats."""
-    return "".join(stream_table(table.columns, table.rows, format_name))
+    return "".join(stream_table(table.columns, table.rows, format_name, escaped=escaped))
 
 
-def stream_table(columns: Sequence[Column], rows: Iterable[Sequence[Any]], format_name: str) -> Iterator[str]:
-    """The text of a table piece by piece, for more rows than fit in memory."""
+def stream_table(
+    columns: Sequence[Column], rows: Iterable[Sequence[Any]], format_name: str, *, escaped: bool = False
+) -> Iterator[str]:
+    """The text of a table piece by piece, for more rows than fit in memory.
+
+    `escaped`: control characters are in CSV too, line ends among them, as they always are in text.
+    """
     if format_name in ("text", "wide"):
         yield from _aligned(columns, rows, format_name == "wide")
         return
     if format_name == "csv":
         yield csv_line(column.key for column in columns)
         for row in rows:
-            yield csv_line(row)
+            yield csv_line(row, escaped)
         return
     keys = [column.key for column in columns]
     objects = (dict(zip(keys, row, strict=True)) for row in rows)
@@ -89,7 +96,7 @@ def stream_table(columns: Sequence[Column], rows: Iterable[Sequence[Any]], forma
             yield fill_template(format_name, item)
 
 
-def render_sections(sections: Sequence[Section], format_name: str) -> str:
+def render_sections(sections: Sequence[Section], format_name: str, *, escaped: bool = False) -> str:
     """A description of several parts. CSV, JSON lines and templates show the last table alone."""
     if format_name in ("text", "wide"):
         blocks = []
@@ -110,8 +117,9 @@ def render_sections(sections: Sequence[Section], format_name: str) -> str:
         for key, value in section.body.items()
     }
     if tables:
-        return render_table(tables[-1], format_name)
-    return render_table(Table([Column(key.upper()) for key in facts], [list(facts.values())]), format_name)
+        return render_table(tables[-1], format_name, escaped=escaped)
+    shown = Table([Column(key.upper()) for key in facts], [list(facts.values())])
+    return render_table(shown, format_name, escaped=escaped)
 
 
 def sections_object(sections: Sequence[Section]) -> dict[str, Any]:
@@ -186,9 +194,11 @@ def _facts(facts: Mapping[str, Any]) -> str:
     return "".join(f"{headers[key].ljust(width)}  {cell(value)}\n" for key, value in facts.items())
 
 
-def csv_line(values: Iterable[Any]) -> str:
+def csv_line(values: Iterable[Any], escaped: bool = False) -> str:
     """One line of CSV with its line end; unknown is empty, lists and mappings are JSON."""
     texts = ["" if value is None else _plain(value) for value in values]
+    if escaped:
+        texts = [escape_string(text) for text in texts]
     return (
         ",".join(
             '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text

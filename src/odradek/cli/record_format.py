@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
+from odradek.cli.escaping import escape_bytes
 from odradek.cli.output import FORMATS, csv_line
 from odradek.cli.times import format_time
 
@@ -64,8 +65,14 @@ def asks_for_outcome(format_name: str) -> bool:
     return format_name not in FORMATS and any(token.letter in _OF_OUTCOME for token in tokens(format_name))
 
 
-def record_writer(format_name: str, zone: tzinfo | None = UTC, *, with_outcome: bool = False) -> RecordWriter:
-    """The writer of a format's name or template; raises ValueError for a token that does not exist."""
+def record_writer(
+    format_name: str, zone: tzinfo | None = UTC, *, with_outcome: bool = False, escaped: bool = False
+) -> RecordWriter:
+    """The writer of a format's name or template; raises ValueError for a token that does not exist.
+
+    `escaped`: control characters of keys, values, headers and names are, line ends and tabs too. In JSON they
+    are so anyway.
+    """
     if format_name == "jsonl":
         return RecordWriter(b"", lambda r: _json_line(r, zone) + b"\n", b"", b"")
     if format_name == "json":
@@ -73,11 +80,11 @@ def record_writer(format_name: str, zone: tzinfo | None = UTC, *, with_outcome: 
     if format_name == "csv":
         header = b"topic,partition,offset,timestamp,key,value,headers"
         header += b",outcome,transactional_id\n" if with_outcome else b"\n"
-        return RecordWriter(header, lambda r: _csv_line(r, zone), b"", b"")
+        return RecordWriter(header, lambda r: _csv_line(r, zone, escaped), b"", b"")
     templates = {"text": TEXT, "wide": WIDE}
     if with_outcome:
         templates = {"text": TEXT_WITH_OUTCOME, "wide": WIDE_WITH_OUTCOME}
-    parts = parse_template(templates.get(format_name, format_name), zone)
+    parts = parse_template(templates.get(format_name, format_name), zone, escaped=escaped)
     header = b""
     if format_name == "wide":
         outcome = b"OUTCOME\tTRANSACTIONAL-ID\t" if with_outcome else b""
@@ -85,9 +92,9 @@ def record_writer(format_name: str, zone: tzinfo | None = UTC, *, with_outcome: 
     return RecordWriter(header, lambda r: b"".join([part(r) for part in parts]), b"", b"")
 
 
-def parse_template(template: str, zone: tzinfo | None = UTC) -> list[Part]:
+def parse_template(template: str, zone: tzinfo | None = UTC, *, escaped: bool = False) -> list[Part]:
     """The parts of a template, each a function from a record to bytes."""
-    return [_part(token, zone) for token in tokens(template)]
+    return [_part(token, zone, escaped) for token in tokens(template)]
 
 
 class Token(NamedTuple):
@@ -153,22 +160,23 @@ def _closing(template: str, opening: int) -> int:
     raise ValueError(f"template without its closing brace: {template!r}")
 
 
-def _part(token: Token, zone: tzinfo | None) -> Part:
+def _part(token: Token, zone: tzinfo | None, escaped: bool) -> Part:
     letter, argument = token
     if letter == "":
         literal = argument.encode()
         return lambda _: literal
     if letter in "kv":
-        encode = encoder(argument)
+        encode = encoder(argument, escaped)
         return (lambda r: encode(r.key)) if letter == "k" else (lambda r: encode(r.value))
     if letter == "h":
-        return _headers(argument)
+        return _headers(argument, escaped)
     if letter == "d":
         return _timestamp(argument, zone)
     if argument:
         raise ValueError(f"%{letter} takes no {{{argument}}}")
+    name = encoder("", escaped)
     if letter == "t":
-        return lambda r: r.topic.encode()
+        return lambda r: name(r.topic.encode())
     if letter == "p":
         return lambda r: b"%d" % r.partition
     if letter == "o":
@@ -176,12 +184,14 @@ def _part(token: Token, zone: tzinfo | None) -> Part:
     if letter == "S":
         return lambda r: (r.outcome or "-").encode()
     if letter == "X":
-        return lambda r: (r.transactional_id or "-").encode()
+        return lambda r: name((r.transactional_id or "-").encode())
     return lambda r: b"%d" % r.leader_epoch
 
 
-def encoder(argument: str) -> Callable[[bytes | None], bytes]:
-    """How keys and values are written: as they are, {hex} or {base64}. Null is written as nothing."""
+def encoder(argument: str, escaped: bool = False) -> Callable[[bytes | None], bytes]:
+    """How keys and values are written: as they are or escaped, {hex} or {base64}. Null is nothing."""
+    if argument == "" and escaped:
+        return lambda data: escape_bytes(data or b"")
     if argument == "":
         return lambda data: data or b""
     if argument == "hex":
@@ -191,7 +201,7 @@ def encoder(argument: str) -> Callable[[bytes | None], bytes]:
     raise ValueError(f"no such encoding: {{{argument}}} (one of {{hex}} {{base64}})")
 
 
-def _headers(argument: str) -> Part:
+def _headers(argument: str, escaped: bool) -> Part:
     inner = tokens(argument) if argument else [Token("k", ""), Token("", "="), Token("v", "")]
     parts: list[Callable[[str, bytes | None], bytes]] = []
     for letter, text in inner:
@@ -199,7 +209,7 @@ def _headers(argument: str) -> Part:
             literal = text.encode()
             parts.append(lambda _k, _v, literal=literal: literal)  # type: ignore[misc]
         elif letter in "kv":
-            encode = encoder(text)
+            encode = encoder(text, escaped)
             if letter == "k":
                 parts.append(lambda k, _v, encode=encode: encode(k.encode()))  # type: ignore[misc]
             else:
@@ -257,5 +267,5 @@ def _json_line(record: ConsumedRecord, zone: tzinfo | None) -> bytes:
     return json.dumps(record_object(record, zone), ensure_ascii=False).encode()
 
 
-def _csv_line(record: ConsumedRecord, zone: tzinfo | None) -> bytes:
-    return csv_line(list(record_object(record, zone).values())).encode()
+def _csv_line(record: ConsumedRecord, zone: tzinfo | None, escaped: bool) -> bytes:
+    return csv_line(list(record_object(record, zone).values()), escaped).encode()

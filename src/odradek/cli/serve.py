@@ -14,6 +14,7 @@ from odradek import __version__
 from odradek.broker.node import Node
 from odradek.cli.data_dir import NEXT, check_data_dirs
 from odradek.cli.errors import Failure
+from odradek.cli.log_limit import LogLimit
 from odradek.cli.recovery_line import RecoveryLine
 from odradek.core.configs import ConfigError, NodeConfig
 from odradek.core.errors import KafkaError, StorageError
@@ -25,6 +26,7 @@ from odradek.metadata.formatting import FormatError
 from odradek.raft.quorum_state import QuorumStateError
 from odradek.runtime.eager import new_event_loop
 from odradek.runtime.real import RealRuntime
+from odradek.runtime.scope import Scope
 
 log = logging.getLogger("odradek.cli.serve")
 
@@ -36,6 +38,7 @@ def serve(
     warnings: list[str],
     http_port: int | None,
     started_s: float,
+    limit: LogLimit,
     *,
     http_is_optional: bool,
 ) -> None:
@@ -45,7 +48,7 @@ def serve(
     _raise_descriptor_limit()
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            runner.run(_run(config, http_port, started_s, http_is_optional))
+            runner.run(_run(config, http_port, started_s, limit, http_is_optional))
     except OSError as e:
         raise _start_failure(config, e) from e
     except DirectoryInUseError as e:
@@ -58,13 +61,15 @@ def serve(
         raise Failure(str(e)) from e
 
 
-async def _run(config: NodeConfig, http_port: int | None, started_s: float, http_is_optional: bool) -> None:
+async def _run(
+    config: NodeConfig, http_port: int | None, started_s: float, limit: LogLimit, http_is_optional: bool
+) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     node = Node(config, RealRuntime())
-    http = HttpServer(node.runtime, App(node))
+    http = HttpServer(node.runtime, App(node), node.descriptors.health)
     http_facts: list[str] = []
 
     def serve_http() -> None:
@@ -88,7 +93,9 @@ async def _run(config: NodeConfig, http_port: int | None, started_s: float, http
         gc.enable()
         elapsed_ms = (time.monotonic() - started_s) * 1000
         print(f"odradek {__version__} ready: {', '.join(facts)}, {elapsed_ms:.0f} ms", flush=True)
-        await stop.wait()
+        async with Scope() as scope:
+            scope.spawn(limit.run(), name="limit the log")
+            await stop.wait()
     finally:
         await http.close()
         await node.stop()

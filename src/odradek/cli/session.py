@@ -38,8 +38,10 @@ class Session:
         quiet: bool,
         zone: tzinfo | None,
         environment: Mapping[str, str],
+        *,
+        raw: bool = False,
     ) -> None:
-        self.terminal = Terminal(environment, quiet=quiet)
+        self.terminal = Terminal(environment, quiet=quiet, raw=raw)
         self.zone = zone
         with usage():
             self.properties = resolve_properties(bootstrap_servers, settings, environment)
@@ -97,7 +99,7 @@ class Session:
 
     def table(self, table: Table) -> None:
         with usage():
-            self.terminal.data(render_table(table, self.format))
+            self.terminal.data(render_table(table, self.format, escaped=self.terminal.escapes_data))
 
     def done(self, table: Table, failures: Collection[Failure]) -> None:
         """Show what was done, if anything was, then fail for the rest."""
@@ -107,7 +109,7 @@ class Session:
 
     def sections(self, sections: Sequence[Section]) -> None:
         with usage():
-            self.terminal.data(render_sections(sections, self.format))
+            self.terminal.data(self._render(sections))
 
     def documents(self, documents: Sequence[Sequence[Section]]) -> None:
         """Several descriptions: blocks in text, one array in JSON."""
@@ -117,7 +119,10 @@ class Session:
                 self.terminal.data(json.dumps(objects, indent=2, ensure_ascii=False) + "\n")
                 return
             between = "\n" if self.format in ("text", "wide") else ""
-            self.terminal.data(between.join(render_sections(sections, self.format) for sections in documents))
+            self.terminal.data(between.join(self._render(sections) for sections in documents))
+
+    def _render(self, sections: Sequence[Section]) -> str:
+        return render_sections(sections, self.format, escaped=self.terminal.escapes_data)
 
     def progress(self, label: str, unit: str, total: int | None = None) -> Progress:
         return Progress(self.terminal, self.now_ms, label, unit, total)

@@ -115,8 +115,8 @@ def start(started_s: float, values: Mapping[str, Any]) -> None:
     from odradek.cli.logs import set_up_logging
     from odradek.cli.serve import serve
 
-    set_up_logging(log_format, sys.stderr)
-    serve(config, warnings, http_port, started_s, http_is_optional=values["http"] is None)
+    limit = set_up_logging(log_format, sys.stderr)
+    serve(config, warnings, http_port, started_s, limit, http_is_optional=values["http"] is None)
 
 
 def _port(flag: str, text: str) -> int:

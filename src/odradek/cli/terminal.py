@@ -1,4 +1,8 @@
-"""The streams of a command: stdout carries data and nothing else, stderr what a person reads beside it."""
+"""The streams of a command: stdout carries data and nothing else, stderr what a person reads beside it.
+
+All that a command shows passes here, and is escaped where a terminal would obey it: what a cluster stores or
+answers must not move the cursor, set the title or hide a line. What goes to a pipe or a file stays as it is.
+"""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,6 +10,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, TextIO
 
 from odradek.cli.errors import Failure
+from odradek.cli.escaping import escape_layout, escape_string
 
 _RED = "\x1b[31m"
 _BOLD = "\x1b[1m"
@@ -23,13 +28,14 @@ class UnwritableError(Failure):
 class Terminal:
     """Where a command writes and asks. Colours and live progress only where a person is looking."""
 
-    __slots__ = ("_environment", "_err", "_in", "_out", "quiet")
+    __slots__ = ("_environment", "_err", "_in", "_out", "_raw", "quiet")
 
     def __init__(
         self,
         environment: Mapping[str, str],
         *,
         quiet: bool = False,
+        raw: bool = False,
         stdin: TextIO | None = None,
         stdout: TextIO | None = None,
         stderr: TextIO | None = None,
@@ -39,6 +45,7 @@ class Terminal:
         self._out = stdout or sys.stdout
         self._err = stderr or sys.stderr
         self.quiet = quiet
+        self._raw = raw
 
     @property
     def is_live(self) -> bool:
@@ -59,6 +66,11 @@ class Terminal:
     def is_screen(self) -> bool:
         return self._out.isatty() and self._environment.get("TERM") != "dumb"
 
+    @property
+    def escapes_data(self) -> bool:
+        """Whether a person reads stdout, and did not ask for bytes (`--raw`)."""
+        return self._out.isatty() and not self._raw
+
     def clear(self) -> None:
         self._out.write("\x1b[H\x1b[2J")
 
@@ -67,12 +79,16 @@ class Terminal:
         return self._in.buffer
 
     def data(self, text: str) -> None:
+        if self.escapes_data:
+            text = escape_layout(text)
         with _writing():
             self._out.write(text)
             self._out.flush()
 
     def data_bytes(self, data: bytes) -> None:
         """Record bytes on stdout, at once."""
+        if self.escapes_data:
+            data = escape_layout(data.decode(errors="backslashreplace")).encode()
         with _writing():
             self._out.buffer.write(data)
             self._out.buffer.flush()
@@ -80,31 +96,32 @@ class Terminal:
     def note(self, text: str) -> None:
         """A line for the person; `-q` keeps it away."""
         if not self.quiet:
-            self._err.write(text + "\n")
-            self._err.flush()
+            self._tell(text + "\n")
 
     def redraw(self, text: str) -> None:
         """Replace the line a person is looking at; only where `is_live`."""
-        self._err.write("\r\x1b[K" + text)
-        self._err.flush()
+        self._tell(text, before="\r\x1b[K")
 
     def redraw_lines(self, lines: Sequence[str], drawn: int) -> None:
         """Replace the last so many lines by these; only where `is_live`."""
         up = f"\x1b[{drawn}A" if drawn else ""
-        self._err.write(f"{up}\r\x1b[J" + "".join(f"{line}\n" for line in lines))
-        self._err.flush()
+        self._tell("".join(f"{line}\n" for line in lines), before=f"{up}\r\x1b[J")
 
-    def error(self, text: str, hint: str | None = None) -> None:
+    def error(self, *lines: str, hint: str | None = None) -> None:
         label = f"{_RED}{_BOLD}error:{_RESET}" if self.has_colour else "error:"
-        self._err.write(f"{label} {text}\n")
-        if hint:
-            self._err.write(f"  {hint}\n")
-        self._err.flush()
+        text = [*lines, f"  {hint}"] if hint else lines
+        if self._err.isatty():
+            text = [escape_string(line) for line in text]
+        self._tell("\n".join(text) + "\n", before=f"{label} ")
 
     def ask(self, question: str) -> bool:
-        self._err.write(f"{question} [y/N] ")
-        self._err.flush()
+        self._tell(f"{question} [y/N] ")
         return self._in.readline().strip().lower() in ("y", "yes")
+
+    def _tell(self, text: str, before: str = "") -> None:
+        """Write to stderr. What stands before the text is for the terminal to obey."""
+        self._err.write(before + (escape_layout(text) if self._err.isatty() else text))
+        self._err.flush()
 
 
 @contextmanager

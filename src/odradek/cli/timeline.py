@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from odradek.cli.output import cell
 from odradek.cli.times import format_duration
 from odradek.core.types import TopicPartition
 
@@ -63,7 +64,7 @@ def draw(events: Sequence[Event]) -> str:
     span = max(1, last - first)
     names: dict[str, list[Event]] = {COORDINATOR: []}
     for event in events:
-        names.setdefault(COORDINATOR if event.tp is None else str(event.tp), []).append(event)
+        names.setdefault(COORDINATOR if event.tp is None else cell(str(event.tp)), []).append(event)
     margin = max(len(name) for name in names)
     lines = [f"{name.ljust(margin)}  {_lane(lane, first, span)}".rstrip() for name, lane in names.items()]
     axis = "0" + format_duration(last - first).rjust(WIDTH - 1)

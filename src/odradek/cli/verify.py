@@ -83,7 +83,7 @@ def diff_paths(session: Session, a: str, b: str) -> None:
     missing = [f"{tp} is only in {path}" for tp, path in _alone(*places)]
     session.table(Table(_DIFFERENCES, rows))
     if rows or missing:
-        raise Finding("\n".join([*missing, *([_count(len(rows), "difference")] if rows else [])]))
+        raise Finding([*missing, *([_count(len(rows), "difference")] if rows else [])])
     session.terminal.note(f"no difference in {_count(len(pairs), 'partition')}")
 
 

@@ -5,6 +5,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from odradek.coordinators.shard import Format, Shard
+from odradek.core.errors import ExhaustedError
 from odradek.core.types import NO_PRODUCER_ID
 from odradek.records.batch import BatchMeta, iter_batches, iter_records
 from odradek.records.control import ControlType, parse_control_key
@@ -16,6 +17,8 @@ log = logging.getLogger("odradek.coordinators.loading")
 
 YIELD_EVERY = 500
 """Records replayed before others on the loop get a turn."""
+RETRY_S = 0.5
+"""Until a read that lacked a descriptor is tried again."""
 
 
 async def replay_log(
@@ -25,7 +28,11 @@ async def replay_log(
     offset = partition_log.log_start_offset
     replayed = 0
     while offset < partition_log.log_end_offset:
-        data = partition_log.read(offset, buffer_bytes)
+        try:
+            data = partition_log.read(offset, buffer_bytes)
+        except ExhaustedError:
+            await asyncio.sleep(RETRY_S)
+            continue
         start = offset
         for batch in iter_batches(data):
             offset = batch.last_offset + 1

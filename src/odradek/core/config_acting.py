@@ -57,6 +57,7 @@ ACTING_BROKER_KEYS = frozenset(
         "log.flush.start.offset.checkpoint.interval.ms",
         "log.initial.task.delay.ms",
         "log.retention.check.interval.ms",
+        "max.connections",
         "max.incremental.fetch.session.cache.slots",
         "max.request.partition.size.limit",
         "metadata.log.dir",

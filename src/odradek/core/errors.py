@@ -4,11 +4,14 @@ The tree:
 
     KafkaError                 a Kafka error code with a message; `retriable` says whether a client may retry
     ├── RecordError            a produce was refused because of its records; names them one by one
-    └── StorageError           KAFKA_STORAGE_ERROR: the log directory failed underneath
+    ├── StorageError           KAFKA_STORAGE_ERROR: the log directory failed underneath
+    └── ExhaustedError         KAFKA_STORAGE_ERROR: descriptors or memory ran out; nothing was done, try again
+    UnsyncedError              an fsync failed; never to be taken for exhaustion
     ConfigError                a configuration value that cannot be taken (core/configs.py)
     ProtocolError              bytes that cannot be a Kafka request; the connection is closed
 """
 
+import errno
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -232,6 +235,29 @@ class StorageError(KafkaError):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, message)
+
+
+class ExhaustedError(KafkaError):
+    """The process or the machine is out of descriptors or memory. No fault of the disk: what was asked for
+    was not done, and may be asked for again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, message)
+
+
+class UnsyncedError(OSError):
+    """An fsync of records failed, for whatever reason. What it was to make durable may be gone from the
+    cache: another fsync would prove nothing."""
+
+
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+
+def is_exhausted(error: BaseException) -> bool:
+    """Whether an error only says that descriptors or memory have run out for now."""
+    if isinstance(error, OSError):
+        return error.errno in _EXHAUSTED and not isinstance(error, UnsyncedError)
+    return isinstance(error, MemoryError | ExhaustedError)
 
 
 class ProtocolError(Exception):

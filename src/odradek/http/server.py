@@ -22,7 +22,7 @@ from odradek.runtime.scope import Scope
 
 log = logging.getLogger("odradek.http.server")
 
-MAX_CONNECTIONS = 64
+ACCEPT_PAUSE_S = 0.1
 SILENCE_S = 30.0
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -31,9 +31,10 @@ Handler = Callable[[Request], Awaitable[Response]]
 class HttpServer:
     """A listener and its connections."""
 
-    def __init__(self, runtime: Runtime, handler: Handler) -> None:
+    def __init__(self, runtime: Runtime, handler: Handler, max_connections: int) -> None:
         self.runtime = runtime
         self.handler = handler
+        self._max_connections = max_connections
         self.scope = Scope(self._on_failure)
         self._listener: Listener | None = None
         self._connections: dict[_HttpConnection, None] = {}
@@ -41,8 +42,12 @@ class HttpServer:
     def listen(self, host: str, port: int) -> tuple[str, int]:
         """Begin to serve; the address, with the port that was picked for 0."""
         listener = self._listener = self.runtime.net.listen(host, port, 16)
-        self.runtime.net.add_reader(listener, self._accept)
+        self._accept_from_now()
         return listener.address
+
+    def _accept_from_now(self) -> None:
+        if self._listener is not None:
+            self.runtime.net.add_reader(self._listener, self._accept)
 
     async def close(self) -> None:
         if self._listener is not None:
@@ -58,15 +63,17 @@ class HttpServer:
 
     def _accept(self) -> None:
         assert self._listener is not None
+        if len(self._connections) >= self._max_connections:
+            next(iter(self._connections)).close()
         try:
             sock = self._listener.accept()
         except BlockingIOError:
             return
         except OSError as e:
             log.warning("Cannot accept an HTTP connection: %s", e)
+            self.runtime.net.remove_reader(self._listener)
+            asyncio.get_running_loop().call_later(ACCEPT_PAUSE_S, self._accept_from_now)
             return
-        if len(self._connections) >= MAX_CONNECTIONS:
-            next(iter(self._connections)).close()
         self._connections[_HttpConnection(self, sock)] = None
 
     def _on_failure(self, error: BaseException) -> None:
@@ -131,7 +138,7 @@ class _HttpConnection:
         try:
             response = await self._server.handler(request)
         except Exception:
-            log.exception("GET %s failed", request.path)
+            log.exception("GET %r failed", request.path)
             response = text(500, "internal error")
         self._send(encode(response, keep_alive=self._keep_alive, body=request.method != "HEAD"))
 

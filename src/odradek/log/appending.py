@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, is_exhausted
 from odradek.core.types import NO_LEADER_EPOCH, NO_TIMESTAMP, Buffer
 from odradek.log.durability import DurableLog
 from odradek.log.local_log import Position
@@ -50,7 +50,8 @@ class AppendableLog(DurableLog):
     ) -> list[AppendInfo | KafkaError]:
         """Give offsets to sets of checked batches and write those that are accepted, all with one call.
 
-        A refused set leaves no trace. Raises StorageError when the disk fails: then none counts as appended.
+        A refused set leaves no trace. Raises StorageError when the disk fails, ExhaustedError when
+        descriptors or memory have run out: then none counts as appended.
         """
         if self.failure is not None:
             raise self.failure
@@ -83,74 +84,86 @@ class AppendableLog(DurableLog):
         max_size, max_time, max_offset = segment.free_bounds(
             segment_bytes, self._roll_after_ms, sum([len(checked.batches) for checked in sets])
         )
-        for checked in sets:
-            batches = checked.batches
-            buffer = checked.buffer
-            size = len(buffer)
-            first_offset = next_offset
-            if len(batches) == 1:
-                batch = batches[0]
-                numbered = batch.producer_id >= 0
-                max_timestamp = batch.max_timestamp
-                last_offset = first_offset + batch.last_offset_delta
-            else:
-                numbered = any(batch.producer_id >= 0 for batch in batches)
-                max_timestamp = max(batch.max_timestamp for batch in batches)
-                last_offset = first_offset - 1 + sum(batch.last_offset_delta + 1 for batch in batches)
-            if size > segment_bytes:
-                results.append(self._too_large(size))
-                continue
-            if (
-                segment.size + pending_bytes + size > max_size
-                or max_timestamp > max_time
-                or last_offset > max_offset
-            ) and segment.should_roll(
-                segment_bytes,
-                self._roll_after_ms,
-                pending_bytes + size,
-                max_timestamp,
-                last_offset,
-                self._clock,
-            ):
-                if buffers:
-                    self._commit(segment, buffers, pending_bytes, accepted, staged)
-                    buffers, accepted, pending_bytes, staged = [], [], 0, None
-                segment = self._roll_at(first_offset)
-                max_size = -1
-            if numbered:
-                if staged is None:
-                    staged = Staged(self.producers)
-                try:
-                    if len(batches) == 1 and not batch.attributes & CONTROL_FLAG:
-                        duplicate = staged.add(batch, first_offset, origin)
-                    else:
-                        duplicate = _stage(staged, checked, first_offset, origin, transaction_version)
-                except KafkaError as refusal:
-                    results.append(refusal)
+        written = 0  # results that stand, whatever becomes of the rest
+        try:
+            for checked in sets:
+                batches = checked.batches
+                buffer = checked.buffer
+                size = len(buffer)
+                first_offset = next_offset
+                if len(batches) == 1:
+                    batch = batches[0]
+                    numbered = batch.producer_id >= 0
+                    max_timestamp = batch.max_timestamp
+                    last_offset = first_offset + batch.last_offset_delta
+                else:
+                    numbered = any(batch.producer_id >= 0 for batch in batches)
+                    max_timestamp = max(batch.max_timestamp for batch in batches)
+                    last_offset = first_offset - 1 + sum(batch.last_offset_delta + 1 for batch in batches)
+                if size > segment_bytes:
+                    results.append(self._too_large(size))
                     continue
-                if duplicate is not None:
-                    results.append(
-                        AppendInfo(
-                            duplicate.first_offset,
-                            duplicate.last_offset,
-                            duplicate.timestamp,
-                            self.log_start_offset,
-                            True,
+                if (
+                    segment.size + pending_bytes + size > max_size
+                    or max_timestamp > max_time
+                    or last_offset > max_offset
+                ) and segment.should_roll(
+                    segment_bytes,
+                    self._roll_after_ms,
+                    pending_bytes + size,
+                    max_timestamp,
+                    last_offset,
+                    self._clock,
+                ):
+                    if buffers:
+                        self._commit(segment, buffers, pending_bytes, accepted, staged)
+                        buffers, accepted, pending_bytes, staged = [], [], 0, None
+                        written = len(results)
+                    segment = self._roll_at(first_offset)
+                    max_size = -1
+                if numbered:
+                    if staged is None:
+                        staged = Staged(self.producers)
+                    try:
+                        if len(batches) == 1 and not batch.attributes & CONTROL_FLAG:
+                            duplicate = staged.add(batch, first_offset, origin)
+                        else:
+                            duplicate = _stage(staged, checked, first_offset, origin, transaction_version)
+                    except KafkaError as refusal:
+                        results.append(refusal)
+                        continue
+                    if duplicate is not None:
+                        results.append(
+                            AppendInfo(
+                                duplicate.first_offset,
+                                duplicate.last_offset,
+                                duplicate.timestamp,
+                                self.log_start_offset,
+                                True,
+                            )
                         )
+                        continue
+                for batch in batches:
+                    _FRONT.pack_into(
+                        buffer, batch.position, next_offset, batch.size - LOG_OVERHEAD, leader_epoch
                     )
-                    continue
-            for batch in batches:
-                _FRONT.pack_into(buffer, batch.position, next_offset, batch.size - LOG_OVERHEAD, leader_epoch)
-                next_offset += batch.last_offset_delta + 1
-            buffers.append(buffer)
-            accepted.append((first_offset, batches))
-            pending_bytes += size
-            append_time_ms = max_timestamp if stamped else NO_TIMESTAMP
-            results.append(
-                _new(AppendInfo, (first_offset, last_offset, append_time_ms, self.log_start_offset, False))
-            )
-        if buffers:
-            self._commit(segment, buffers, pending_bytes, accepted, staged)
+                    next_offset += batch.last_offset_delta + 1
+                buffers.append(buffer)
+                accepted.append((first_offset, batches))
+                pending_bytes += size
+                append_time_ms = max_timestamp if stamped else NO_TIMESTAMP
+                results.append(
+                    _new(
+                        AppendInfo, (first_offset, last_offset, append_time_ms, self.log_start_offset, False)
+                    )
+                )
+            if buffers:
+                self._commit(segment, buffers, pending_bytes, accepted, staged)
+        except (OSError, ExhaustedError) as e:
+            if not written or not is_exhausted(e):
+                raise
+            left = e if isinstance(e, ExhaustedError) else self.fail(e, "appending records to")
+            results[written:] = [left] * (len(sets) - written)
         return results
 
     def _too_large(self, size: int) -> KafkaError:
@@ -169,6 +182,8 @@ class AppendableLog(DurableLog):
         staged: Staged | None,
     ) -> None:
         """Write; only what is written changes the state."""
+        if staged is not None and staged.completed:
+            segment.prepare_to_abort()
         position = segment.size
         segment.write(buffers, size)
         self.appended_bytes += size
@@ -271,9 +286,10 @@ class AppendableLog(DurableLog):
         """Roll, with a snapshot of the producers where the new segment begins; the old one awaits a flush."""
         before = self.segments.active
         try:
-            segment = self._roll(base_offset)
-            if segment is not before:
+            if before.size or before.base_offset != base_offset:
+                # First, so that where it cannot be written there is no new segment either.
                 self._take_snapshot(base_offset)
+            segment = self._roll(base_offset)
         except OSError as e:
             raise self.fail(e, "rolling") from e
         if segment is not before and self.on_rolled is not None:

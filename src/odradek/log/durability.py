@@ -162,6 +162,7 @@ class DurableLog(ReadableLog):
 
         Several jobs may be under way: each syncs all that no finished one has, and writes nothing itself.
         """
+        epochs_written = self._epochs_written
         try:
             descriptors = []
             debts = self._index_debts()
@@ -179,6 +180,7 @@ class DurableLog(ReadableLog):
                     write_file(self._disk, path, content, sync=False)
                 paths.append(f"{self.path}/{LEADER_EPOCH_CHECKPOINT}")
         except OSError as e:
+            self._epochs_written = epochs_written
             raise self.fail(e, "flushing") from e
         directories: list[str] = []
         if self._changes_durable < self._changes:

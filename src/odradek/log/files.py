@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from os import O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY
 from typing import Final
 
+from odradek.core.errors import UnsyncedError
 from odradek.core.types import Buffer
 from odradek.runtime.api import Disk
 
@@ -70,11 +71,22 @@ def overwrite_file(disk: Disk, path: str, data: Buffer) -> None:
 
 
 def sync_file(disk: Disk, path: str) -> None:
+    """Make a file durable that is written already. Raises UnsyncedError where the sync itself fails."""
     fd = disk.open(path, O_RDONLY)
     try:
         disk.fsync(fd)
+    except OSError as e:
+        raise UnsyncedError(e.errno, e.strerror, e.filename or path) from e
     finally:
         disk.close(fd)
+
+
+def sync_data(disk: Disk, fd: int) -> None:
+    """Make records durable. Raises UnsyncedError."""
+    try:
+        disk.fdatasync(fd)
+    except OSError as e:
+        raise UnsyncedError(e.errno, e.strerror, e.filename) from e
 
 
 def write_fully(disk: Disk, fd: int, data: Buffer, position: int) -> None:

@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.core.errors import ErrorCode, KafkaError, StorageError
+from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, StorageError, is_exhausted
 from odradek.core.types import TopicPartition
-from odradek.log.files import Descriptor, FilePool, sync_file, unlink_if_exists, write_file
+from odradek.log.files import Descriptor, FilePool, sync_data, sync_file, unlink_if_exists, write_file
 from odradek.log.names import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
@@ -75,7 +75,7 @@ class FlushJob:
         """Sync everything, data first; drafts are written only. Raises OSError: then nothing is durable."""
         disk = self._disk
         for descriptor in self._descriptors:
-            disk.fdatasync(descriptor.fd)
+            sync_data(disk, descriptor.fd)
         for path in self._paths:
             try:
                 sync_file(disk, path)
@@ -175,13 +175,22 @@ class LocalLog:
         """The log directory this log lies in."""
         return self.path.rpartition("/")[0]
 
-    def fail(self, error: OSError, doing: str) -> StorageError:
-        """The disk failed: the log is not used again until a restart looks at what is left."""
-        failure = StorageError(f"Error while {doing} {self.topic_partition} in {self.path}: {error}")
+    def fail(self, error: OSError, doing: str, *, halfway: bool = False) -> KafkaError:
+        """The disk failed: the log is not used again until a restart looks at what is left.
+
+        Where only descriptors or memory have run out, nothing was done and the log goes on; and where that
+        left it `halfway`, this log alone is given up, not its directory.
+        """
+        message = f"Error while {doing} {self.topic_partition} in {self.path}: {error}"
+        if is_exhausted(error):
+            _log.warning("Out of descriptors or memory. %s", message)
+            if not halfway:
+                return ExhaustedError(message)
+        failure = StorageError(message)
         failure.__cause__ = error
         if self.failure is None:
             self.failure = failure
-            if self.on_failed is not None:
+            if self.on_failed is not None and not is_exhausted(error):
                 self.on_failed(self.directory, failure)
         return failure
 
@@ -226,9 +235,9 @@ class LocalLog:
             return active
         assert base_offset > active.base_offset, f"roll of {self.path} to {base_offset}"
         active.seal()
+        segment = self._new_segment(base_offset)
         if self.recovery_point > active.base_offset:
             self._unsynced_indexes.append(active)
-        segment = self._new_segment(base_offset)
         self.segments.add(segment)
         return segment
 
@@ -276,8 +285,9 @@ class LocalLog:
     def purge_deleted(self, now_ms: int) -> None:
         """Remove the files whose delay has passed."""
         while self._deleted and self._deleted[0][0] <= now_ms:
-            for path in self._deleted.pop(0)[1]:
+            for path in self._deleted[0][1]:
                 unlink_if_exists(self._disk, path)
+            self._deleted.pop(0)
 
     # --- reading --------------------------------------------------------------------------------------
 

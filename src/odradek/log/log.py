@@ -156,14 +156,17 @@ class Log(AppendableLog):
                 return 0
             if len(gone) == len(self.segments):
                 self._roll_at(self.log_end_offset)
-            following = self.segments.after(gone[-1])
-            assert following is not None
-            self.increment_log_start_offset(following.base_offset)
-            snapshots = [self.snapshots.set_aside(segment.base_offset) for segment in gone]
-            self._remove_segments(gone, [path for path in snapshots if path is not None])
-            return len(gone)
         except OSError as e:
             raise self.fail(e, "deleting old segments of") from e
+        following = self.segments.after(gone[-1])
+        assert following is not None
+        self.increment_log_start_offset(following.base_offset)
+        try:
+            snapshots = [self.snapshots.set_aside(segment.base_offset) for segment in gone]
+            self._remove_segments(gone, [path for path in snapshots if path is not None])
+        except OSError as e:
+            raise self.fail(e, "deleting old segments of", halfway=True) from e
+        return len(gone)
 
     def truncate_to(self, offset: int) -> bool:
         """Drop the records at and above an offset, durably; False where there are none.
@@ -198,7 +201,7 @@ class Log(AppendableLog):
             self._persist_epochs()
             load_producers(self.producers, self.snapshots, self.segments, self.log_start_offset, offset)
         except OSError as e:
-            raise self.fail(e, "truncating") from e
+            raise self.fail(e, "truncating", halfway=True) from e
         self._set_high_watermark(min(self.high_watermark, offset))
         self._update_unstable_offset()
         self._check_invariants()
@@ -220,7 +223,7 @@ class Log(AppendableLog):
             self.epochs.clear()
             self._persist_epochs()
         except OSError as e:
-            raise self.fail(e, "truncating") from e
+            raise self.fail(e, "truncating", halfway=True) from e
         self._note_truncation(offset)
         self.producers.load([], offset)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
@@ -270,7 +273,7 @@ class Log(AppendableLog):
             paths = [path for path in snapshots if path is not None]
             segment = self._swap_in(base_offset, size, has_txn_index, gone, paths)
         except OSError as e:
-            raise self.fail(e, "replacing segments of") from e
+            raise self.fail(e, "replacing segments of", halfway=True) from e
         self._bound = self._newest = None
         return segment
 
@@ -281,8 +284,12 @@ class Log(AppendableLog):
             try:
                 segment.take_place()
             except OSError as e:
-                raise self.fail(e, "replacing segments of") from e
+                raise self.fail(e, "replacing segments of", halfway=True) from e
             self._changes += 1
+
+    def cleaning_discarded(self) -> None:
+        """Files of a cleaning are gone, but not durably so: the next flush sees to it."""
+        self._changes += 1
 
     # --- the end --------------------------------------------------------------------------------------
 

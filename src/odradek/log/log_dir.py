@@ -128,6 +128,10 @@ class LogDir:
         self._written[name] = content
         return f"{self.path}/{name}", content
 
+    def offsets_unwritten(self, name: str) -> None:
+        """A checkpoint could not be written: whatever it has to say is news."""
+        self._written.pop(name, None)
+
     def _read(self, name: str) -> bytes | None:
         try:
             return read_file(self._disk, f"{self.path}/{name}")

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.core.errors import KafkaError, StorageError
+from odradek.core.errors import ExhaustedError, KafkaError, StorageError, is_exhausted
 from odradek.core.types import TopicPartition
 from odradek.log import names
 from odradek.log.checkpoints import is_damaged_topic_id
@@ -72,8 +72,14 @@ class LogManager(PersistedLogs):
             try:
                 directory.open()
             except OSError as e:
-                self._take_offline(directory, StorageError(f"Cannot use log directory {directory.path}: {e}"))
+                self._cannot_start(directory, f"Cannot use log directory {directory.path}", e)
         self._require_online()
+
+    def _cannot_start(self, directory: LogDir, what: str, error: OSError) -> None:
+        """Serve without a directory that fails; but not where there are only too few descriptors to begin."""
+        if is_exhausted(error):
+            raise ExhaustedError(f"{what}: {error}") from error
+        self._take_offline(directory, StorageError(f"{what}: {error}"))
 
     def _require_online(self) -> None:
         for directory in self.directories:
@@ -90,7 +96,7 @@ class LogManager(PersistedLogs):
                 for found in self._loading(directory, topic_config):
                     self._take_in(found, run_here(found.steps))
             except OSError as e:
-                self._take_offline(directory, StorageError(f"Cannot load {directory.path}: {e}"))
+                self._cannot_start(directory, f"Cannot load {directory.path}", e)
         self._require_online()
 
     async def load_beside(
@@ -112,7 +118,7 @@ class LogManager(PersistedLogs):
             for opened, log in zip(found, logs, strict=True):
                 self._take_in(opened, log)
         except OSError as e:
-            self._take_offline(directory, StorageError(f"Cannot load {directory.path}: {e}"))
+            self._cannot_start(directory, f"Cannot load {directory.path}", e)
 
     def _loading(self, directory: LogDir, topic_config: "Callable[[str], TopicConfig]") -> list[FoundLog]:
         return find_logs(
@@ -164,12 +170,12 @@ class LogManager(PersistedLogs):
 
         It is begun in the directory that the metadata names. One that is not new may lie in a directory that
         is offline: then nothing is begun in its place. An id that is this one but for a flipped bit is
-        mended: a log begun anew would give out its offsets once more. Raises StorageError.
+        mended: a log begun anew would give out its offsets once more. Raises StorageError, ExhaustedError.
         """
         log = self.logs.get(topic_partition)
         if log is not None and log.topic_id is not None and log.topic_id != topic_id:
             if is_damaged_topic_id(log.topic_id, topic_id):
-                log.mend_topic_id(topic_id)
+                self._name(log, log.mend_topic_id, topic_id)
             else:
                 self.set_aside_strays(lambda tp, _: tp == topic_partition)
                 log = None
@@ -179,16 +185,25 @@ class LogManager(PersistedLogs):
             try:
                 log = Log.open(self._runtime, path, topic_partition, topic_id, config, pool=self._pool)
             except OSError as e:
-                failure = StorageError(f"Error while creating {path}: {e}")
+                message = f"Error while creating {path}: {e}"
+                if is_exhausted(e):
+                    raise ExhaustedError(message) from e
+                failure = StorageError(message)
                 self._take_offline(directory, failure)
                 raise failure from e
             self._adopt(log)
             self._unnamed.append(log)
         elif log.topic_id is None:
             _log.warning("%s does not tell its topic: taken for %s", log.path, topic_id)
-            log.set_topic_id(topic_id)
+            self._name(log, log.set_topic_id, topic_id)
         log.update_config(config)
         return log
+
+    def _name(self, log: Log, write: Callable[[uuid.UUID], None], topic_id: uuid.UUID) -> None:
+        try:
+            write(topic_id)
+        except OSError as e:
+            raise log.fail(e, "naming the topic of") from e
 
     def _directory_for(
         self, topic_partition: TopicPartition, directory_id: uuid.UUID | None, is_new: bool
@@ -284,7 +299,9 @@ class LogManager(PersistedLogs):
                 continue
             try:
                 log.delete()
-            except StorageError as e:
+            except ExhaustedError:
+                waiting.append((due_ms, log))
+            except KafkaError as e:
                 _log.error("%s", e)
         self._deleted = waiting
         for log in self.logs.values():
@@ -303,6 +320,8 @@ class LogManager(PersistedLogs):
 
     async def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close every log and give the directories up. Cleanly closed ones need no recovery."""
+        for timer in self._retries.values():
+            timer.cancel()
         while self._flushing or self._in_flight:
             await asyncio.sleep(0)
             for future in self._in_flight:
@@ -339,5 +358,9 @@ class LogManager(PersistedLogs):
                 if news is not None:
                     write_file(self._disk, *news)
             directory.write_clean_shutdown(broker_epoch)
-        except (OSError, StorageError) as e:
-            self._take_offline(directory, StorageError(f"{directory.path} could not be closed cleanly: {e}"))
+        except (OSError, KafkaError) as e:
+            message = f"{directory.path} could not be closed cleanly: {e}"
+            if is_exhausted(e):
+                _log.error("%s", message)
+            else:
+                self._take_offline(directory, StorageError(message))

@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from struct import Struct
 from typing import ClassVar
 
+from odradek.core.errors import is_exhausted
 from odradek.log.index_file import (
     PENDING_BYTES,
     WARM_BYTES,
@@ -64,7 +65,12 @@ class OffsetIndex(IndexFile):
         self._pending += _ENTRY.pack(relative, position)
         self.entries += 1
         if len(self._pending) >= PENDING_BYTES:
-            self.flush()
+            try:
+                self.flush()
+            except OSError as e:
+                if is_exhausted(e):
+                    return  # it stays in memory; what it points to is in the log already
+                raise
             if len(offsets) >= 2 * _WARM_ENTRIES:
                 del offsets[:_WARM_ENTRIES]
                 del self._positions[:_WARM_ENTRIES]

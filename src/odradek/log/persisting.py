@@ -1,6 +1,7 @@
 """The logs of a node made durable: flushes and checkpoints, away from the event loop, per log directory.
 
-A directory that fails goes offline with its logs; the others go on.
+A directory that fails goes offline with its logs; the others go on. What only lacks descriptors or memory is
+tried again: a flush after a while, a checkpoint when it is due next.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from odradek.core.errors import StorageError
+from odradek.core.errors import ExhaustedError, KafkaError, StorageError, is_exhausted
 from odradek.core.types import TopicPartition
 from odradek.log import names
 from odradek.log.durability import sync_topic_id
@@ -25,6 +26,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _NAMED_AT_ONCE: Final = 16
+_RETRY_S: Final = 1.0
 
 
 def _sync_topic_ids(disk: Disk, paths: Iterable[str]) -> None:
@@ -46,6 +48,7 @@ class PersistedLogs:
         self.on_offline: Callable[[str, StorageError], None] | None = None
         self._flushing: dict[Log, None] = {}
         self._checkpointing: dict[tuple[str, str], bool] = {}
+        self._retries: dict[Log, asyncio.TimerHandle] = {}
         self._in_flight: dict[asyncio.Future[Any], None] = {}
         self._unnamed: deque[Log] = deque()
         self._is_naming = False
@@ -115,7 +118,10 @@ class PersistedLogs:
         self._flushing.pop(log, None)
         try:
             job = log.begin_flush(up_to)
-        except StorageError as e:
+        except ExhaustedError:
+            self._flush_later(log, up_to)
+            return
+        except KafkaError as e:
             _log.error("%s", e)
             return
         if job is not None:
@@ -132,7 +138,11 @@ class PersistedLogs:
                 log.finish_flush(job)
         except OSError as e:
             if not (deleted and isinstance(e, FileNotFoundError)):
-                log.fail(e, "flushing")
+                failure = log.fail(e, "flushing")
+                if isinstance(failure, ExhaustedError):
+                    del self._flushing[log]
+                    self._flush_later(log, job.proof.up_to)
+                    return
         del self._flushing[log]
         if deleted or log.failure is not None:
             return
@@ -141,6 +151,17 @@ class PersistedLogs:
             self._checkpoint(self._directory_of(log), names.RECOVERY_POINT_CHECKPOINT)
         if log.flush_target > log.restart_offset:
             self._start_flush(log, log.flush_target)
+
+    def _flush_later(self, log: Log, up_to: int) -> None:
+        """No sync has failed, one could only not be begun: nothing is lost by trying again."""
+        if log not in self._retries:
+            loop = asyncio.get_running_loop()
+            self._retries[log] = loop.call_later(_RETRY_S, self._flush_again, log, up_to)
+
+    def _flush_again(self, log: Log, up_to: int) -> None:
+        del self._retries[log]
+        if log.failure is None and log not in self._flushing and self.logs.get(log.topic_partition) is log:
+            self._start_flush(log, max(log.flush_target, min(up_to, log.log_end_offset)))
 
     def tick_flush(self) -> None:
         """Flush, away from the loop, the logs whose flush.ms has passed (log.flush.scheduler.interval.ms)."""
@@ -176,7 +197,10 @@ class PersistedLogs:
             pass  # one of them was deleted meanwhile: those that are still there see to it themselves
         except OSError as e:
             for log in here:
-                log.fail(e, "naming the topic of")
+                if isinstance(log.fail(e, "naming the topic of"), ExhaustedError):
+                    self._unnamed.append(log)
+            if is_exhausted(e):
+                return  # the next append to each sees to it, or the next log that is begun
         else:
             for log in here:
                 log.topic_id_persisted()
@@ -223,15 +247,22 @@ class PersistedLogs:
             try:
                 write_file(self._disk, *news)
             except OSError as e:
-                failure = StorageError(f"Error while writing {directory.path}/{name}: {e}")
-                self._take_offline(directory, failure)
+                self._checkpoint_failed(directory, name, e)
+
+    def _checkpoint_failed(self, directory: LogDir, name: str, error: OSError) -> None:
+        message = f"Error while writing {directory.path}/{name}: {error}"
+        if is_exhausted(error):
+            _log.warning("Out of descriptors or memory, trying again when it is due. %s", message)
+            directory.offsets_unwritten(name)
+        else:
+            self._take_offline(directory, StorageError(message))
 
     def _checkpointed(self, directory: LogDir, name: str, done: "asyncio.Future[None]") -> None:
         again = self._checkpointing.pop((directory.path, name))
         try:
             done.result()
         except OSError as e:
-            self._take_offline(directory, StorageError(f"Error while writing {directory.path}/{name}: {e}"))
+            self._checkpoint_failed(directory, name, e)
             return
         if again:
             self._checkpoint(directory, name)

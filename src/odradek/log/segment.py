@@ -7,10 +7,18 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.errors import ErrorCode, KafkaError, is_exhausted
 from odradek.core.types import NO_TIMESTAMP, Buffer
 from odradek.log.batch_search import NoBatchError, find_batch, last_offset_at, scan_batches
-from odradek.log.files import Descriptor, FilePool, FileSlice, PooledFile, read_fully, write_rest
+from odradek.log.files import (
+    Descriptor,
+    FilePool,
+    FileSlice,
+    PooledFile,
+    read_fully,
+    sync_data,
+    write_rest,
+)
 from odradek.log.index_file import CorruptIndexError
 from odradek.log.names import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 from odradek.log.offset_index import OffsetIndex
@@ -91,11 +99,15 @@ class Segment(SegmentFiles):
     ) -> "Segment":
         """An empty segment with fresh files, in place of any that bear its name."""
         segment = cls(pool, directory, base_offset, config, now_ms, roll_jitter_ms=roll_jitter_ms)
-        segment.file = pool.create(segment.file.path)
-        if config.preallocate:
-            segment._disk.ftruncate(segment.file.open().fd, config.segment_bytes)
-            segment._reserved_bytes = config.segment_bytes
-        segment.reset_indexes()
+        try:
+            segment.file = pool.create(segment.file.path)
+            if config.preallocate:
+                segment._disk.ftruncate(segment.file.open().fd, config.segment_bytes)
+                segment._reserved_bytes = config.segment_bytes
+            segment.reset_indexes()
+        except OSError:
+            segment.unlink()
+            raise
         return segment
 
     # --- indexes --------------------------------------------------------------------------------------
@@ -119,6 +131,10 @@ class Segment(SegmentFiles):
         if self._txn_index is None:
             self._txn_index = TransactionIndex(self._pool, self._path(TXN_INDEX_SUFFIX), self.base_offset)
         return self._txn_index
+
+    def prepare_to_abort(self) -> None:
+        """Read what `add_aborted` needs, before there is a marker in the log that it has to follow."""
+        self.txn_index.load()
 
     def add_aborted(self, aborted: AbortedTxn) -> None:
         self.txn_index.append(aborted)
@@ -343,9 +359,20 @@ class Segment(SegmentFiles):
             if written != size:
                 write_rest(self._disk, fd, buffers, position, written)
         except OSError as e:
-            self._disk.ftruncate(fd, position)
-            self._disk.fdatasync(fd)
+            self._take_back(fd, position)
             raise OSError(e.errno, f"{e.strerror}, at byte offset {position}", self.file.path) from e
+
+    def _take_back(self, fd: int, position: int) -> None:
+        """End the file where the last batch does, after a write that failed."""
+        try:
+            self._disk.ftruncate(fd, position)
+        except OSError as e:
+            if not is_exhausted(e):
+                raise
+            # The next write goes over it, and whoever seals the segment cuts off what is left.
+            self._reserved_bytes = max(self._reserved_bytes, 1)
+            return
+        sync_data(self._disk, fd)
 
     def _reserve(self, fd: int, end: int) -> None:
         """Ask for blocks ahead of a growing file. Where there are none left, the write itself will tell."""
@@ -385,6 +412,7 @@ class Segment(SegmentFiles):
     def to_sync(self) -> list[Descriptor]:
         """What a recovery from the next segment on could not rebuild: the batches, and who aborted."""
         if self._txn_index is not None and self.has_txn_index:
+            self._txn_index.flush()
             return [self.file.open(), self._txn_index.file.open()]
         return [self.file.open()]
 

@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from struct import Struct
 from typing import ClassVar
 
+from odradek.core.errors import is_exhausted
 from odradek.core.types import NO_TIMESTAMP
 from odradek.log.index_file import PENDING_BYTES, WARM_BYTES, CorruptIndexError, IndexFile
 
@@ -60,7 +61,12 @@ class TimeIndex(IndexFile):
         self._pending += _ENTRY.pack(timestamp, relative)
         self.entries += 1
         if len(self._pending) >= PENDING_BYTES:
-            self.flush()
+            try:
+                self.flush()
+            except OSError as e:
+                if is_exhausted(e):
+                    return  # it stays in memory; what it points to is in the log already
+                raise
             if len(offsets) >= 2 * _WARM_ENTRIES:
                 del offsets[:_WARM_ENTRIES]
                 del timestamps[:_WARM_ENTRIES]

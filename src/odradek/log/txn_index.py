@@ -6,6 +6,7 @@ The file exists only where there is one.
 from struct import Struct
 from typing import NamedTuple
 
+from odradek.core.errors import is_exhausted
 from odradek.log.files import FilePool, PooledFile, read_file, write_fully
 from odradek.log.index_file import CorruptIndexError
 
@@ -42,21 +43,27 @@ def parse_aborted(path: str, data: bytes, base_offset: int) -> list[AbortedTxn]:
 
 
 class TransactionIndex:
-    __slots__ = ("_entries", "_pool", "base_offset", "file")
+    __slots__ = ("_entries", "_pool", "_written", "base_offset", "file")
 
     def __init__(self, pool: FilePool, path: str, base_offset: int) -> None:
         self._pool = pool
         self.base_offset = base_offset
         self.file = PooledFile(pool, path)
         self._entries: list[AbortedTxn] | None = None
+        self._written = 0
 
     @property
     def entries(self) -> list[AbortedTxn]:
+        return self.load() if self._entries is None else self._entries
+
+    def load(self) -> list[AbortedTxn]:
+        """Have the entries in memory from here on."""
         if self._entries is None:
-            self._entries = self._load()
+            self._entries = self._read()
+            self._written = len(self._entries)
         return self._entries
 
-    def _load(self) -> list[AbortedTxn]:
+    def _read(self) -> list[AbortedTxn]:
         try:
             data = read_file(self._pool.disk, self.file.path)
         except FileNotFoundError:
@@ -64,13 +71,26 @@ class TransactionIndex:
         return parse_aborted(self.file.path, data, self.base_offset)
 
     def append(self, entry: AbortedTxn) -> None:
+        """Add an entry, and write it. Where there is no descriptor for that it stays in memory until the next
+        entry or `flush`: its marker is in the log already."""
         entries = self.entries
-        if not entries:
-            self.file = self._pool.create(self.file.path)
-        else:
-            assert entry.last_offset > entries[-1].last_offset, "markers come in offset order"
-        write_fully(self._pool.disk, self.file.open().fd, _ENTRY.pack(0, *entry), len(entries) * _ENTRY.size)
+        assert not entries or entry.last_offset > entries[-1].last_offset, "markers come in offset order"
         entries.append(entry)
+        try:
+            self.flush()
+        except OSError as e:
+            if not is_exhausted(e):
+                raise
+
+    def flush(self) -> None:
+        """Write what is only in memory; durable it is after a sync of the file."""
+        new = self.entries[self._written :]
+        if new:
+            if not self._written:
+                self.file = self._pool.create(self.file.path)
+            data = b"".join(_ENTRY.pack(0, *entry) for entry in new)
+            write_fully(self._pool.disk, self.file.open().fd, data, self._written * _ENTRY.size)
+            self._written += len(new)
 
     def collect(self, fetch_offset: int, upper_bound: int, into: list[tuple[int, int]]) -> bool:
         """Add the aborted transactions that overlap the range; True when later segments cannot hold more."""
@@ -86,9 +106,10 @@ class TransactionIndex:
         entries = self.entries
         keep = [entry for entry in entries if entry.last_offset < offset]
         if len(keep) < len(entries):
+            self.flush()
             self._pool.disk.ftruncate(self.file.open().fd, len(keep) * _ENTRY.size)
-            self._entries = keep
+            self._entries, self._written = keep, len(keep)
 
     def reset(self) -> None:
         self.file.unlink()
-        self._entries = []
+        self._entries, self._written = [], 0

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Final
 
 from odradek.core.configs import NodeConfig
+from odradek.core.errors import KafkaError
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.records import encode_record
 from odradek.metadata.snapshot import image_records
@@ -82,7 +83,7 @@ class SnapshotWriter:
                 self._config.int("metadata.max.retention.bytes"),
                 self._config.int("metadata.max.retention.ms"),
             )
-        except OSError as e:
+        except (OSError, KafkaError) as e:
             _log.error("Cannot write a snapshot of the metadata at offset %d: %s", snapshot_id.end_offset, e)
         finally:
             self._writing = False

@@ -1,7 +1,8 @@
 """The quorum's replica on this node: its log, its files, its fsyncs. Decisions are node.py's.
 
 Appends go to the page cache at once; one fsync away from the loop makes all of them durable that came in
-meanwhile, and only what is durable is committed. After a failure of the disk nothing is appended any more.
+meanwhile, and only what is durable is committed. After a failure of the disk nothing is appended any more;
+what only lacks descriptors or memory is tried again.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from odradek.core.errors import ErrorCode, KafkaError, StorageError
+from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, StorageError
 from odradek.core.types import METADATA_TOPIC, METADATA_TOPIC_ID, Buffer, TopicPartition
 from odradek.log.files import read_file, write_file
 from odradek.log.local_log import FlushJob
@@ -50,6 +51,7 @@ _log = logging.getLogger(__name__)
 QUORUM_STATE_FILE: Final = "quorum-state"
 PARTITION_DIR: Final = f"{METADATA_TOPIC}-0"
 _READ_BYTES: Final = 1 << 20
+_RETRY_S: Final = 0.2
 
 OnBatch = Callable[[Buffer, BatchMeta], None]
 
@@ -204,7 +206,8 @@ class RaftDriver:
     def append(self, values: Sequence[bytes], now_ms: int) -> int:
         """Append one batch, all of it or nothing, and give its last offset. It is not committed yet.
 
-        Raises NOT_CONTROLLER where this replica does not lead, StorageError where the disk fails.
+        Raises NOT_CONTROLLER where this replica does not lead, StorageError where the disk fails,
+        ExhaustedError where there is no descriptor for it: then nothing was appended.
         """
         if self.failure is not None:
             raise self.failure
@@ -239,17 +242,25 @@ class RaftDriver:
     def _persist(self, state: QuorumState) -> None:
         """Begin to write the state down. What follows is appended meanwhile, and counts only afterwards."""
         content = format_quorum_state(state, self.facts.kraft_version, self.node.voters.ids)
+        self._write_state(content)
+
+    def _write_state(self, content: bytes) -> None:
         path = f"{self.log.path}/{QUORUM_STATE_FILE}"
         self._persisting = self._runtime.offload(partial(write_file, self._runtime.disk, path, content))
-        self._persisting.add_done_callback(self._persisted)
+        self._persisting.add_done_callback(partial(self._persisted, content))
 
-    def _persisted(self, done: "asyncio.Future[None]") -> None:
-        self._persisting = None
+    def _persisted(self, content: bytes, done: "asyncio.Future[None]") -> None:
         try:
             done.result()
         except OSError as e:
-            self._fail(self.log.fail(e, "writing the quorum state of"))
+            failure = self.log.fail(e, "writing the quorum state of")
+            if isinstance(failure, ExhaustedError):
+                asyncio.get_running_loop().call_later(_RETRY_S, self._write_state, content)
+                return
+            self._persisting = None
+            self._fail(failure)
             return
+        self._persisting = None
         self._count_durable()
         self._settled()
 
@@ -279,7 +290,10 @@ class RaftDriver:
     def _begin_flush(self) -> None:
         try:
             job = self.log.begin_flush()
-        except StorageError as e:
+        except ExhaustedError:
+            self._flush_later()
+            return
+        except KafkaError as e:
             self._flushing = False
             self._fail(e)
             return
@@ -289,13 +303,22 @@ class RaftDriver:
             return
         self._runtime.offload(job.run).add_done_callback(partial(self._flushed, job))
 
+    def _flush_later(self) -> None:
+        """No sync has failed, one could only not be begun. Nothing is committed until it is."""
+        asyncio.get_running_loop().call_later(_RETRY_S, self._begin_flush)
+
     def _flushed(self, job: FlushJob, done: "asyncio.Future[None]") -> None:
-        self._flushing = False
         try:
             done.result()
         except OSError as e:
-            self._fail(self.log.fail(e, "flushing"))
+            failure = self.log.fail(e, "flushing")
+            if isinstance(failure, ExhaustedError):
+                self._flush_later()
+                return
+            self._flushing = False
+            self._fail(failure)
             return
+        self._flushing = False
         if self.failure is not None:
             return
         self.log.finish_flush(job)

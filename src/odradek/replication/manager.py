@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from odradek.core.errors import ErrorCode, KafkaError, StorageError
+from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, StorageError
 from odradek.core.metrics import Metrics
 from odradek.core.types import TopicPartition
 from odradek.log.manager import LogManager
@@ -36,6 +36,14 @@ class RoleChanges(NamedTuple):
     deleted_topics: list[str]
 
 
+class _Unopened(NamedTuple):
+    """A partition of this node that could not be opened: what the metadata says of it, what was lacking."""
+
+    topic: "TopicImage"
+    registration: "PartitionRegistration"
+    reason: str
+
+
 class ReplicaManager:
     """The node's partitions by name."""
 
@@ -54,6 +62,7 @@ class ReplicaManager:
         self._by_topic: dict[tuple[str | UUID, int], Partition] = {}
         self._names: dict[UUID, str] = {}
         self.offline: dict[TopicPartition, str] = {}
+        self._unopened: dict[TopicPartition, _Unopened] = {}
         self._metrics = metrics
         self._topic_config = topic_config
 
@@ -66,6 +75,8 @@ class ReplicaManager:
             return partition
         if tp in self.offline:
             raise StorageError(f"{tp} is offline: {self.offline[tp]}")
+        if tp in self._unopened:
+            raise ExhaustedError(f"{tp} is not open yet: {self._unopened[tp].reason}")
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def find(self, topic: str | UUID, index: int) -> Partition | None:
@@ -109,6 +120,13 @@ class ReplicaManager:
                 self._apply(topic, index, registration, changes)
         return changes
 
+    def open_waiting(self) -> RoleChanges:
+        """Try again to open the logs for which descriptors or memory were lacking."""
+        changes = RoleChanges([], [], [])
+        for tp, (topic, registration, _) in list(self._unopened.items()):
+            self._apply(topic, tp.partition, registration, changes)
+        return changes
+
     def configs_changed(self, topics: list[str]) -> None:
         """Rebuild the effective configuration of these topics' logs."""
         wanted = frozenset(topics)
@@ -145,10 +163,15 @@ class ReplicaManager:
                     directory_id=None if directory_id in RESERVED_DIRS else directory_id,
                     is_new=registration.partition_epoch == 0,
                 )
+            except ExhaustedError as e:
+                log.warning("Out of descriptors or memory to open %s, trying again: %s", tp, e.message)
+                self._unopened[tp] = _Unopened(topic, registration, e.message or "")
+                return
             except StorageError as e:
                 log.error("Cannot open %s: %s", tp, e)
                 self.offline[tp] = e.message or ""
                 return
+            self._unopened.pop(tp, None)
             partition = Partition(opened, self.broker_id, self._metrics.topic(topic.name), self._slices)
             self._remember(partition, topic.id)
         was_leader = partition.is_leader
@@ -167,6 +190,7 @@ class ReplicaManager:
             partition = self.partitions.get(tp)
             if partition is None:
                 self.offline.pop(tp, None)
+                self._unopened.pop(tp, None)
                 if self.logs.get(tp) is not None:
                     self.logs.delete(tp)
                 continue

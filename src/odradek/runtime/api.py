@@ -141,6 +141,10 @@ class Runtime(Protocol):
     net: Net
     rng: random.Random
 
+    def descriptor_limit(self) -> int:
+        """How many files and sockets this process may have open at the same time."""
+        ...
+
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         """Run a system call, or C code that releases the GIL, away from the event loop."""
         ...

@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import random
+import resource
 import socket
 import stat
 import struct
@@ -32,6 +33,7 @@ BACKGROUND_NICENESS = 10
 #                               pid int32 | 4 bytes of padding
 _FLOCK = struct.Struct("hh4xqqi4x")
 _FALLOC_FL_KEEP_SIZE = 0x01
+_UNLIMITED = 1 << 20
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 _fdatasync = os.fdatasync if hasattr(os, "fdatasync") else os.fsync
 
@@ -274,27 +276,54 @@ class RealRuntime:
         self._pool: Executor | None = None
         self._background: Executor | None = None
 
-    def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor
+    def descriptor_limit(self) -> int:
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return _UNLIMITED if soft == resource.RLIM_INFINITY else soft
 
-            self._pool = ThreadPoolExecutor(OFFLOAD_THREADS, "odradek-offload")
-        return asyncio.get_running_loop().run_in_executor(self._pool, work)
+    def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        try:
+            pool = self._pool = self._pool or _threads(OFFLOAD_THREADS, "odradek-offload")
+        except OSError as e:
+            return _failed(e)
+        return asyncio.get_running_loop().run_in_executor(pool, work)
 
     def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        if self._background is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._background = ThreadPoolExecutor(
-                BACKGROUND_THREADS, "odradek-background", initializer=_step_back
+        try:
+            pool = self._background = self._background or _threads(
+                BACKGROUND_THREADS, "odradek-background", _step_back
             )
-        return asyncio.get_running_loop().run_in_executor(self._background, work)
+        except OSError as e:
+            return _failed(e)
+        return asyncio.get_running_loop().run_in_executor(pool, work)
 
     def close(self) -> None:
         for pool in (self._pool, self._background):
             if pool is not None:
                 pool.shutdown()
         self._pool = self._background = None
+
+
+def _threads(count: int, name: str, initializer: Callable[[], None] | None = None) -> Executor:
+    """A pool whose threads all run from the start: one that could not be started later would leave its work
+    in the queue, done by nobody or, after it was said to have failed, by another. Raises OSError."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(count, name, initializer=initializer)
+    together = threading.Barrier(count)
+    try:
+        for _ in range(count):
+            pool.submit(together.wait)
+    except RuntimeError as e:
+        together.abort()
+        pool.shutdown(wait=False)
+        raise OSError(errno.ENOMEM, f"cannot start threads: {e}") from e
+    return pool
+
+
+def _failed(error: OSError) -> "asyncio.Future[T]":
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    future.set_exception(error)
+    return future
 
 
 def _step_back() -> None:

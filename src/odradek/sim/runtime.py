@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 EPOCH_MS = 1_750_000_000_000
 OFFLOAD_MAX_SECONDS = 0.002
+DESCRIPTOR_LIMIT = 1 << 20
 
 
 class SimClock:
@@ -57,6 +58,10 @@ class SimRuntime:
         self.disk: Disk = self.sim_disk
         self.net: Net = self.sim_net
         self.rng = rng
+        self.descriptors = DESCRIPTOR_LIMIT
+
+    def descriptor_limit(self) -> int:
+        return self.descriptors
 
     def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         return self.offload(work)

@@ -51,9 +51,14 @@ def alter(broker: Broker, kind: int, resource: str, name: str, value: str) -> tu
 
 
 def test_one_line_lists_the_settings_without_effect() -> None:
-    with Broker({"max.connections": 5, "ssl.client.auth": "required", "num.io.threads": 9}) as broker:
+    with Broker(
+        {"max.connection.creation.rate": 5, "ssl.client.auth": "required", "num.io.threads": 9}
+    ) as broker:
         assert said(broker) == [
-            ("WARNING", f"Settings without effect: max.connections, ssl.client.auth {UNSUPPORTED}"),
+            (
+                "WARNING",
+                f"Settings without effect: max.connection.creation.rate, ssl.client.auth {UNSUPPORTED}",
+            ),
             (
                 "INFO",
                 "Settings without effect (defaults, or sizes of Apache Kafka's threads and buffers): "
@@ -73,7 +78,7 @@ def test_settings_in_the_metadata_log_are_in_the_same_line(monkeypatch: pytest.M
         [
             config(RESOURCE_BROKER, "1", "max.connections.per.ip", "5"),
             config(RESOURCE_BROKER, "2", "max.connections.per.ip", "5"),
-            config(RESOURCE_BROKER, "", "max.connections", "5"),
+            config(RESOURCE_BROKER, "", "max.connection.creation.rate", "5"),
             config(RESOURCE_GROUP, "g", "share.session.timeout.ms", "50000"),
             *topics,
         ],
@@ -84,7 +89,7 @@ def test_settings_in_the_metadata_log_are_in_the_same_line(monkeypatch: pytest.M
             (
                 "WARNING",
                 "Settings without effect: ssl.client.auth, max.connections.per.ip (broker 1), "
-                "max.connections (all brokers), share.session.timeout.ms (group g), "
+                "max.connection.creation.rate (all brokers), share.session.timeout.ms (group g), "
                 "leader.replication.throttled.replicas "
                 f"(topic t0, topic t1, topic t2, 2 more) {UNSUPPORTED}",
             )
@@ -129,13 +134,13 @@ def test_protection_in_the_metadata_log_refuses_the_start(
 
 def test_a_setting_without_effect_is_told_when_it_is_made() -> None:
     with Broker() as broker:
-        assert alter(broker, RESOURCE_BROKER, "1", "max.connections", "5") == (0, None)
+        assert alter(broker, RESOURCE_BROKER, "1", "max.connection.creation.rate", "5") == (0, None)
         assert said(broker) == [
-            ("WARNING", f"Settings without effect: max.connections (broker 1) {UNSUPPORTED}")
+            ("WARNING", f"Settings without effect: max.connection.creation.rate (broker 1) {UNSUPPORTED}")
         ]
         mark = broker.log_mark()
         assert alter(broker, RESOURCE_BROKER, "1", "message.max.bytes", "5") == (0, None)
-        assert alter(broker, RESOURCE_BROKER, "1", "max.connections", "5") == (0, None)
+        assert alter(broker, RESOURCE_BROKER, "1", "max.connection.creation.rate", "5") == (0, None)
         assert said(broker, mark) == []
         assert alter(broker, RESOURCE_GROUP, "g", "share.session.timeout.ms", "50000") == (0, None)
         assert said(broker, mark) == [

@@ -61,3 +61,45 @@ def test_share_and_streams_groups_are_supported_features_that_a_new_cluster_does
         assert supported[feature] == (0, 1)
         assert feature not in finalized
     assert finalized["group.version"] == 1
+
+
+API_VERSIONS_FRAME = b"\0\0\0\x0a\0\x12\0\0\0\0\0\x01\xff\xff"
+
+
+def test_brokers_are_let_in_when_clients_are_too_many_and_the_least_recently_used_goes(
+    tmp_path: Path,
+) -> None:
+    settings = node_defaults(str(tmp_path / "data"), port=0) | {
+        "listeners": "PLAINTEXT://127.0.0.1:0,INTERNAL://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        "advertised.listeners": "PLAINTEXT://127.0.0.1:0,INTERNAL://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "INTERNAL",
+        "max.connections": "2",
+    }
+
+    async def connect(node: Node, listener: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        stream = await asyncio.open_connection(*node.server.addresses[listener])
+        stream[1].write(API_VERSIONS_FRAME)
+        return stream
+
+    async def scenario() -> None:
+        node = Node(NodeConfig(settings), RealRuntime())
+        await node.start()
+        try:
+            older, newer = await connect(node, "PLAINTEXT"), await connect(node, "PLAINTEXT")
+            for reader, _ in (older, newer):
+                await reader.readexactly(100)
+            client = await connect(node, "PLAINTEXT")
+            broker = await connect(node, "INTERNAL")
+            await broker[0].readexactly(100)
+            await older[0].read()
+            assert older[0].at_eof() and not newer[0].at_eof()
+            assert len(node.server.connections) == 2
+            newer[1].close()
+            await client[0].readexactly(100)  # it has waited until a client left
+            for _, writer in (older, client, broker):
+                writer.close()
+        finally:
+            await node.stop()
+
+    asyncio.run(scenario())

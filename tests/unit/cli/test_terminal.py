@@ -30,7 +30,7 @@ def test_data_and_notes_never_mix() -> None:
     terminal = Terminal({}, stdout=out, stderr=err)
     terminal.data("rows\n")
     terminal.note("note")
-    terminal.error("bad", "do this")
+    terminal.error("bad", hint="do this")
     assert out.getvalue() == "rows\n"
     assert err.getvalue() == "note\nerror: bad\n  do this\n"
 

@@ -18,9 +18,9 @@ async def handler(request: Request) -> Response:
 
 
 @contextlib.asynccontextmanager
-async def serving():
+async def serving(max_connections=64):
     runtime = RealRuntime()
-    server = HttpServer(runtime, handler)
+    server = HttpServer(runtime, handler, max_connections)
     host, port = server.listen("127.0.0.1", 0)
     try:
         yield host, port
@@ -90,11 +90,9 @@ def test_silence_is_ended(monkeypatch):
     asyncio.run(run())
 
 
-def test_too_many_connections_close_the_oldest(monkeypatch):
-    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 2)
-
+def test_too_many_connections_close_the_oldest():
     async def run():
-        async with serving() as address:
+        async with serving(max_connections=2) as address:
             streams = []
             for _ in range(3):
                 streams.append(await asyncio.open_connection(*address))

@@ -191,6 +191,36 @@ def test_a_failing_disk_ends_leadership_and_commits_nothing() -> None:
     host.run(main)
 
 
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        DiskFault(errno.EMFILE, ["open"], f"{PATH}/quorum-state*"),
+        DiskFault(errno.EMFILE, ["fsync"], PATH),
+        DiskFault(errno.EMFILE, ["open"], f"{PATH}/*checkpoint*"),
+        DiskFault(errno.ENFILE, ["open"]),
+    ],
+    ids=["quorum state", "directory", "epochs", "everything"],
+)
+def test_a_replica_that_lacks_descriptors_commits_once_it_has_them(lacking: DiskFault) -> None:
+    host = Host()
+
+    async def main() -> None:
+        driver, _ = await host.start()
+        host.faults.rules.append(lacking)
+        driver.append([b"x"], 0)
+        await asyncio.sleep(3)
+        assert driver.failure is None and driver.is_leader
+        assert driver.high_watermark < driver.log_end_offset, "nothing is committed that is not durable"
+        host.faults.rules.clear()
+        await until_committed(driver, driver.log_end_offset - 1)
+        await driver.close()
+        again, values = await host.start()
+        assert values == [b"x"]
+        await again.close()
+
+    host.run(main)
+
+
 def test_a_replica_that_does_not_lead_appends_nothing() -> None:
     host = Host()
 

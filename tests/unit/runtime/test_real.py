@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.core.errors import is_exhausted
 from odradek.runtime.api import Runtime, Socket
 from odradek.runtime.real import RealDisk, RealRuntime
 
@@ -163,3 +165,36 @@ def test_offload_leaves_the_loop_thread_and_carries_errors() -> None:
         runtime.close()
 
     asyncio.run(main())
+
+
+def test_work_for_which_no_thread_can_be_started_fails_and_is_never_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[int] = []
+    begun: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def lacking(thread: threading.Thread) -> None:
+        if begun:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        start(thread)
+
+    async def main() -> None:
+        runtime = RealRuntime()
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", lacking)
+            for offload in (runtime.offload, runtime.in_background):
+                with pytest.raises(OSError, match="cannot start threads") as failure:
+                    await offload(lambda: done.append(1))
+                assert is_exhausted(failure.value)
+        begun[0].join()
+        await runtime.offload(lambda: done.append(2))
+        runtime.close()
+
+    asyncio.run(main())
+    assert done == [2]
+
+
+def test_the_limit_of_descriptors_is_the_soft_one() -> None:
+    assert RealRuntime().descriptor_limit() == min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 1 << 20)

@@ -223,7 +223,7 @@ def leave(shard: "GroupShard", group: ConsumerGroup, command: LeaveGroup, now: N
 
 def _leaving(group: ConsumerGroup, leaving: LeavingMember) -> ConsumerMember:
     log.info(
-        "Member %s leaves consumer group %s by LeaveGroup; client reason: %s",
+        "Member %r leaves consumer group %r by LeaveGroup; client reason: %r",
         leaving.member_id or leaving.group_instance_id,
         group.group_id,
         leaving.reason or "not provided",

@@ -47,5 +47,5 @@ def time_is_up(shard: "GroupShard", group: ConsumerGroup, member_id: str, phase:
     member = group.members.get(member_id)
     if member is None:
         return Result()
-    log.info("Member %s is fenced from consumer group %s: %s timeout", member_id, group.group_id, phase)
+    log.info("Member %r is fenced from consumer group %r: %s timeout", member_id, group.group_id, phase)
     return fence(shard, group, [member], None, now)

@@ -114,10 +114,10 @@ def _draft(shard: "GroupShard", group_id: str, joins: bool) -> tuple[Draft, Clas
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
     draft.records.append((GroupMetadataKey(group=group_id), None))
     if group.state is GroupState.EMPTY:
-        log.info("Converting the empty classic group %s to a consumer group", group_id)
+        log.info("Converting the empty classic group %r to a consumer group", group_id)
         return draft, None
     draft.extend(migrating.upgrade(shard, group))
-    log.info("Converting the classic group %s to a consumer group", group_id)
+    log.info("Converting the classic group %r to a consumer group", group_id)
     return draft, group
 
 
@@ -194,7 +194,7 @@ def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Result:
         member = group.member(command.member_id)
     else:
         member = validate_instance(group, command.member_id, command.instance_id)
-    log.info("Member %s leaves consumer group %s", member.member_id, group.group_id)
+    log.info("Member %r leaves consumer group %r", member.member_id, group.group_id)
     if command.instance_id is None or command.member_epoch == LEFT:
         return fencing.fence(shard, group, [member], response, now)
     gone = member._replace(member_epoch=LEFT_FOR_A_WHILE, pending_revocation={})

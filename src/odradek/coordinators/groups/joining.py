@@ -164,7 +164,7 @@ def _join_static(
         add_member(shard, group, successor, command.protocol_type, ticket, out, now)
         return out
     log.info(
-        "Static member with instance id %s joins group %s in state %s and replaces member %s",
+        "Static member with instance id %r joins group %r in state %s and replaces member %r",
         command.group_instance_id,
         group.group_id,
         group.state.value,

@@ -56,7 +56,7 @@ def _leave_one(shard: "GroupShard", group: ClassicGroup, leaving: LeavingMember,
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         member = group.members[current]
     log.info(
-        "Member %s has left group %s through explicit LeaveGroup; client reason: %s",
+        "Member %r has left group %r through explicit LeaveGroup; client reason: %r",
         member.member_id,
         group.group_id,
         leaving.reason or "not provided",

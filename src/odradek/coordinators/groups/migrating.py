@@ -171,7 +171,7 @@ def to_classic(
     }
     protocols = {m.member_id: m.protocols for m in classic.members.values()}
     result.records.append((GroupMetadataKey(group=group.group_id), classic.record(assignments, now.wall_ms)))
-    log.info("Converting the consumer group %s to a classic group", group.group_id)
+    log.info("Converting the consumer group %r to a classic group", group.group_id)
 
     def settled(now: Now) -> Result:
         out = Result()

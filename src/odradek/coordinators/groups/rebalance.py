@@ -133,7 +133,7 @@ def prepare(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, rea
     shard.cancel_sync(group)
     is_initial = group.state is GroupState.EMPTY
     log.info(
-        "Preparing to rebalance group %s in state %s with old generation %d (reason: %s)",
+        "Preparing to rebalance group %r in state %s with old generation %d (reason: %r)",
         group.group_id,
         group.state.value,
         group.generation_id,
@@ -179,18 +179,18 @@ def complete(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) ->
     shard.cancel_join(group)
     late = [m for m in group.members.values() if m.awaiting_join is None and not m.is_static]
     for member in late:
-        log.info("Group %s removed dynamic member %s which did not rejoin", group.group_id, member.member_id)
+        log.info("Group %r removed dynamic member %r which did not rejoin", group.group_id, member.member_id)
         remove_member(shard, group, member, out)
     if not group.members:
         _become_empty(shard, group, out, now)
         return
     if not group.elect_joined_leader():
-        log.error("Group %s could not complete rebalance because no members rejoined", group.group_id)
+        log.error("Group %r could not complete rebalance because no members rejoined", group.group_id)
         shard.schedule_join(group, now, group.rebalance_timeout_ms)
         return
     group.begin_generation(now.wall_ms)
     log.info(
-        "Stabilized group %s generation %d with %d members",
+        "Stabilized group %r generation %d with %d members",
         group.group_id,
         group.generation_id,
         len(group.members),
@@ -204,11 +204,11 @@ def complete(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) ->
 
 def _become_empty(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
     """Nobody is left: the log is told, and its replay makes the group Empty."""
-    log.info("Group %s with generation %d is now empty", group.group_id, group.generation_id + 1)
+    log.info("Group %r with generation %d is now empty", group.group_id, group.generation_id + 1)
     out.records.append((GroupMetadataKey(group=group.group_id), group.empty_record(now.wall_ms)))
 
     def failed(error: KafkaError, now: Now) -> Result:
-        log.warning("Failed to write empty metadata for group %s: %s", group.group_id, error.code.name)
+        log.warning("Failed to write empty metadata for group %r: %s", group.group_id, error.code.name)
         shard.schedule_join(group, now, EMPTY_RETRY_MS)
         return Result()
 
@@ -238,7 +238,7 @@ def session_is_over(shard: "GroupShard", group: ClassicGroup, member_id: str, ou
     """A member's heartbeat, or the return of one that was given an id, is overdue."""
     if member_id in group.pending_join:
         log.info(
-            "Pending member %s in group %s has been removed after session timeout", member_id, group.group_id
+            "Pending member %r in group %r has been removed after session timeout", member_id, group.group_id
         )
         group.remove(member_id)
         if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
@@ -247,7 +247,7 @@ def session_is_over(shard: "GroupShard", group: ClassicGroup, member_id: str, ou
     member = group.members.get(member_id)
     if member is None or member.keeps_alive:
         return
-    log.info("Member %s in group %s has failed, removing it from the group", member_id, group.group_id)
+    log.info("Member %r in group %r has failed, removing it from the group", member_id, group.group_id)
     remove_member(shard, group, member, out)
     if group.state is GroupState.PREPARING_REBALANCE:
         if group.all_joined:

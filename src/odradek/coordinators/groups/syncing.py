@@ -62,7 +62,7 @@ def _assign(shard: "GroupShard", group: ClassicGroup, command: SyncGroup, out: R
     missing = [member_id for member_id in assignments if member_id not in given]
     if missing:
         log.warning(
-            "Setting empty assignments for members %s of %s for generation %d",
+            "Setting empty assignments for members %s of %r for generation %d",
             missing,
             group.group_id,
             group.generation_id,

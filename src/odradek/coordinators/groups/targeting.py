@@ -31,7 +31,7 @@ def update_group_epoch(shard: "GroupShard", draft: Draft, bump: bool) -> None:
 def bump_group_epoch(draft: Draft, metadata_hash: int) -> None:
     group_id, epoch = draft.group.group_id, draft.group.group_epoch + 1
     draft.add(r.epoch_record(group_id, epoch, metadata_hash))
-    log.info("Bumped epoch of group %s to %d with metadata hash %d", group_id, epoch, metadata_hash)
+    log.info("Bumped epoch of group %r to %d with metadata hash %d", group_id, epoch, metadata_hash)
 
 
 def update_target(shard: "GroupShard", draft: Draft, now: Now) -> None:
@@ -51,7 +51,7 @@ def update_target(shard: "GroupShard", draft: Draft, now: Now) -> None:
         if group.targets.get(member_id) != target
     ]
     draft.add(*changed, r.target_epoch_record(group_id, epoch, now.wall_ms))
-    log.info("Computed a new target assignment of group %s for epoch %d with %s", group_id, epoch, name)
+    log.info("Computed a new target assignment of group %r for epoch %d with %s", group_id, epoch, name)
 
 
 def _may_assign(shard: "GroupShard", group: ConsumerGroup, now: Now) -> bool:

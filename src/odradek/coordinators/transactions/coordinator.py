@@ -123,7 +123,7 @@ class TransactionCoordinator:
             if coordinator_error(code) is ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 asyncio.get_running_loop().call_later(0.1, self._all_heard, partition_index, markers)
             else:
-                log.info("Transaction %s is completed elsewhere: %s", markers.transactional_id, code.name)
+                log.info("Transaction %r is completed elsewhere: %s", markers.transactional_id, code.name)
 
     # --- lookups --------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) 
     if txn is None or not is_over_time(txn, now) or shard.is_pending(txn):
         return None
     log.info(
-        "Aborting transaction %s of producer %d: open for %d ms, allowed %d ms",
+        "Aborting transaction %r of producer %d: open for %d ms, allowed %d ms",
         transactional_id,
         txn.producer_id,
         now.wall_ms - txn.start_ms,
@@ -40,7 +40,7 @@ def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) 
     try:
         result = ending.abort(shard, txn, now, None)
     except KafkaError as e:
-        log.warning("Cannot abort transaction %s: %s", transactional_id, e)
+        log.warning("Cannot abort transaction %r: %s", transactional_id, e)
         return None
     producer = txn.client
 

@@ -86,7 +86,7 @@ class MarkerSender:
         for tp in [tp for tp in order.left if tp not in order.under_way]:
             leader = self._leader_of(tp)
             if leader is None:
-                log.info("%s is gone: no marker of transaction %s", tp, order.markers.transactional_id)
+                log.info("%s is gone: no marker of transaction %r", tp, order.markers.transactional_id)
                 del order.left[tp]
             elif leader != NO_LEADER:
                 brokers.setdefault(leader, []).append(tp)
@@ -115,7 +115,7 @@ class MarkerSender:
             if code in _HEARD:
                 order.left.pop(tp, None)
             elif code in _FENCED:
-                log.warning("%s refuses the end of %s: %s", tp, order.markers.transactional_id, code.name)
+                log.warning("%s refuses the end of %r: %s", tp, order.markers.transactional_id, code.name)
                 self._orders.pop(order.markers.transactional_id, None)
 
     def _finish(self, order: _Order) -> None:

@@ -100,6 +100,7 @@ class CleanedSegment:
             index.trim()
             files.append(index.file.open())
         if self.has_txn_index:
+            self._aborted.flush()
             files.append(self._aborted.file.open())
         for file in files:
             disk.fsync(file.fd)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from odradek.core.errors import ExhaustedError, is_exhausted
 from odradek.core.types import TopicPartition
 from odradek.log.cleaning.candidates import Candidate, dirtiest, examine
 from odradek.log.cleaning.settings import CleanerSettings
@@ -31,6 +32,7 @@ _log = logging.getLogger(__name__)
 _PIECE_BYTES: Final = 2 << 20  # a few milliseconds of work
 _PIECE_SECONDS: Final = 0.1
 _LEAST_BACKOFF_MS: Final = 10
+_RETRY_S: Final = 1.0
 _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -123,6 +125,8 @@ class Cleaner:
                 found.append(examine(log, now_ms))
             except OSError as e:
                 log.fail(e, "looking for what to clean in")
+            except ExhaustedError:
+                continue
             except Exception as e:
                 self._give_up(log, e)
         return found
@@ -145,15 +149,15 @@ class Cleaner:
             await self._carry_out(log, job, truncations)
         except _AbandonedError:
             _log.info("Cleaning of %s abandoned: it has changed", log.topic_partition)
-            self._discard(job)
+            self._discard(log, job)
         except asyncio.CancelledError:
-            self._discard(job)
+            self._discard(log, job)
             raise
-        except OSError as e:
-            self._discard(job)
+        except (OSError, ExhaustedError, MemoryError) as e:
+            self._discard(log, job)
             self._failed(log, e)
         except Exception as e:
-            self._discard(job)
+            self._discard(log, job)
             self._give_up(log, e)
         else:
             self._wake.set()
@@ -193,10 +197,18 @@ class Cleaner:
         self._check(log, truncations)
 
     async def _sync_directory(self, log: Log) -> None:
-        try:
-            await self._offload(partial(self._runtime.disk.fsync_dir, log.path))
-        except FileNotFoundError:
-            raise _AbandonedError from None
+        """The log reads from files that keep their .swap names until this is done: it is not given up."""
+        while True:
+            try:
+                await self._offload(partial(self._runtime.disk.fsync_dir, log.path))
+                return
+            except FileNotFoundError:
+                raise _AbandonedError from None
+            except OSError as e:
+                if not is_exhausted(e):
+                    raise
+                _log.warning("Out of descriptors or memory, trying again: %s", e)
+            await asyncio.sleep(_RETRY_S)
 
     def _finish(self, log: Log, job: "CleaningJob", seconds: float) -> None:
         log.cleaned_offset = job.end_offset
@@ -242,11 +254,12 @@ class Cleaner:
 
     # --- when it does not work ------------------------------------------------------------------------
 
-    def _discard(self, job: "CleaningJob | None") -> None:
+    def _discard(self, log: Log, job: "CleaningJob | None") -> None:
         if job is not None:
             try:
                 job.discard()
             except OSError as e:
+                log.cleaning_discarded()
                 _log.warning("Files of a cleaning that was given up are left behind: %s", e)
 
     def _give_up(self, log: Log, error: Exception) -> None:
@@ -254,8 +267,12 @@ class Cleaner:
             _log.error("%s cannot be cleaned, left alone until a restart: %s", log.topic_partition, error)
             self._uncleanable[log] = str(error) or type(error).__name__
 
-    def _failed(self, log: Log, error: OSError) -> None:
-        if error.errno in _NO_SPACE:
+    def _failed(self, log: Log, error: OSError | ExhaustedError | MemoryError) -> None:
+        if is_exhausted(error):
+            _log.warning(
+                "Out of descriptors or memory to clean %s, trying again later: %s", log.topic_partition, error
+            )
+        elif isinstance(error, OSError) and error.errno in _NO_SPACE:
             _log.error("No space to clean %s, trying again later: %s", log.topic_partition, error)
-        elif log.failure is None:
+        elif isinstance(error, OSError) and log.failure is None:
             log.fail(error, "cleaning")
