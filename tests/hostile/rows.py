@@ -41,7 +41,15 @@ ROWS = [
         8 * MB,
     ),
     _row("produce-of-empty-records", ApiKey.PRODUCE, 13, "empty", "topic_data partition_data", 2 * MB),
-    _row("produce-of-topics-without-partitions", ApiKey.PRODUCE, 13, "empty", "topic_data", 8 * MB),
+    _row(
+        "produce-of-topics-without-partitions",
+        ApiKey.PRODUCE,
+        12,
+        "empty",
+        "topic_data",
+        8 * MB,
+        **{"repeated name": "t"},
+    ),
     _row(
         "find-coordinator-of-one-key-repeated",
         ApiKey.FIND_COORDINATOR,
@@ -64,10 +72,10 @@ ROWS = [
     _row("offset-for-leader-epoch", ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, "many", "topics partitions", 8 * MB),
     _row("offset-commit", ApiKey.OFFSET_COMMIT, 9, "many", "topics partitions", 2 * MB),
     _row("delete-records", ApiKey.DELETE_RECORDS, 2, "many", "topics partitions", 2 * MB),
-    _row("metadata-that-creates-topics", ApiKey.METADATA, 13, "many", "topics", 0.34 * MB, **CREATE),
+    _row("metadata-that-creates-topics", ApiKey.METADATA, 13, "many", "topics", 0.29 * MB, **CREATE),
     _row("metadata-of-invalid-names", ApiKey.METADATA, 9, "many", "topics", 2.3 * MB, **INVALID),
 ]
-"""Those whose entries are in the request; at their whole lengths the last two name 10,000 and 100,000 topics.
+"""Those whose entries are in the request; at their whole lengths the last two name 9,000 and 100,000 topics.
 
 Expressions and parked fetches have tests of their own.
 """
