@@ -19,7 +19,7 @@ def _own_topics(world: World, client: Client, version: int, path: Path, count: i
     """Topics that may be deleted or grown."""
     if not path:
         return {}
-    names = [world.fresh("doomed") for _ in range(min(count, DOOMED))]
+    names = [world.fresh("doomed") for _ in range(min(count, DOOMED) if len(path) == 1 else 1)]
     world.create_topics(client, names)
     given: dict[str, Any] = {"topics of the case": names, "name": names[0]}
     return given | {"count": 1 + count if path[-1:] == ("assignments",) else 2}

@@ -200,6 +200,7 @@ class StagedWorld(World):
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
+        self.warm: set[tuple[ApiKey, int]] = set()  # what was asked before, and at which version
         super().__init__(stage)
 
 
