@@ -8,8 +8,9 @@ UV := $(shell command -v uv 2>/dev/null)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 DEMO_ARGS ?=
+HOSTILE_ARGS ?=
 
-.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark lock clean
+.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark soak-hostile lock clean
 
 install: $(STAMP)
 
@@ -65,6 +66,11 @@ soak-storage: install
 soak-spark: install
 	ODRADEK_SOAK_ROUNDS=3 ODRADEK_SOAK_ATTEMPTS=100000 ODRADEK_SOAK_DECISIONS=40000 $(BIN)/python -m pytest -s \
 		tests/spark/test_kills.py tests/spark/test_stateful.py tests/spark/test_many.py $(PYTEST_ARGS)
+
+# Requests made to keep everybody waiting, at their whole lengths, beside Apache Kafka: how long others waited, and
+# the memory it took. CI has them small, in tests/hostile. HOSTILE_ARGS="--rows list-offsets --no-apache" for a part.
+soak-hostile: install
+	$(BIN)/python -m tests.hostile.soak $(HOSTILE_ARGS)
 
 # Only after a change of pyproject.toml's dependencies; needs pip-tools.
 lock:
