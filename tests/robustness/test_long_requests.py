@@ -28,8 +28,7 @@ def broker() -> Iterator[Broker]:
 
 
 def _shrink(node: Node) -> None:
-    node.slices.slice_calls, node.slices.short_calls = 400, 40
-    node.slices.short_bytes, node.slices.few_entries = 64, 8
+    node.slices.resize(400)
 
 
 @pytest.fixture

@@ -19,9 +19,7 @@ Paced: TypeAlias = Generator[int, None, T]
 """Yields what each step cost, in Python calls; returns the result."""
 
 SLICE_CALLS: Final = 10_000
-"""What one turn of the loop gives to long work: about 5 ms."""
-SHORT_CALLS: Final = 1_000
-"""Work that takes no more than this is short: it is done where it begins."""
+"""What one turn of the loop gives to long work: about 5 ms. A tenth of it is short: done where it begins."""
 
 FEW: Final = 3
 """What a step costs that looks at an entry and no more."""
@@ -53,15 +51,19 @@ class Slices:
         "slice_calls",
     )
 
-    def __init__(self, slice_calls: int = SLICE_CALLS, short_calls: int = SHORT_CALLS) -> None:
-        self.slice_calls = slice_calls
-        self.short_calls = short_calls
-        self.short_bytes = slice_calls // 4  # what is decoded in one go: an entry takes a few bytes
-        self.few_entries = slice_calls // 100  # partitions that are read or written in one go
+    def __init__(self, slice_calls: int = SLICE_CALLS, short_calls: int | None = None) -> None:
+        self.resize(slice_calls, short_calls)
         self._of_clients: deque[tuple[Paced[Any], asyncio.Future[Any]]] = deque()
         self._of_node: deque[tuple[Paced[Any], asyncio.Future[Any]]] = deque()
         self._turn_of_node = False
         self._is_scheduled = False
+
+    def resize(self, slice_calls: int, short_calls: int | None = None) -> None:
+        """Make slices of another size, and what counts as short with them."""
+        self.slice_calls = slice_calls
+        self.short_calls = slice_calls // 10 if short_calls is None else short_calls
+        self.short_bytes = slice_calls // 4  # what is decoded in one go: an entry takes a few bytes
+        self.few_entries = slice_calls // 100  # partitions that are read or written in one go
 
     def run(self, work: Paced[T], *, own: bool = False) -> Reply[T]:
         """Begin work, and end it now if it is short. `own` work is the node's, not one client's."""
