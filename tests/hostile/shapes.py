@@ -22,6 +22,7 @@ Piece = bytes | Sequence[bytes]
 FORMATS = {"bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q"}
 TAGGED = ("unknown-tags", "unknown-tags-cut", "header-tags", "header-tags-cut")
 NULL_LAST = "null-last"
+HEADER_TAGS = "header-tags"
 KNOWN_TAGS = ("known-tags", "known-tags-long")
 UNKNOWN_TAG = 100
 
@@ -49,8 +50,8 @@ class Shape(NamedTuple):
 
     @property
     def is_malformed(self) -> bool:
-        """Whether a broker may hang up on it: sizes that lie, a null that must not be."""
-        return self.kind.endswith(("-cut", "-long")) or self.kind == NULL_LAST
+        """Whether a broker may hang up on it: sizes that lie, a null that must not be, a header full of tags."""
+        return self.kind.endswith(("-cut", "-long")) or self.kind in (NULL_LAST, HEADER_TAGS)
 
 
 def arrays(of: Struct, version: int, above: Path = ()) -> Iterator[Path]:

@@ -181,7 +181,7 @@ def encode_in_slices(header: RequestHeader, response: Any) -> Paced[list[bytes]]
     head = response_header(header.api_key, header.api_version, header.correlation_id)
     body = yield from sliced_response_encoder(header.api_key, header.api_version)(response)
     size = len(head) + sum(map(len, body))
-    return [size.to_bytes(4, "big") + head, *body]
+    return [size.to_bytes(4, "big") + head, *filter(None, body)]
 
 
 def dispatch(

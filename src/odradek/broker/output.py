@@ -80,6 +80,7 @@ class OutputQueue:
         return bool(self._pieces)
 
     def push(self, data: bytes) -> None:
+        assert data, "an empty piece would be sent forever"
         self._pieces.append(data)
 
     def push_file(self, part: Slice) -> None:
