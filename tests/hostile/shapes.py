@@ -50,7 +50,7 @@ class Shape(NamedTuple):
 
     @property
     def is_malformed(self) -> bool:
-        """Whether a broker may hang up on it: sizes that lie, a null that must not be, a header full of tags."""
+        """Whether a broker may hang up on it: sizes that lie, a wrong null, a header full of tags."""
         return self.kind.endswith(("-cut", "-long")) or self.kind in (NULL_LAST, HEADER_TAGS)
 
 

@@ -117,8 +117,13 @@ class PendingFetch:
     def _session(self) -> Paced[FetchContext]:
         request = self._request
         wanted: dict[PartitionKey, PartitionFetch] = {}
+        count = 0
         for topic, partitions in request.topics:
+            count += 1
+            if not count % AT_A_TIME:
+                yield AT_A_TIME * FEW
             for p in partitions:
+                count += 1
                 wanted[PartitionKey(topic, p.partition_index)] = PartitionFetch(
                     p.fetch_offset,
                     p.partition_max_bytes,
@@ -126,10 +131,13 @@ class PendingFetch:
                     p.last_fetched_epoch,
                     p.log_start_offset,
                 )
-                if not len(wanted) % AT_A_TIME:
+                if not count % AT_A_TIME:
                     yield AT_A_TIME * FEW
         forgotten = []
         for topic, indexes in request.forgotten:
+            count += 1
+            if not count % AT_A_TIME:
+                yield AT_A_TIME * FEW
             for index in indexes:
                 forgotten.append(PartitionKey(topic, index))
                 if not len(forgotten) % AT_A_TIME:

@@ -239,6 +239,8 @@ class CoordinatorHost:
             return Reply.failed(e)
         finally:
             self._arm(slot)
+        if answer is not None and slot.log.high_watermark >= slot.applied_end_offset:
+            return Reply.failed(answer) if isinstance(answer, KafkaError) else Reply(answer)
         return self._answered(slot, answer, ticket)
 
     def _answered(self, slot: Slot, answer: Any, ticket: Ticket) -> Reply[Any]:
@@ -307,7 +309,7 @@ class CoordinatorHost:
         later: list[Callable[[Now], Result]] = []
         effects: list[Any] = []
         while True:
-            follow: Callable[[Now], Result] | None
+            follow: Callable[[Now], Result | Paced[Result]] | None
             error = (yield from self._append(slot, result)) if result.records else None
             if error is None:
                 answer = answer if result.response is None else result.response
@@ -329,7 +331,8 @@ class CoordinatorHost:
             if follow is None:
                 break
             try:
-                result = follow(self._now())
+                followed = follow(self._now())
+                result = followed if isinstance(followed, Result) else (yield from followed)
             except KafkaError as e:
                 answer = e
                 break

@@ -57,7 +57,7 @@ class Result:
         self.atomic = atomic
         self.effects: list[Any] = []
         self.producer: tuple[int, int] | None = None
-        self.then: Callable[[Now], Result] | None = None
+        self.then: Callable[[Now], Result | Paced[Result]] | None = None
         self.committed: Callable[[Now], Result] | None = None
         self.failed: Callable[[KafkaError, Now], Result] | None = None
 

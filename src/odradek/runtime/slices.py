@@ -83,6 +83,10 @@ class Slices:
             loop.call_soon(self._turn)
         return Reply.later(future)
 
+    def pacer(self) -> "Pacer":
+        """For a coroutine whose work may be long."""
+        return Pacer(self)
+
     def _turn(self) -> None:
         """One slice, of whoever's turn it is."""
         self._turn_of_node = not self._turn_of_node
@@ -112,3 +116,22 @@ class Slices:
         else:
             return False
         return True
+
+
+class Pacer:
+    """`await pace(calls)` after each step of a coroutine: it goes on at once, or when its turn comes."""
+
+    __slots__ = ("_left", "_slices")
+
+    def __init__(self, slices: Slices) -> None:
+        self._slices = slices
+        self._left = slices.short_calls
+
+    async def __call__(self, calls: int) -> None:
+        self._left -= calls
+        if self._left < 0:
+            await self._slices.run(self._next_turn())
+            self._left = self._slices.slice_calls
+
+    def _next_turn(self) -> Paced[None]:
+        yield self._slices.short_calls

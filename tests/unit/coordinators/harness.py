@@ -77,7 +77,8 @@ class Harness:
             if follow is None:
                 return answer
             try:
-                result = follow(self.now)
+                followed = follow(self.now)
+                result = followed if isinstance(followed, Result) else at_once(followed)
             except KafkaError as e:
                 return e
 

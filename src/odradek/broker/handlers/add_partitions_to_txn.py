@@ -8,6 +8,7 @@ from odradek.broker.handlers.end_txn import told
 from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -19,19 +20,30 @@ _FIRST_WITH_ABORTABLE = 5
 async def add_partitions_to_txn(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.ADD_PARTITIONS_TO_TXN)
     results = []
+    slices = ctx.node.slices
+    pace = slices.pacer()
     for txn in request.transactions:
         producer = Identity(txn.producer_id, txn.producer_epoch)
-        codes = await _add(ctx, txn.transactional_id, producer, _partitions(txn.topics), txn.verify_only)
+        partitions = await slices.run(_partitions(txn.topics))
+        codes = await _add(ctx, txn.transactional_id, producer, partitions, txn.verify_only)
         results.append(
             types.AddPartitionsToTxnResult(
-                transactional_id=txn.transactional_id, topic_results=_by_topic(types, codes)
+                transactional_id=txn.transactional_id, topic_results=await slices.run(_by_topic(types, codes))
             )
         )
+        await pace(4 * STEP)
     return types.AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-def _partitions(topics: Sequence[Any]) -> list[TopicPartition]:
-    return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+def _partitions(topics: Sequence[Any]) -> Paced[list[TopicPartition]]:
+    """Each once: a partition that is named again is answered once."""
+    partitions: dict[TopicPartition, None] = {}
+    for topic in topics:
+        yield FEW
+        for index in topic.partitions:
+            partitions[TopicPartition(topic.name, index)] = None
+            yield FEW
+    return list(partitions)
 
 
 async def _add(
@@ -43,12 +55,16 @@ async def _add(
 ) -> dict[TopicPartition, ErrorCode]:
     """A code for each partition; where one does not exist, nothing is attempted."""
     topics = ctx.node.metadata.image.topics_by_name
-    known = [tp.topic in topics and tp.partition in topics[tp.topic].partitions for tp in partitions]
-    if not all(known):
-        return {
-            tp: ErrorCode.OPERATION_NOT_ATTEMPTED if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            for tp, exists in zip(partitions, known, strict=True)
-        }
+    refused = {}
+    all_known = True
+    pace = ctx.node.slices.pacer()
+    for tp in partitions:
+        known = tp.topic in topics and tp.partition in topics[tp.topic].partitions
+        refused[tp] = ErrorCode.OPERATION_NOT_ATTEMPTED if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        all_known = all_known and known
+        await pace(FEW)
+    if not all_known:
+        return refused
     transactions = ctx.node.transactions
     try:
         if verify_only:
@@ -67,13 +83,15 @@ async def _add(
     return dict.fromkeys(partitions, code)
 
 
-def _by_topic(types: Any, codes: dict[TopicPartition, ErrorCode]) -> list[Any]:
+def _by_topic(types: Any, codes: dict[TopicPartition, ErrorCode]) -> Paced[list[Any]]:
     topics: dict[str, list[Any]] = {}
     for tp, code in codes.items():
         topics.setdefault(tp.topic, []).append(
             types.AddPartitionsToTxnPartitionResult(partition_index=tp.partition, partition_error_code=code)
         )
-    return [
-        types.AddPartitionsToTxnTopicResult(name=name, results_by_partition=rows)
-        for name, rows in topics.items()
-    ]
+        yield STEP
+    results = []
+    for name, rows in topics.items():
+        results.append(types.AddPartitionsToTxnTopicResult(name=name, results_by_partition=rows))
+        yield STEP
+    return results

@@ -9,6 +9,7 @@ from odradek.broker.authorized import GROUP_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.replies import DescribedConsumerGroup
 from odradek.core.errors import ErrorCode
+from odradek.runtime.slices import STEP
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -17,13 +18,23 @@ from odradek.wire.messages import response_types
 async def consumer_group_describe(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.CONSUMER_GROUP_DESCRIBE)
     asked = dict.fromkeys(request.group_ids)
+    pace = ctx.node.slices.pacer()
     if not ctx.node.serves_consumer_groups:
         code = ErrorCode.UNSUPPORTED_VERSION
-        refused = [DescribedConsumerGroup(group_id=group_id, error_code=code) for group_id in asked]
+        refused = []
+        for group_id in asked:
+            refused.append(DescribedConsumerGroup(group_id=group_id, error_code=code))
+            await pace(STEP)
         return types.ConsumerGroupDescribeResponse(groups=refused)
-    replies = [ctx.node.groups.describe_consumer_group(group_id) for group_id in asked]
-    groups = [await group for group in replies]
-    for group in groups:
+    replies = []
+    for group_id in asked:
+        replies.append(ctx.node.groups.describe_consumer_group(group_id))
+        await pace(2 * STEP)
+    groups = []
+    for reply in replies:
+        group = await reply
+        groups.append(group)
+        await pace(STEP)
         if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
             group.authorized_operations = GROUP_OPERATIONS
     return types.ConsumerGroupDescribeResponse(groups=groups)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.runtime.slices import STEP
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -11,9 +12,13 @@ from odradek.wire.messages import response_types
 async def delete_groups(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.DELETE_GROUPS)
     group_ids = dict.fromkeys(request.groups_names)
-    deleted = {group_id: ctx.node.groups.delete_group(group_id) for group_id in group_ids}
-    results = [
-        types.DeletableGroupResult(group_id=group_id, error_code=await code)
-        for group_id, code in deleted.items()
-    ]
+    pace = ctx.node.slices.pacer()
+    deleted = {}
+    for group_id in group_ids:
+        deleted[group_id] = ctx.node.groups.delete_group(group_id)
+        await pace(3 * STEP)
+    results = []
+    for group_id, code in deleted.items():
+        results.append(types.DeletableGroupResult(group_id=group_id, error_code=await code))
+        await pace(STEP)
     return types.DeleteGroupsResponse(results=results)

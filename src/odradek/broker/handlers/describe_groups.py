@@ -10,6 +10,7 @@ from typing import Any
 from odradek.broker.authorized import GROUP_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
+from odradek.runtime.slices import STEP
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -19,9 +20,16 @@ _FIRST_WITH_NOT_FOUND = 6
 @serves(ApiKey.DESCRIBE_GROUPS, min_version=0, max_version=6)
 async def describe_groups(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.DESCRIBE_GROUPS)
-    asked = [ctx.node.groups.describe_group(group_id) for group_id in dict.fromkeys(request.groups)]
-    groups = [await group for group in asked]
-    for group in groups:
+    pace = ctx.node.slices.pacer()
+    asked = []
+    for group_id in dict.fromkeys(request.groups):
+        asked.append(ctx.node.groups.describe_group(group_id))
+        await pace(2 * STEP)
+    groups = []
+    for reply in asked:
+        group = await reply
+        groups.append(group)
+        await pace(STEP)
         not_found = group.error_code == ErrorCode.GROUP_ID_NOT_FOUND
         if not_found and ctx.api_version < _FIRST_WITH_NOT_FOUND:
             group.error_code = ErrorCode.NONE

@@ -4,6 +4,7 @@ from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import KafkaError
+from odradek.runtime.slices import FEW, STEP
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -12,9 +13,11 @@ from odradek.wire.messages import response_types
 async def describe_transactions(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.DESCRIBE_TRANSACTIONS)
     rows = []
+    pace = ctx.node.slices.pacer()
     for transactional_id in dict.fromkeys(request.transactional_ids):
         row = types.TransactionState(transactional_id=transactional_id)
         rows.append(row)
+        await pace(2 * STEP)
         try:
             txn = await ctx.node.transactions.describe(transactional_id)
         except KafkaError as e:
@@ -25,7 +28,8 @@ async def describe_transactions(ctx: RequestContext, request: Any) -> Any:
         row.transaction_start_time = txn.start_ms
         row.producer_id, row.producer_epoch = txn.producer_id, txn.producer_epoch
         topics: dict[str, list[int]] = {}
-        for tp in txn.partitions:
+        for tp in list(txn.partitions):
             topics.setdefault(tp.topic, []).append(tp.partition)
+            await pace(FEW)
         row.topics = [types.TopicData(topic=name, partitions=indexes) for name, indexes in topics.items()]
     return types.DescribeTransactionsResponse(transaction_states=rows)

@@ -8,6 +8,7 @@ from typing import Any
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import ListGroups
 from odradek.core.errors import ErrorCode
+from odradek.runtime.slices import FEW
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -15,9 +16,13 @@ from odradek.wire.messages import response_types
 @serves(ApiKey.LIST_GROUPS, min_version=0, max_version=5)
 async def list_groups(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.LIST_GROUPS)
-    states = frozenset(state.lower() for state in request.states_filter)
-    kinds = frozenset(kind.lower() for kind in request.types_filter)
-    found = await ctx.node.groups.list_groups(ListGroups(states, kinds))
+    pace = ctx.node.slices.pacer()
+    states, kinds = set[str](), set[str]()
+    for filters, wanted in ((request.states_filter, states), (request.types_filter, kinds)):
+        for text in filters:
+            wanted.add(text.lower())
+            await pace(FEW)
+    found = await ctx.node.groups.list_groups(ListGroups(frozenset(states), frozenset(kinds)))
     if isinstance(found, ErrorCode):
         return types.ListGroupsResponse(error_code=found)
     return types.ListGroupsResponse(groups=found)

@@ -1,12 +1,13 @@
 """ListTransactions v0-v2: of this coordinator, by state, producer, age and pattern."""
 
-import re
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.groups.re2 import Pattern, PatternError
 from odradek.coordinators.transactions.commands import ListTransactions
 from odradek.coordinators.transactions.states import BY_TITLE, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import STEP
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -14,35 +15,39 @@ from odradek.wire.messages import response_types
 @serves(ApiKey.LIST_TRANSACTIONS, min_version=0, max_version=2)
 async def list_transactions(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.LIST_TRANSACTIONS)
-    known = {name: BY_TITLE[name] for name in request.state_filters if name in BY_TITLE}
+    known = {name: state for name, state in BY_TITLE.items() if name in set(request.state_filters)}
     unknown = [name for name in request.state_filters if name not in known]
     response = types.ListTransactionsResponse(unknown_state_filters=unknown)
     if unknown and not known:
         return response  # asked for states only that there are not
     try:
+        pattern = None
         if request.transactional_id_pattern:
-            re.compile(request.transactional_id_pattern)
+            pattern = await ctx.node.slices.run(Pattern.of(request.transactional_id_pattern))
         found = await ctx.node.transactions.list(
             ListTransactions(
                 frozenset(known.values()),
                 frozenset(request.producer_id_filters),
                 request.duration_filter,
-                request.transactional_id_pattern,
+                pattern,
             )
         )
-    except re.error:
+    except PatternError:
         response.error_code = ErrorCode.INVALID_REGULAR_EXPRESSION
         return response
     except KafkaError as e:
         response.error_code = e.code
         return response
-    response.transaction_states = [
-        types.TransactionState(
-            transactional_id=txn.transactional_id,
-            producer_id=txn.producer_id,
-            transaction_state=txn.state.title,
-        )
-        for txn in found
-        if txn.state is not TxnState.DEAD
-    ]
+    pace = ctx.node.slices.pacer()
+    response.transaction_states = []
+    for txn in found:
+        if txn.state is not TxnState.DEAD:
+            response.transaction_states.append(
+                types.TransactionState(
+                    transactional_id=txn.transactional_id,
+                    producer_id=txn.producer_id,
+                    transaction_state=txn.state.title,
+                )
+            )
+        await pace(STEP)
     return response

@@ -8,22 +8,52 @@ from typing import Any
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import CommitOffsets, OffsetToCommit
 from odradek.core.errors import ErrorCode
-from odradek.runtime.reply import Reply
+from odradek.runtime.reply import Reply, start
+from odradek.runtime.slices import FEW, STEP, Paced, at_once
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 _FIRST_WITH_TOPIC_IDS = 10
 _FIRST_WITH_UNKNOWN_GROUPS = 9
+AT_A_TIME = 16
 
 
 @serves(ApiKey.OFFSET_COMMIT, min_version=2, max_version=10)
 def offset_commit(ctx: RequestContext, request: Any) -> Reply[Any]:
+    if ctx.place is not None:
+        return start(_commit_many(ctx, request), ctx.connection.spawn, "OFFSET_COMMIT")
+    response, accepted, command = at_once(_accept(ctx, request))
+    if command is None:
+        return Reply(response)
+
+    def answer(codes: list[int]) -> Any:
+        for row, code in zip(accepted, codes, strict=True):
+            row.error_code = code
+        return response
+
+    return ctx.node.groups.commit_offsets(command).then(answer)
+
+
+async def _commit_many(ctx: RequestContext, request: Any) -> Any:
+    response, accepted, command = await ctx.node.slices.run(_accept(ctx, request))
+    if command is not None:
+        codes = await ctx.node.groups.commit_offsets(command)
+        pace = ctx.node.slices.pacer()
+        for row, code in zip(accepted, codes, strict=True):
+            row.error_code = code
+            await pace(FEW)
+    return response
+
+
+def _accept(ctx: RequestContext, request: Any) -> Paced[tuple[Any, list[Any], CommitOffsets | None]]:
+    """The answer, its rows that are still to be decided, and what the group is asked about them."""
     types = response_types(ApiKey.OFFSET_COMMIT)
     image = ctx.node.metadata.image
     by_id = ctx.api_version >= _FIRST_WITH_TOPIC_IDS
     topics = []
     accepted = []
     offsets = []
+    count = 0
     for topic in request.topics:
         found = image.topics_by_id.get(topic.topic_id) if by_id else image.topics_by_name.get(topic.name)
         rows = []
@@ -46,25 +76,24 @@ def offset_commit(ctx: RequestContext, request: Any) -> Reply[Any]:
                         entry.committed_metadata or "",
                     )
                 )
+            count += 1
+            if not count % AT_A_TIME:
+                yield AT_A_TIME * STEP
         topics.append(
             types.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=rows)
         )
-    response = types.OffsetCommitResponse(topics=topics)
-    if not offsets:
-        return Reply(response)
-    command = CommitOffsets(
-        request.group_id,
-        request.member_id,
-        request.group_instance_id,
-        request.generation_id_or_member_epoch,
-        offsets,
-        retention_time_ms=request.retention_time,
-        unknown_group_is_illegal_generation=ctx.api_version < _FIRST_WITH_UNKNOWN_GROUPS,
-    )
-
-    def answer(codes: list[int]) -> Any:
-        for row, code in zip(accepted, codes, strict=True):
-            row.error_code = code
-        return response
-
-    return ctx.node.groups.commit_offsets(command).then(answer)
+        count += 1
+        if not count % AT_A_TIME:
+            yield AT_A_TIME * STEP
+    command = None
+    if offsets:
+        command = CommitOffsets(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            offsets,
+            retention_time_ms=request.retention_time,
+            unknown_group_is_illegal_generation=ctx.api_version < _FIRST_WITH_UNKNOWN_GROUPS,
+        )
+    return types.OffsetCommitResponse(topics=topics), accepted, command

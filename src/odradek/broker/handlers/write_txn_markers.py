@@ -1,47 +1,72 @@
 """WriteTxnMarkers v1-v2: a coordinator brings the end of transactions to partitions that this node leads."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.txn_markers import write_markers
 from odradek.coordinators.transactions.commands import WriteMarkers
+from odradek.coordinators.transactions.markers import Outcomes
 from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.types import TopicPartition
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
+
+AT_A_TIME = 8
+WRITE_CALLS = 100
 
 
 @serves(ApiKey.WRITE_TXN_MARKERS, min_version=1, max_version=2)
 async def write_txn_markers(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.WRITE_TXN_MARKERS)
+    slices = ctx.node.slices
+    pace = slices.pacer()
     results = []
     for marker in request.markers:
-        partitions = [TopicPartition(t.name, index) for t in marker.topics for index in t.partition_indexes]
+        await pace(STEP)
+        partitions = await slices.run(_partitions(marker.topics))
         if not partitions:
             continue  # not answered either
-        codes = await write_markers(
-            ctx.node,
-            WriteMarkers(
-                "",
-                Identity(marker.producer_id, marker.producer_epoch),
-                marker.transaction_result,
-                marker.coordinator_epoch,
-                marker.transaction_version,
-                tuple(partitions),
-            ),
-            partitions,
+        markers = WriteMarkers(
+            "",
+            Identity(marker.producer_id, marker.producer_epoch),
+            marker.transaction_result,
+            marker.coordinator_epoch,
+            marker.transaction_version,
+            tuple(partitions),
         )
-        topics = [
-            types.WritableTxnMarkerTopicResult(
-                name=t.name,
-                partitions=[
-                    types.WritableTxnMarkerPartitionResult(
-                        partition_index=index, error_code=codes[TopicPartition(t.name, index)]
-                    )
-                    for index in t.partition_indexes
-                ],
-            )
-            for t in marker.topics
-        ]
-        results.append(types.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+        outcomes = []
+        for start in range(0, len(partitions), AT_A_TIME):
+            some = partitions[start : start + AT_A_TIME]
+            outcomes.append(write_markers(ctx.node, markers, some))
+            await pace(len(some) * WRITE_CALLS)
+        codes: Outcomes = {}
+        for outcome in outcomes:
+            codes.update(await outcome)
+        results.append(await slices.run(_result(types, marker, codes)))
     return types.WriteTxnMarkersResponse(markers=results)
+
+
+def _partitions(topics: Sequence[Any]) -> Paced[list[TopicPartition]]:
+    """Each once: a marker that is written again would say the same."""
+    partitions: dict[TopicPartition, None] = {}
+    for topic in topics:
+        yield FEW
+        for index in topic.partition_indexes:
+            partitions[TopicPartition(topic.name, index)] = None
+            yield FEW
+    return list(partitions)
+
+
+def _result(types: Any, marker: Any, codes: Outcomes) -> Paced[Any]:
+    topics = []
+    for topic in marker.topics:
+        rows = []
+        for index in dict.fromkeys(topic.partition_indexes):
+            code = codes[TopicPartition(topic.name, index)]
+            rows.append(types.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code))
+            yield STEP
+        topics.append(types.WritableTxnMarkerTopicResult(name=topic.name, partitions=rows))
+        yield STEP
+    return types.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics)

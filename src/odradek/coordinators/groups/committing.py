@@ -14,7 +14,7 @@ from odradek.coordinators.records import OffsetCommitKey, OffsetCommitValue
 from odradek.coordinators.shard import Now, Record, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID
-from odradek.runtime.slices import FEW, Paced, at_once
+from odradek.runtime.slices import FEW, Paced
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import Group, GroupShard
@@ -43,7 +43,13 @@ def commit(shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now
             # assigned is refused above.
             shard.start_session(group, group.members[command.member_id], now)
     work = _commit(shard, command, now)
-    return at_once(work) if len(command.offsets) <= FEW_OFFSETS else work
+    if len(command.offsets) < FEW_OFFSETS:
+        try:
+            work.send(None)  # at once: it has no more than one step
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+    return work
 
 
 def _commit(shard: "GroupShard", command: CommitOffsets, now: Now) -> Paced[Result]:

@@ -30,6 +30,7 @@ from odradek.coordinators.groups.states import GroupState
 from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import Paced
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -40,7 +41,7 @@ JOINING = 0
 """The epoch of a member that joins, or joins again with empty hands."""
 
 
-def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Result:
+def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Paced[Result]:
     if command.member_epoch in (LEFT, LEFT_FOR_A_WHILE):
         return _leave(shard, command, now)
     joins = command.member_epoch == JOINING
@@ -49,6 +50,7 @@ def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, n
     member_id = command.member_id or command.new_member_id
     member = _member(draft, command, member_id, joins)
     updated = _updated(member, command)
+    yield from regexes.check(draft.group, updated.subscribed_topic_regex)
     names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
     if updated != member:
         draft.add(member_record(draft.group.group_id, updated))
@@ -72,7 +74,7 @@ def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, n
     if upgraded is not None:
         migrating.send_back(upgraded, result)
 
-    def settled(now: Now) -> Result:
+    def settled(now: Now) -> Paced[Result]:
         group = shard.consumer_group(command.group_id)
         group.metadata_is_fresh = True
         if upgraded is not None:
@@ -80,7 +82,7 @@ def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, n
         shard.start_consumer_session(group, group.members[member_id], now)
         if updated != described:
             shard.watch_revocation(group, group.members[member_id], now)
-        return regexes.refresh(shard, group, now)
+        return (yield from regexes.refresh(shard, group, now))
 
     result.then = settled
     return result

@@ -17,6 +17,7 @@ from odradek.coordinators.groups.draft import Draft
 from odradek.coordinators.shard import Now, Result
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import MetadataImage
+from odradek.runtime.slices import Paced
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -36,7 +37,7 @@ class Change(Enum):
 
 
 def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Change:
-    """`draft` has the updated member already. INVALID_REGULAR_EXPRESSION for one that nobody has yet."""
+    """`draft` has the updated member already, whose expression was checked."""
     old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
     if old == new:
         return Change.NONE
@@ -46,17 +47,18 @@ def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Cha
         draft.add(regex_tombstone(group.group_id, old))
     if not new:
         return Change.RESOLVED if old else Change.UNRESOLVED
-    if subscribed[new] == 1:
-        _check(new)
-        return Change.UNRESOLVED
-    return Change.RESOLVED if new in group.regexes else Change.UNRESOLVED
+    known = subscribed[new] > 1 and new in group.regexes
+    return Change.RESOLVED if known else Change.UNRESOLVED
 
 
-def _check(regex: str) -> None:
+def check(group: ConsumerGroup, regex: str | None) -> Paced[None]:
+    """INVALID_REGULAR_EXPRESSION for one that nobody in the group has yet."""
     from odradek.coordinators.groups.re2 import Pattern, PatternError  # few groups subscribe like this
 
+    if not regex or regex in group.subscribed_regexes:
+        return
     try:
-        Pattern(regex)
+        yield from Pattern.of(regex)
     except PatternError as e:
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
@@ -64,7 +66,7 @@ def _check(regex: str) -> None:
         ) from e
 
 
-def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Result:
+def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[Result]:
     """Resolve the group's expressions if that is due; a group that matches other topics gets a new epoch."""
     wanted = group.subscribed_regexes
     if not wanted or not _is_due(shard, group, wanted, now):
@@ -74,7 +76,7 @@ def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Result:
     draft = Draft(group)
     changed = False
     for regex in wanted:
-        topics = _matching(regex, image)
+        topics = yield from _matching(regex, image)
         known = group.regexes.get(regex)
         changed |= topics != (frozenset() if known is None else known.topics)
         resolved = ResolvedRegex(topics, image.offset, now.wall_ms)
@@ -85,16 +87,21 @@ def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Result:
     return Result(None, draft.records)
 
 
-def _matching(regex: str, image: MetadataImage) -> frozenset[str]:
+def _matching(regex: str, image: MetadataImage) -> Paced[frozenset[str]]:
     """One that was accepted elsewhere and is none here matches nothing."""
     from odradek.coordinators.groups.re2 import Pattern, PatternError
 
     try:
-        pattern = Pattern(regex)
+        pattern = yield from Pattern.of(regex)
     except PatternError as e:
         log.error("Ignoring the regular expression %r of a loaded group: %s", regex, e)
         return frozenset()
-    return frozenset(name for name in image.topics_by_name if pattern.matches(name))
+    matching = []
+    for name in image.topics_by_name:
+        if (yield from pattern.matches(name)):
+            matching.append(name)
+        yield len(name) // 4
+    return frozenset(matching)
 
 
 def _is_due(shard: "GroupShard", group: ConsumerGroup, wanted: dict[str, int], now: Now) -> bool:

@@ -1,12 +1,12 @@
 """ListTransactions and DescribeTransactions."""
 
-import re
 from typing import TYPE_CHECKING
 
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.coordinators.transactions.commands import DescribeTransaction, ListTransactions
 from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import STEP, Paced
 
 if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
@@ -19,16 +19,17 @@ def describe(shard: "TransactionShard", command: DescribeTransaction, _: Ticket,
     return Result(txn)
 
 
-def list_transactions(shard: "TransactionShard", command: ListTransactions, _: Ticket, now: Now) -> Result:
-    pattern = None if not command.pattern else re.compile(command.pattern)
-    return Result(
-        [
-            txn
-            for txn in shard.transactions.values()
-            if _matches(txn, command, now)
-            and (pattern is None or pattern.fullmatch(txn.transactional_id) is not None)
-        ]
-    )
+def list_transactions(
+    shard: "TransactionShard", command: ListTransactions, _: Ticket, now: Now
+) -> Paced[Result]:
+    found = []
+    for txn in shard.transactions.values():
+        yield STEP
+        if not _matches(txn, command, now):
+            continue
+        if command.pattern is None or (yield from command.pattern.matches(txn.transactional_id)):
+            found.append(txn)
+    return Result(found)
 
 
 def _matches(txn: TransactionMetadata, wanted: ListTransactions, now: Now) -> bool:

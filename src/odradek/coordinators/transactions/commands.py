@@ -1,12 +1,15 @@
 """What a transaction shard is asked, and what it answers. Plain data, free of protocol versions."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from odradek.coordinators.plain import plain
 from odradek.coordinators.transactions.metadata import Identity
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.coordinators.groups.re2 import Pattern
 
 
 @plain(kw_only=True)
@@ -83,7 +86,8 @@ class ListTransactions:
     states: frozenset[TxnState]
     producer_ids: frozenset[int]
     min_duration_ms: int
-    pattern: str | None
+    pattern: "Pattern | None"
+    is_long: ClassVar = True
 
 
 @plain()

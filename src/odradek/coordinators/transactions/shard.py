@@ -15,8 +15,9 @@ from odradek.coordinators.transactions.metadata import Identity, TransactionMeta
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.coordinators.transactions.states import PREPARED, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import Paced
 
-Handler = Callable[["TransactionShard", Any, Ticket, Now], Result]
+Handler = Callable[["TransactionShard", Any, Ticket, Now], Result | Paced[Result]]
 
 _HANDLERS: dict[type, Handler] = {
     commands.InitProducerId: initializing.init,
@@ -67,7 +68,7 @@ class TransactionShard:
         self._over_time: list[str] | None = None
         """What one look has found, until all of it is dealt with."""
 
-    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result:
+    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result | Paced[Result]:
         assert self.is_active
         if isinstance(command, commands.MarkersWritten):
             return self._complete(command, now)
