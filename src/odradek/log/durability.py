@@ -31,9 +31,12 @@ class DurableLog(ReadableLog):
     def set_topic_id(self, topic_id: uuid.UUID) -> None:
         """Bind the directory to a topic. While it holds no records this need not be durable yet."""
         assert self.topic_id is None, f"{self.path} belongs to topic {self.topic_id}"
-        write_file(
-            self._disk, f"{self.path}/{PARTITION_METADATA}", format_partition_metadata(topic_id), sync=False
-        )
+        self.check_online()
+        path, content = f"{self.path}/{PARTITION_METADATA}", format_partition_metadata(topic_id)
+        try:
+            write_file(self._disk, path, content, sync=False)
+        except OSError as e:
+            raise self.fail(e, "naming the topic of") from e
         self.topic_id = topic_id
         self._is_topic_id_durable = False
         if self.segments.size_bytes:

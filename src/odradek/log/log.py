@@ -12,7 +12,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.log import retention
 from odradek.log.appending import AppendableLog, AppendInfo
-from odradek.log.files import FilePool
+from odradek.log.files import FilePool, remove_tree
 from odradek.log.loader import load, load_producers
 from odradek.log.reading import FetchInfo, Isolation
 from odradek.log.segment import Segment
@@ -48,7 +48,8 @@ class Log(AppendableLog):
     ) -> "Log":
         """Open the log in a directory, or begin one; an unclean stop is recovered from `recovery_point` on.
 
-        The topic id in the directory counts; the given one is written where there is none. Raises OSError.
+        The topic id in the directory counts; the given one is written where there is none. Raises OSError
+        and, where the log failed once it was made, StorageError.
         """
         return run_here(
             cls.opening(
@@ -311,8 +312,6 @@ class Log(AppendableLog):
         for segment in self.segments.all():
             segment.close()
         try:
-            for name in self._disk.listdir(self.path):
-                self._disk.unlink(f"{self.path}/{name}")
-            self._disk.rmdir(self.path)
+            remove_tree(self._disk, self.path)
         except OSError as e:
             raise self.fail(e, "deleting") from e
