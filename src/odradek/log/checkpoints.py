@@ -121,16 +121,15 @@ def check_cluster_id(cluster_id: str) -> None:
 
 
 def parse_meta_properties(data: bytes) -> MetaProperties:
-    text = data.decode("latin-1")
     values: dict[str, str] = {}
-    value = ""
-    for line in text.splitlines():
+    line = value = ""
+    for line in data.decode("latin-1").splitlines():
         if line and line[0] not in "#!":
             key, _, value = line.partition("=")
-            values[key.strip()] = value.strip()
-    # Of an id that has its full length nothing can be missing.
-    if not text.endswith(("\n", "\r")) and len(value.strip()) != _ID_LENGTH:
-        raise CheckpointError(f"its last line is torn: {text.splitlines()[-1:]}")
+            value = values[key.strip()] = value.strip()
+    # Of an id that has its full length nothing is missing.
+    if not data.endswith((b"\n", b"\r")) and len(value) != _ID_LENGTH:
+        raise CheckpointError(f"its last line is torn: {line!r}")
     if values.get("version") != "1":
         raise CheckpointError(f"meta.properties has version {values.get('version')}, not 1")
     for key in ("cluster.id", "node.id", "directory.id"):

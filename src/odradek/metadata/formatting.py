@@ -80,7 +80,7 @@ def prepare_directories(
             continue
         meta = MetaProperties(cluster_id, node_id, _new_id(runtime))
         try:
-            _check_empty(directory)
+            _check_empty(runtime.disk, directory)
             if directory is metadata_dir:
                 _format_metadata_log(runtime, directory, meta, controller_endpoints)
             _write_meta_properties(runtime, directory.path, meta)
@@ -120,14 +120,24 @@ def _check(formatted: Sequence[LogDir], node_id: int, cluster_id: str | None) ->
     return cluster_id if formatted else None
 
 
-def _check_empty(directory: LogDir) -> None:
-    """Partitions without meta.properties are somebody's data: they are never taken over silently."""
-    held = [name for name, tp, _ in directory.partition_dirs() if tp.topic != METADATA_TOPIC]
+def _check_empty(disk: Disk, directory: LogDir) -> None:
+    """Partitions and metadata without meta.properties are somebody's: they are never taken over silently."""
+    held = [
+        name
+        for name, tp, _ in directory.partition_dirs()
+        if tp.topic != METADATA_TOPIC or _has_records(disk, f"{directory.path}/{name}")
+    ]
     if held:
         raise FormatError(
             f"No `{META_PROPERTIES}` found in {directory.path}, but it holds {held[0]}: refusing to format a "
             "directory with data."
         )
+
+
+def _has_records(disk: Disk, path: str) -> bool:
+    """Whether a quorum has used a metadata log: formatting leaves the first snapshot and nothing else."""
+    first = SnapshotId(0, 0).file_name
+    return any(not name.startswith(first) for name in disk.listdir(path))
 
 
 def _new_id(runtime: Runtime) -> UUID:
