@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from odradek.core.configs import NodeConfig
 from odradek.core.metrics import STALL_BOUNDS_US, StallMetrics
@@ -18,46 +18,49 @@ FLUSH_TICK_MS = 1_000  # so that a topic's flush.ms acts without log.flush.sched
 MAX_INTERVAL_MS = 86_400_000
 
 
+class _Chore(NamedTuple):
+    """Work to be done every `interval_ms`; where that is 0 or less, once, when `delay_ms` have passed."""
+
+    name: str
+    interval_ms: int
+    delay_ms: int
+    work: Callable[[], Any | Awaitable[Any]]
+
+
 def start_chores(scope: Scope, config: NodeConfig, logs: LogManager, stalls: StallMetrics) -> None:
     """Spawn every chore into the node's scope."""
-    for name, interval_ms, work in (
-        ("flush logs", min(config.int("log.flush.scheduler.interval.ms"), FLUSH_TICK_MS), logs.tick_flush),
-        (
-            "checkpoint recovery points",
-            config.int("log.flush.offset.checkpoint.interval.ms"),
-            logs.checkpoint_recovery_points,
-        ),
-        (
-            "checkpoint log starts",
-            config.int("log.flush.start.offset.checkpoint.interval.ms"),
-            logs.checkpoint_log_starts,
-        ),
-        (
-            "checkpoint high watermarks",
-            config.int("replica.high.watermark.checkpoint.interval.ms"),
-            logs.checkpoint_high_watermarks,
-        ),
-        ("retention", config.int("log.retention.check.interval.ms"), logs.tick_retention),
-        ("delete files", DELETE_TICK_MS, logs.tick_deletes),
-        (
-            "expire producers",
-            config.int("producer.id.expiration.check.interval.ms"),
-            logs.tick_producer_expiry,
-        ),
+    delay_ms = config.int("log.initial.task.delay.ms")
+    flush_ms = min(config.int("log.flush.scheduler.interval.ms"), FLUSH_TICK_MS)
+    recovery_ms = config.int("log.flush.offset.checkpoint.interval.ms")
+    start_ms = config.int("log.flush.start.offset.checkpoint.interval.ms")
+    high_watermark_ms = config.int("replica.high.watermark.checkpoint.interval.ms")
+    retention_ms = config.int("log.retention.check.interval.ms")
+    expiry_ms = config.int("producer.id.expiration.check.interval.ms")
+    for chore in (
+        _Chore("flush logs", flush_ms, delay_ms, logs.tick_flush),
+        _Chore("checkpoint recovery points", recovery_ms, delay_ms, logs.checkpoint_recovery_points),
+        _Chore("checkpoint log starts", start_ms, delay_ms, logs.checkpoint_log_starts),
+        _Chore("checkpoint high watermarks", high_watermark_ms, 0, logs.checkpoint_high_watermarks),
+        _Chore("retention", retention_ms, delay_ms, logs.tick_retention),
+        _Chore("delete files", DELETE_TICK_MS, delay_ms, logs.tick_deletes),
+        _Chore("expire producers", expiry_ms, delay_ms, logs.tick_producer_expiry),
     ):
-        scope.spawn(_every(min(interval_ms, MAX_INTERVAL_MS), work, name), name=name)
+        scope.spawn(_carry_out(chore), name=chore.name)
     scope.spawn(_watch_stalls(stalls), name="watch stalls")
 
 
-async def _every(interval_ms: int, work: Callable[[], Any | Awaitable[Any]], name: str) -> None:
+async def _carry_out(chore: _Chore) -> None:
+    pause_ms = chore.interval_ms if chore.interval_ms > 0 else chore.delay_ms
     while True:
-        await asyncio.sleep(interval_ms / 1000)
+        await asyncio.sleep(min(pause_ms, MAX_INTERVAL_MS) / 1000)
         try:
-            result = work()
+            result = chore.work()
             if asyncio.iscoroutine(result):
                 await result
         except Exception:
-            log.exception("Chore failed: %s", name)
+            log.exception("Chore failed: %s", chore.name)
+        if chore.interval_ms <= 0:
+            return
 
 
 async def _watch_stalls(stalls: StallMetrics) -> None:

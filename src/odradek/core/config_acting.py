@@ -52,6 +52,7 @@ ACTING_BROKER_KEYS = frozenset(
         "log.dirs",
         "log.flush.offset.checkpoint.interval.ms",
         "log.flush.start.offset.checkpoint.interval.ms",
+        "log.initial.task.delay.ms",
         "log.retention.check.interval.ms",
         "max.incremental.fetch.session.cache.slots",
         "max.request.partition.size.limit",
