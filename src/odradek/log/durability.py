@@ -186,7 +186,8 @@ class DurableLog(ReadableLog):
         directories: list[str] = []
         if self._changes_durable < self._changes:
             directories = [self.path, self.directory] if self._changes_durable == 0 else [self.path]
-        proof = self._proof(up_to)._replace(snapshots=snapshots, indexed=debts)
+        marks = [end_offset for end_offset in self._unflushed if end_offset <= up_to]
+        proof = self._proof(up_to)._replace(snapshots=snapshots, indexed=debts, marks=marks)
         return FlushJob(self._disk, proof, descriptors, paths, directories)
 
     def _proof(self, up_to: int) -> FlushProof:
@@ -215,6 +216,10 @@ class DurableLog(ReadableLog):
         if proof.truncations == self._truncations:
             self.recovery_point = max(self.recovery_point, proof.up_to)
             assert self.recovery_point <= self.log_end_offset
+            try:
+                self._unmark(proof.marks)
+            except OSError as e:
+                self.fail(e, "flushing")
         self._changes_durable = max(self._changes_durable, proof.changes)
         self._epochs_durable = max(self._epochs_durable, proof.epochs)
         self.snapshots.synced(proof.snapshots)

@@ -95,7 +95,6 @@ class Log(AppendableLog):
             runtime.clock.now_ms(),
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
-            cleaned_offset=cleaned_offset,
             clean_shutdown=clean_shutdown,
             producer_id_expiration_ms=producer_id_expiration_ms,
             progress=progress,
@@ -117,6 +116,7 @@ class Log(AppendableLog):
             snapshots=loaded.snapshots,
         )
         log.cleaned_offset = cleaned_offset
+        log._unflushed = loaded.unflushed
         log.segments.active.roll_jitter_ms = log._draw_jitter_ms()
         if loaded.settled:
             log._changes_durable = log._changes
@@ -187,6 +187,7 @@ class Log(AppendableLog):
                 for segment in gone:
                     segment.unlink()
             self.snapshots.remove_outside(min(self.log_start_offset, offset), offset)
+            self._unmark([end_offset for end_offset in self._unflushed if end_offset > offset])
             self._void_cleaning()
             self._disk.fsync_dir(self.path)
             offset = self.segments.active.truncate_to(offset, self._clock.now_ms())
@@ -216,6 +217,7 @@ class Log(AppendableLog):
                 segment.unlink()
             self.segments.replace_all(self._new_segment(offset))
             self.snapshots.remove_outside(offset, offset)
+            self._unmark(self._unflushed)
             self._void_cleaning()
             self._disk.fsync_dir(self.path)
             self.epochs.clear()
