@@ -540,3 +540,27 @@ def test_a_clean_start_without_a_snapshot_takes_a_fresh_one(runtime: LogRuntime,
     log = reopened(runtime, tmp_path, clean_shutdown=True, recovery_point=4)
     assert path.read_bytes() == content
     assert log.producers.entries[7].last_sequence == 3
+
+
+def test_epochs_that_no_flush_has_written_yet_are_found_in_the_batches(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    path = tmp_path / "orders-0" / "leader-epoch-checkpoint"
+    log = open_log(runtime, tmp_path)
+    append(log, batch(), batch(), epoch=3)
+    assert not path.exists()
+    crashed(log)
+    log = reopened(runtime, tmp_path)
+    assert log.epochs.entries == [(3, 0)]
+    append(log, batch(), epoch=5)
+    log.flush()
+    assert path.read_bytes() == b"0\n2\n3 0\n5 2\n"
+    append(log, batch(), epoch=8)
+    log.assign_epoch_start_offset(9, log.log_end_offset)
+    assert path.read_bytes() == b"0\n2\n3 0\n5 2\n"
+    crashed(log)
+    log = reopened(runtime, tmp_path, recovery_point=3)
+    assert log.epochs.entries == [(3, 0), (5, 2), (8, 3)]
+    log.assign_epoch_start_offset(10, log.log_end_offset)
+    log.close()
+    assert path.read_bytes() == b"0\n4\n3 0\n5 2\n8 3\n10 4\n"
