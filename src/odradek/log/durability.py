@@ -2,6 +2,7 @@
 
 import logging
 import uuid
+from collections.abc import Sequence
 from typing import Final
 
 from odradek.log.checkpoints import format_epochs, format_partition_metadata
@@ -216,10 +217,8 @@ class DurableLog(ReadableLog):
         if proof.truncations == self._truncations:
             self.recovery_point = max(self.recovery_point, proof.up_to)
             assert self.recovery_point <= self.log_end_offset
-            try:
-                self._unmark(proof.marks)
-            except OSError as e:
-                self.fail(e, "flushing")
+            if proof.marks:
+                self._forget_marks(proof.marks)
         self._changes_durable = max(self._changes_durable, proof.changes)
         self._epochs_durable = max(self._epochs_durable, proof.epochs)
         self.snapshots.synced(proof.snapshots)
@@ -233,6 +232,13 @@ class DurableLog(ReadableLog):
         self.last_flush_ms = self._clock.now_ms()
         if self.on_settled is not None and self.settled_offset != settled:
             self.on_settled()
+
+    def _forget_marks(self, marks: Sequence[int]) -> None:
+        """Segments that were marked are durable now. What the flush proved holds even where this fails."""
+        try:
+            self._unmark(marks)
+        except OSError as e:
+            self.fail(e, "flushing")
 
     def begin_close(self) -> FlushJob | None:
         """Prepare a clean stop; gives what is left to write. Nothing may be appended any more."""

@@ -114,6 +114,7 @@ def _load(
     found = _find_segments(pool, path, names, config, now_ms)
     if not found:
         _tell_if_lost(path, log_start_offset, recovery_point)
+        _keep_marks(disk, path, names, ())
         snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
         snapshots.remove_outside(log_start_offset, log_start_offset)
         if LEADER_EPOCH_CHECKPOINT in names:
@@ -159,6 +160,7 @@ def _load(
         )
         for segment in segments.all():
             segment.unlink()
+        _keep_marks(disk, path, names, ())
         snapshots.remove_outside(log_start_offset, log_start_offset)
         snapshots.remove_doubted()
         _store_epochs(disk, path, EpochCache())
