@@ -45,7 +45,8 @@ _log = logging.getLogger(__name__)
 
 class LoadedLog(NamedTuple):
     """`settled`: closed cleanly with records in it, so that every entry of the directory is durable.
-    `unflushed`: where segments ended that were not durable then, and may not be now.
+    `unflushed`: where segments ended that were not durable then, and may not be now. `index_debts`: segments
+    below the recovery point whose indexes may not be.
     """
 
     segments: Segments
@@ -57,6 +58,7 @@ class LoadedLog(NamedTuple):
     snapshots: SnapshotStore
     topic_id: uuid.UUID | None
     unflushed: list[int]
+    index_debts: list[Segment]
     settled: bool
 
 
@@ -194,6 +196,7 @@ def _load(
         snapshots,
         topic_id,
         unflushed,
+        [] if recover_from is None else _index_debts(segments, recover_from, recovery_point),
         settled=recover_from is None and log_end_offset > 0,
     )
 
@@ -246,6 +249,7 @@ def _begin(
         producers,
         SnapshotStore(pool.disk, path),
         topic_id,
+        [],
         [],
         settled=False,
     )
@@ -350,6 +354,15 @@ def _unsure_from(segments: Segments, recovery_point: int) -> int:
     if last is None or (_check_end(last, "it was flushed")[1] is None and last.is_indexed_to_the_end()):
         return recovery_point
     return last.base_offset
+
+
+def _index_debts(segments: Segments, recover_from: int, recovery_point: int) -> list[Segment]:
+    """The segments below the recovery point that were recovered, and the one that ended there: after a kill
+    its indexes are good, and in the page cache only."""
+    segment = segments.floor(recovery_point)
+    last = None if segment is None or segment.base_offset != recovery_point else segments.before(segment)
+    first = recover_from if last is None else min(recover_from, last.base_offset)
+    return [s for s in segments.between(first, recovery_point) if s is not segments.active]
 
 
 def _check_end(segment: Segment, because: str) -> tuple[int | None, int | None]:

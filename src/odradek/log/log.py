@@ -117,6 +117,7 @@ class Log(AppendableLog):
         )
         log.cleaned_offset = cleaned_offset
         log._unflushed = loaded.unflushed
+        log._unsynced_indexes = loaded.index_debts
         log.segments.active.roll_jitter_ms = log._draw_jitter_ms()
         if loaded.settled:
             log._changes_durable = log._changes

@@ -223,8 +223,11 @@ class PartitionCheck:
         path = self._file(base_offset, LOG_SUFFIX)
         last = index == len(self._bases) - 1
         may_have_room = last and not self._fate.clean
-        offsets = self._offset_index(index, base_offset, may_have_room)
-        times = self._time_index(index, base_offset, may_have_room)
+        offsets = times = None
+        # The indexes of an empty segment begin anew with its first record, whatever is in them.
+        if self._disk.stat(path).size:
+            offsets = self._offset_index(index, base_offset, may_have_room)
+            times = self._time_index(index, base_offset, may_have_room)
         fate = self._fate.of_batches(index, 0, has_structure=True)
         for piece in pieces(self._disk, path, self._on_bytes):
             for batch in piece.batches:
