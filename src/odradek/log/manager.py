@@ -15,7 +15,7 @@ from odradek.log import names
 from odradek.log.checkpoints import is_damaged_topic_id
 from odradek.log.files import MAX_DESCRIPTORS, FilePool, write_file
 from odradek.log.log import Log
-from odradek.log.log_dir import DirectoryInUseError, LogDir
+from odradek.log.log_dir import DirectoryInUseError, DuplicateLogError, LogDir
 from odradek.log.opening import FoundLog, Recovery, find_logs, open_logs
 from odradek.log.persisting import PersistedLogs
 from odradek.log.steps import run_here
@@ -32,6 +32,12 @@ _log = logging.getLogger(__name__)
 
 _LOGS_PER_TURN: Final = 64
 
+IsStray = Callable[[TopicPartition, uuid.UUID | None], bool]
+
+
+def _no_stray(topic_partition: TopicPartition, topic_id: uuid.UUID | None) -> bool:
+    return False
+
 
 class LogDirInfo(NamedTuple):
     """A log directory as DescribeLogDirs shows it."""
@@ -42,6 +48,12 @@ class LogDirInfo(NamedTuple):
     total_bytes: int
     usable_bytes: int
     sizes: list[tuple[TopicPartition, int]]
+
+
+def _is_of(log: Log, topic_id: uuid.UUID) -> bool:
+    """Whether a log is this topic's, as far as its directory tells."""
+    own = log.topic_id
+    return own is None or own == topic_id or is_damaged_topic_id(own, topic_id)
 
 
 class LogManager(PersistedLogs):
@@ -75,11 +87,12 @@ class LogManager(PersistedLogs):
                 self._cannot_start(directory, f"Cannot use log directory {directory.path}", e)
         self._require_online()
 
-    def _cannot_start(self, directory: LogDir, what: str, error: OSError) -> None:
+    def _cannot_start(self, directory: LogDir, what: str, error: OSError | StorageError) -> None:
         """Serve without a directory that fails; but not where there are only too few descriptors to begin."""
-        if is_exhausted(error):
+        if isinstance(error, OSError) and is_exhausted(error):
             raise ExhaustedError(f"{what}: {error}") from error
-        self._take_offline(directory, StorageError(f"{what}: {error}"))
+        reason = error.message if isinstance(error, StorageError) else error
+        self._take_offline(directory, StorageError(f"{what}: {reason}"))
 
     def _require_online(self) -> None:
         for directory in self.directories:
@@ -89,35 +102,46 @@ class LogManager(PersistedLogs):
         assert failure is not None
         raise failure
 
-    def load(self, topic_config: "Callable[[str], TopicConfig]") -> None:
-        """Open every log there is; those of a directory that was not closed cleanly are recovered."""
+    def load(self, topic_config: "Callable[[str], TopicConfig]", is_stray: IsStray = _no_stray) -> None:
+        """Open every log there is; those of a directory that was not closed cleanly are recovered.
+
+        Logs that the metadata does not give this node are set aside; nothing in them is lost. A directory
+        that cannot be loaded is offline, the others are loaded. Raises DuplicateLogError.
+        """
         for directory in self._online():
             try:
                 for found in self._loading(directory, topic_config):
-                    self._take_in(found, run_here(found.steps))
-            except OSError as e:
+                    self._take_in(found, run_here(found.steps), is_stray)
+            except (OSError, StorageError) as e:
                 self._cannot_start(directory, f"Cannot load {directory.path}", e)
         self._require_online()
 
     async def load_beside(
-        self, topic_config: "Callable[[str], TopicConfig]", threads_per_directory: int
+        self,
+        topic_config: "Callable[[str], TopicConfig]",
+        threads_per_directory: int,
+        is_stray: IsStray = _no_stray,
     ) -> None:
         """`load`, with so many logs of each directory recovered at a time, away from the event loop."""
         async with Scope() as scope:
             for directory in self._online():
-                scope.spawn(self._load_directory(directory, topic_config, threads_per_directory))
+                scope.spawn(self._load_directory(directory, topic_config, threads_per_directory, is_stray))
             await scope.join()
         self._require_online()
 
     async def _load_directory(
-        self, directory: LogDir, topic_config: "Callable[[str], TopicConfig]", threads: int
+        self,
+        directory: LogDir,
+        topic_config: "Callable[[str], TopicConfig]",
+        threads: int,
+        is_stray: IsStray,
     ) -> None:
         try:
             found = self._loading(directory, topic_config)
             logs = await open_logs(self._runtime, found, threads)
             for opened, log in zip(found, logs, strict=True):
-                self._take_in(opened, log)
-        except OSError as e:
+                self._take_in(opened, log, is_stray)
+        except (OSError, StorageError) as e:
             self._cannot_start(directory, f"Cannot load {directory.path}", e)
 
     def _loading(self, directory: LogDir, topic_config: "Callable[[str], TopicConfig]") -> list[FoundLog]:
@@ -125,12 +149,17 @@ class LogManager(PersistedLogs):
             self._runtime, self._pool, directory, topic_config, self.producer_id_expiration_ms, self.recovery
         )
 
-    def _take_in(self, found: FoundLog, log: Log) -> None:
+    def _take_in(self, found: FoundLog, log: Log, is_stray: IsStray) -> None:
         tp = log.topic_partition
         if found.is_deleted:
-            self._deleted.append((self._runtime.clock.now_ms() + log.config.file_delete_delay_ms, log))
+            log.on_failed = self._log_failed
+            self._delete_later(log)
+        elif is_stray(tp, log.topic_id):
+            self._set_stray_aside(log)
         elif tp in self.logs:
-            raise StorageError(f"Duplicate log directories for {tp}: {log.path} and {self.logs[tp].path}")
+            raise DuplicateLogError(
+                f"Duplicate log directories found for {tp}: {self.logs[tp].path} and {log.path}"
+            )
         else:
             self._adopt(log)
 
@@ -140,17 +169,13 @@ class LogManager(PersistedLogs):
         log.on_rolled = log.on_flush_due = self.flush_soon
         log.on_truncated = self._truncated
 
-    def set_aside_strays(
-        self, is_stray: Callable[[TopicPartition, uuid.UUID | None], bool]
-    ) -> list[TopicPartition]:
-        """Set aside the logs that the metadata does not give this node; nothing in them is lost."""
-        strays = [tp for tp, log in self.logs.items() if is_stray(tp, log.topic_id)]
-        for tp in strays:
-            log = self.logs.pop(tp)
-            self._set_aside(log, names.STRAY_DIR_SUFFIX)
-            log.close()
-            _log.warning("%s is not this node's according to the metadata: set aside as %s", tp, log.path)
-        return strays
+    def _set_stray_aside(self, log: Log) -> None:
+        """The metadata does not give this log to this node. Raises StorageError."""
+        self._set_aside(log, names.STRAY_DIR_SUFFIX)
+        log.close()
+        _log.warning(
+            "%s is not this node's according to the metadata: set aside as %s", log.topic_partition, log.path
+        )
 
     # --- logs -----------------------------------------------------------------------------------------
 
@@ -173,20 +198,20 @@ class LogManager(PersistedLogs):
         mended: a log begun anew would give out its offsets once more. Raises StorageError, ExhaustedError.
         """
         log = self.logs.get(topic_partition)
-        if log is not None and log.topic_id is not None and log.topic_id != topic_id:
-            if is_damaged_topic_id(log.topic_id, topic_id):
-                self._name(log, log.mend_topic_id, topic_id)
-            else:
-                self.set_aside_strays(lambda tp, _: tp == topic_partition)
-                log = None
+        if log is not None and not _is_of(log, topic_id):
+            del self.logs[topic_partition]
+            if log.failure is None:
+                self._set_stray_aside(log)
+            log = None
         if log is None:
             directory = self._directory_for(topic_partition, directory_id, is_new)
             path = f"{directory.path}/{topic_partition}"
             try:
                 log = Log.open(self._runtime, path, topic_partition, topic_id, config, pool=self._pool)
-            except OSError as e:
-                message = f"Error while creating {path}: {e}"
-                if is_exhausted(e):
+            except (OSError, StorageError) as e:
+                reason = e.message if isinstance(e, StorageError) else e
+                message = f"Error while creating {path}: {reason}"
+                if isinstance(e, OSError) and is_exhausted(e):
                     raise ExhaustedError(message) from e
                 failure = StorageError(message)
                 self._take_offline(directory, failure)
@@ -195,15 +220,12 @@ class LogManager(PersistedLogs):
             self._unnamed.append(log)
         elif log.topic_id is None:
             _log.warning("%s does not tell its topic: taken for %s", log.path, topic_id)
-            self._name(log, log.set_topic_id, topic_id)
+            log.set_topic_id(topic_id)
+        elif log.topic_id != topic_id:
+            log.mend_topic_id(topic_id)
+        log.check_online()
         log.update_config(config)
         return log
-
-    def _name(self, log: Log, write: Callable[[uuid.UUID], None], topic_id: uuid.UUID) -> None:
-        try:
-            write(topic_id)
-        except OSError as e:
-            raise log.fail(e, "naming the topic of") from e
 
     def _directory_for(
         self, topic_partition: TopicPartition, directory_id: uuid.UUID | None, is_new: bool
@@ -234,11 +256,21 @@ class LogManager(PersistedLogs):
         return None if meta is None else meta.directory_id
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Take a log out of sight now; its files go after file.delete.delay.ms."""
+        """Take a log out of sight now; its files go after file.delete.delay.ms.
+
+        Where it cannot be set aside its directory is offline, and the next start finds that it is a stray.
+        """
         log = self.logs.pop(topic_partition)
         if log.failure is None:
-            self._set_aside(log, names.DELETE_DIR_SUFFIX)
-            self._deleted.append((self._runtime.clock.now_ms() + log.config.file_delete_delay_ms, log))
+            try:
+                self._set_aside(log, names.DELETE_DIR_SUFFIX)
+            except StorageError as e:
+                _log.error("Cannot delete %s: %s", topic_partition, e.message)
+            else:
+                self._delete_later(log)
+
+    def _delete_later(self, log: Log) -> None:
+        self._deleted.append((self._runtime.clock.now_ms() + log.config.file_delete_delay_ms, log))
 
     def _set_aside(self, log: Log, suffix: str) -> None:
         unique = uuid.UUID(bytes=self._runtime.rng.randbytes(16), version=4).hex
@@ -296,6 +328,8 @@ class LogManager(PersistedLogs):
         for due_ms, log in self._deleted:
             if due_ms > now_ms:
                 waiting.append((due_ms, log))
+                continue
+            if self._directory_of(log).failure is not None:
                 continue
             try:
                 log.delete()

@@ -29,9 +29,16 @@ _NAMED_AT_ONCE: Final = 16
 _RETRY_S: Final = 1.0
 
 
-def _sync_topic_ids(disk: Disk, paths: Iterable[str]) -> None:
+def _sync_topic_ids(disk: Disk, paths: Iterable[str]) -> list[OSError | None]:
+    """What went wrong with each: they may lie in several log directories, of which one has failed."""
+    errors: list[OSError | None] = []
     for path in paths:
-        sync_topic_id(disk, path)
+        try:
+            sync_topic_id(disk, path)
+            errors.append(None)
+        except OSError as e:
+            errors.append(e)
+    return errors
 
 
 class PersistedLogs:
@@ -64,11 +71,10 @@ class PersistedLogs:
                 self._take_offline(directory, failure)
 
     def _take_offline(self, directory: LogDir, failure: StorageError) -> None:
-        """Nothing more is read from or written to a directory until the node is restarted."""
+        """A directory goes offline with its logs."""
         if directory.failure is not None:
             return
-        directory.failure = failure
-        _log.error("Log directory %s is offline: %s", directory.path, failure)
+        directory.take_offline(failure)
         for log in self.logs.values():
             if log.directory == directory.path and log.failure is None:
                 log.failure = failure
@@ -90,7 +96,7 @@ class PersistedLogs:
         future.add_done_callback(self._landed)
         return future
 
-    def _offload(self, work: Callable[[], None], done: "Callable[[asyncio.Future[None]], None]") -> None:
+    def _offload(self, work: Callable[[], T], done: "Callable[[asyncio.Future[T]], None]") -> None:
         self.offload(work).add_done_callback(done)
 
     def _landed(self, future: "asyncio.Future[Any]") -> None:
@@ -188,23 +194,19 @@ class PersistedLogs:
     def _is_here(self, log: Log) -> bool:
         return log.failure is None and self.logs.get(log.topic_partition) is log
 
-    def _named(self, logs: list[Log], done: "asyncio.Future[None]") -> None:
+    def _named(self, logs: list[Log], done: "asyncio.Future[list[OSError | None]]") -> None:
         self._is_naming = False
-        here = [log for log in logs if self._is_here(log)]
-        try:
-            done.result()
-        except FileNotFoundError:
-            pass  # one of them was deleted meanwhile: those that are still there see to it themselves
-        except OSError as e:
-            for log in here:
-                if isinstance(log.fail(e, "naming the topic of"), ExhaustedError):
-                    self._unnamed.append(log)
-            if is_exhausted(e):
-                return  # the next append to each sees to it, or the next log that is begun
-        else:
-            for log in here:
+        lacking = False
+        for log, error in zip(logs, done.result(), strict=True):
+            if not self._is_here(log):
+                continue
+            if error is None:
                 log.topic_id_persisted()
-        self.persist_topic_ids()
+            elif isinstance(log.fail(error, "naming the topic of"), ExhaustedError):
+                lacking = True
+                self._unnamed.append(log)
+        if not lacking:  # else the next append to each sees to it, or the next log that is begun
+            self.persist_topic_ids()
 
     # --- checkpoints ------------------------------------------------------------------------------------
 

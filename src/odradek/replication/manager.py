@@ -118,7 +118,8 @@ class ReplicaManager:
         for topic, index, registration in delta.changed_partitions:
             if self.broker_id in registration.replicas:
                 self._apply(topic, index, registration, changes)
-        return changes
+        # One that was elected may have gone offline since, with another partition of its directory.
+        return changes._replace(elected=[partition for partition in changes.elected if partition.is_leader])
 
     def open_waiting(self) -> RoleChanges:
         """Try again to open the logs for which descriptors or memory were lacking."""
