@@ -229,7 +229,7 @@ class Node:
         self._take_configs(delta)
         changes = self.replicas.apply_delta(delta)
         self.logs.persist_topic_ids()
-        self._assigner.look_at(delta)
+        self._assigner.look_at(delta.changed_partitions)
         self._take_roles(changes)
         self._tell_groups(delta)
         if delta.deleted_topics:
@@ -246,7 +246,12 @@ class Node:
                 self.transactions.on_elected(index, LedLog(partition))
 
     def _open_waiting(self) -> None:
-        self._take_roles(self.replicas.open_waiting())
+        waiting = self.replicas.waiting()
+        if waiting:
+            changes = self.replicas.open_waiting()
+            self.logs.persist_topic_ids()
+            self._assigner.look_at(waiting)
+            self._take_roles(changes)
 
     def _tell_groups(self, delta: MetadataDelta) -> None:
         known, before = delta.image.topics_by_id, delta.previous.topics_by_id

@@ -144,7 +144,7 @@ class DurableLog(ReadableLog):
         """
         self.check_online()
         up_to = self.log_end_offset if up_to is None else up_to
-        if up_to <= self.recovery_point and not self._index_debts():
+        if up_to <= self.recovery_point and not self._index_debts() and not self.has_idle_marks:
             return None
         return self._flush_job(up_to, closing=False)
 
@@ -235,6 +235,12 @@ class DurableLog(ReadableLog):
         if self.on_settled is not None and self.settled_offset != settled:
             self.on_settled()
 
+    @property
+    def has_idle_marks(self) -> bool:
+        """Whether marks could not be removed yet that a flush has made void. A cleaner that takes the records
+        before one would make them lie."""
+        return any(end_offset <= self.recovery_point for end_offset in self._unflushed)
+
     def _forget_marks(self, marks: Sequence[int]) -> None:
         """Segments that were marked are durable now. What the flush proved holds even where this fails."""
         try:
@@ -251,7 +257,7 @@ class DurableLog(ReadableLog):
         except OSError as e:
             raise self.fail(e, "closing") from e
         unsettled = self.log_end_offset > 0 and self._changes_durable < self._changes
-        if sealed or unsettled or self.log_end_offset > self.restart_offset:
+        if sealed or unsettled or self.has_idle_marks or self.log_end_offset > self.restart_offset:
             return self._flush_job(self.log_end_offset, closing=True)
         epochs = self._epochs_to_write()
         if not epochs:

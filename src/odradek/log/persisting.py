@@ -1,7 +1,7 @@
 """The logs of a node made durable: flushes and checkpoints, away from the event loop, per log directory.
 
 A directory that fails goes offline with its logs; the others go on. What only lacks descriptors or memory is
-tried again: a flush after a while, a checkpoint when it is due next.
+tried again after a while.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class PersistedLogs:
         self.on_offline: Callable[[str, StorageError], None] | None = None
         self._flushing: dict[Log, None] = {}
         self._checkpointing: dict[tuple[str, str], bool] = {}
-        self._retries: dict[Log, asyncio.TimerHandle] = {}
+        self._retries: dict[Log | tuple[str, str], asyncio.TimerHandle] = {}
         self._in_flight: dict[asyncio.Future[Any], None] = {}
         self._unnamed: deque[Log] = deque()
         self._is_naming = False
@@ -80,6 +80,14 @@ class PersistedLogs:
                 log.failure = failure
         if self.on_offline is not None:
             self.on_offline(directory.path, failure)
+
+    def _failed_in(self, directory: LogDir, message: str, error: OSError | KafkaError) -> KafkaError:
+        """What to say of an error in a directory. It is offline, unless only descriptors or memory lack."""
+        if is_exhausted(error):
+            return ExhaustedError(message)
+        failure = StorageError(message)
+        self._take_offline(directory, failure)
+        return failure
 
     # --- flushes -----------------------------------------------------------------------------------
 
@@ -157,6 +165,8 @@ class PersistedLogs:
             self._checkpoint(self._directory_of(log), names.RECOVERY_POINT_CHECKPOINT)
         if log.flush_target > log.restart_offset:
             self._start_flush(log, log.flush_target)
+        elif log.has_idle_marks:
+            self._flush_later(log, job.proof.up_to)
 
     def _flush_later(self, log: Log, up_to: int) -> None:
         """No sync has failed, one could only not be begun: nothing is lost by trying again."""
@@ -211,7 +221,8 @@ class PersistedLogs:
     # --- checkpoints ------------------------------------------------------------------------------------
 
     async def flush(self, log: Log) -> None:
-        """Make all that a log holds now durable. Raises StorageError."""
+        """Make all that a log holds now durable, and forget where it was not. Raises StorageError,
+        ExhaustedError."""
         job = log.begin_flush()
         if job is None:
             return
@@ -221,6 +232,8 @@ class PersistedLogs:
             raise log.fail(e, "flushing") from e
         if log.failure is None:
             log.finish_flush(job)
+        if log.failure is None and log.has_idle_marks:
+            raise ExhaustedError(f"Marks of {log.path} could not be removed")
 
     def _directory_of(self, log: Log) -> LogDir:
         return next(directory for directory in self.directories if directory.path == log.directory)
@@ -252,12 +265,19 @@ class PersistedLogs:
                 self._checkpoint_failed(directory, name, e)
 
     def _checkpoint_failed(self, directory: LogDir, name: str, error: OSError) -> None:
-        message = f"Error while writing {directory.path}/{name}: {error}"
-        if is_exhausted(error):
-            _log.warning("Out of descriptors or memory, trying again when it is due. %s", message)
+        """What was to be written may say less than what is there: it does not wait until it is due again."""
+        message, key = f"Error while writing {directory.path}/{name}: {error}", (directory.path, name)
+        if isinstance(self._failed_in(directory, message, error), ExhaustedError):
+            _log.warning("Out of descriptors or memory, trying again. %s", message)
             directory.offsets_unwritten(name)
-        else:
-            self._take_offline(directory, StorageError(message))
+            if key not in self._retries:
+                loop = asyncio.get_running_loop()
+                self._retries[key] = loop.call_later(_RETRY_S, self._checkpoint_again, directory, name)
+
+    def _checkpoint_again(self, directory: LogDir, name: str) -> None:
+        del self._retries[directory.path, name]
+        if directory.failure is None:
+            self._checkpoint(directory, name)
 
     def _checkpointed(self, directory: LogDir, name: str, done: "asyncio.Future[None]") -> None:
         again = self._checkpointing.pop((directory.path, name))

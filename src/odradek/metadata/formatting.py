@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from odradek.core.errors import StorageError
+from odradek.core.errors import StorageError, is_exhausted
 from odradek.core.types import METADATA_TOPIC, Buffer, uuid_to_text
 from odradek.log.checkpoints import MetaProperties, check_cluster_id, format_meta_properties
 from odradek.log.files import read_file, write_file
@@ -85,7 +85,7 @@ def prepare_directories(
                 _format_metadata_log(runtime, directory, meta, controller_endpoints)
             _write_meta_properties(runtime, directory.path, meta)
         except OSError as e:
-            if directory is metadata_dir:
+            if directory is metadata_dir or is_exhausted(e):
                 raise
             directory.take_offline(StorageError(f"Cannot format {directory.path}: {e}"))
         else:

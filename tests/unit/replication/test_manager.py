@@ -1,6 +1,7 @@
 """The partitions of a node follow the metadata, one by one."""
 
 import asyncio
+import errno
 import shutil
 import uuid
 from pathlib import Path
@@ -11,7 +12,9 @@ from odradek.log.manager import LogManager
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.image import EMPTY_IMAGE, PartitionRegistration, TopicImage
 from odradek.replication.manager import ReplicaManager
-from tests.unit.log.support import LogRuntime, config
+from odradek.sim.disk import DiskFault, DiskFaults
+from odradek.sim.volume import Volume
+from tests.unit.log.support import LogRuntime, VolumeRuntime, config
 
 LED = PartitionRegistration(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0)
 
@@ -20,6 +23,25 @@ def delta_of(*topics: TopicImage) -> MetadataDelta:
     delta = MetadataDelta(EMPTY_IMAGE, EMPTY_IMAGE)
     delta.changed_partitions = [(t, index, p) for t in topics for index, p in t.partitions.items()]
     return delta
+
+
+def test_who_goes_offline_while_waiting_partitions_are_opened_was_not_elected() -> None:
+    """Descriptors are there again, but the disk is broken by then: the second partition finds out."""
+    faults = DiskFaults()
+    logs = LogManager(VolumeRuntime(Volume(), faults=faults), ["/a", "/b"])
+    logs.open()
+    logs.load(lambda topic: config())
+    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config())
+    logs.on_offline = lambda path, failure: replicas.take_offline(path, str(failure))
+    topic = TopicImage("t", uuid.UUID(int=1), dict.fromkeys(range(2), LED))
+    faults.rules.append(DiskFault(errno.EMFILE, ["open"]))
+    assert replicas.apply_delta(delta_of(topic)).elected == []
+    assert [index for _, index, _ in replicas.waiting()] == [0, 1]
+    faults.rules[:] = [DiskFault(errno.EIO, ["open"], "/a/t-1/*")]
+    assert replicas.open_waiting().elected == []
+    assert replicas.waiting() == []
+    assert sorted(tp.partition for tp in replicas.offline) == [0, 1]
+    asyncio.run(logs.close())
 
 
 def test_who_goes_offline_while_a_delta_is_applied_was_not_elected(tmp_path: Path) -> None:
