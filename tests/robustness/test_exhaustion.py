@@ -7,11 +7,11 @@ import re
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
-from odradek.core.configs import NodeConfig
+from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, StorageError
 from odradek.core.types import TopicPartition
 from odradek.log.cleaning.cleaner import Cleaner
@@ -20,6 +20,7 @@ from odradek.log.log import Isolation, Log
 from odradek.log.manager import LogManager
 from odradek.records.batch import build_batch, iter_batches
 from odradek.records.check import CheckedRecords, Origin
+from odradek.runtime.slices import at_once
 from odradek.sim.disk import DiskFault, DiskFaults
 from odradek.sim.loop import SimLoop
 from odradek.sim.volume import CrashModel, Volume
@@ -43,22 +44,26 @@ SEGMENT_FILE = re.compile(r"(.*/\d{20})\.(?:log|index|timeindex)")
 DIRECTORY = re.compile(r"(/one)?(/a-0)?/?")
 # What needs a descriptor; and what may lack memory. An fsync of a file is neither: it is never tried again.
 NEEDS_DESCRIPTOR = ("open", "listdir", "fsync")
-NEEDS_MEMORY = (*NEEDS_DESCRIPTOR, "pwrite", "ftruncate")
+NEEDS_MEMORY = (*NEEDS_DESCRIPTOR, "pwrite", "ftruncate", "unlink")
 
 
 class Exhaustion(DiskFault):
     """Strikes a run of calls, from the n-th on; counts them."""
 
-    __slots__ = ("_first", "_length", "calls")
+    __slots__ = ("_first", "_length", "calls", "marks")
 
     def __init__(self, code: int, first: int | None, length: int = 1) -> None:
         super().__init__(code, NEEDS_MEMORY if code == errno.ENOMEM else NEEDS_DESCRIPTOR)
         self._first, self._length = first, length
-        self.calls = 0
+        self.calls = self.marks = 0
 
     def strikes(self, operation: str, path: str, rng: random.Random) -> bool:
         if operation not in self.operations or (operation == "fsync" and not DIRECTORY.fullmatch(path)):
             return False
+        is_mark = path.endswith(".unflushed")
+        if operation == "unlink" and not is_mark:
+            return False
+        self.marks += is_mark
         self.calls += 1
         return self._first is not None and 0 <= self.calls - 1 - self._first < self._length
 
@@ -71,9 +76,10 @@ class Runtime(VolumeRuntime):
 
 
 CONFIG = config(segment_bytes=4 * SIZE + 40, index_interval_bytes=1, flush_messages=3)
+MARKED = config(segment_bytes=4 * SIZE + 40, index_interval_bytes=1)  # no segment is durable when it ends
 
 
-def start(volume: Volume, faults: DiskFaults, **changes: Any) -> LogManager:
+def start(volume: Volume, faults: DiskFaults) -> LogManager:
     manager = LogManager(Runtime(volume, faults=faults), ["/one"], max_descriptors=3)
     manager.open()
     manager.load(lambda topic: CONFIG)
@@ -119,8 +125,8 @@ def retried(work: Callable[[], T]) -> T:
     raise AssertionError("never done")
 
 
-async def play(manager: LogManager, volume: Volume) -> None:
-    log = retried(lambda: manager.get_or_create(A, A_ID, CONFIG))
+async def play(manager: LogManager, volume: Volume, topic: TopicConfig) -> None:
+    log = retried(lambda: manager.get_or_create(A, A_ID, topic))
     manager.persist_topic_ids()
     for number, sets in enumerate(steps()):
         append(log, sets, volume)
@@ -148,11 +154,13 @@ class Seen(dict[str, bytes]):
 
     @classmethod
     def of(cls, volume: Volume) -> "Seen":
-        kept = (".log", ".index", ".timeindex", ".txnindex", "checkpoint", ".metadata")
+        kept = (".log", ".index", ".timeindex", ".txnindex", ".unflushed", "checkpoint", ".metadata")
         return cls({p: f.data.to_bytes() for p, f in volume.files().items() if p.endswith(kept)})
 
 
-def run(exhaustion: Exhaustion, *, clean: bool = True, crash: int | None = None) -> tuple[Seen, list[int]]:
+def run(
+    exhaustion: Exhaustion, *, topic: TopicConfig = CONFIG, clean: bool = True, crash: int | None = None
+) -> tuple[Seen, list[int]]:
     """Play all of it; what the directory holds in the end, and what a reader of the next life sees."""
     volume, faults = Volume(), DiskFaults()
     loop = SimLoop()
@@ -160,14 +168,15 @@ def run(exhaustion: Exhaustion, *, clean: bool = True, crash: int | None = None)
     async def scenario() -> tuple[Seen, list[int]]:
         manager = start(volume, faults)
         faults.rules.append(exhaustion)
-        await play(manager, volume)
+        await play(manager, volume, topic)
         faults.rules.clear()
-        (info,) = manager.describe()
+        (info,) = at_once(manager.describe())
         assert info.failure is None
         log = manager.logs[A]
         assert log.failure is None
         assert log.settled_offset == log.log_end_offset, "no acknowledgement waits for a flush for ever"
         log.flush()
+        assert not [path for path in volume.files() if path.endswith(".unflushed")], "all of it is durable"
         before = offsets(log, log.log_start_offset)
         committed = [r.offset for r in consume(log, Isolation.TXN_COMMITTED, 10_000)]
         await manager.close(clean=clean)
@@ -188,9 +197,10 @@ def run(exhaustion: Exhaustion, *, clean: bool = True, crash: int | None = None)
         loop.close()
 
 
-def calls(code: int) -> int:
+def calls(code: int, topic: TopicConfig = CONFIG) -> int:
     counting = Exhaustion(code, None)
-    run(counting)
+    run(counting, topic=topic)
+    assert counting.marks > 3 or topic is not MARKED
     assert counting.calls > 100
     return counting.calls
 
@@ -198,18 +208,23 @@ def calls(code: int) -> int:
 CODES = [errno.EMFILE, errno.ENFILE, errno.ENOMEM]
 
 
+@pytest.mark.parametrize("topic", [CONFIG, MARKED], ids=["flushed by count", "marked"])
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
-def test_whichever_call_lacks_a_descriptor_or_memory_nothing_is_lost_or_half_made(code: int) -> None:
-    undisturbed = run(Exhaustion(code, None))
-    total = calls(code)
+def test_whichever_call_lacks_a_descriptor_or_memory_nothing_is_lost_or_half_made(
+    code: int, topic: TopicConfig
+) -> None:
+    undisturbed = run(Exhaustion(code, None), topic=topic)
+    total = calls(code, topic)
     for first in range(0, total, 2 if code == errno.EMFILE else 7):
         # Long enough that a pool of files which makes room for itself fails too.
-        assert run(Exhaustion(code, first, 3)) == undisturbed, first
+        assert run(Exhaustion(code, first, 3), topic=topic) == undisturbed, first
 
 
-def test_after_a_power_loss_all_that_was_flushed_is_there() -> None:
-    for first in range(0, calls(errno.EMFILE), 5):
-        run(Exhaustion(errno.EMFILE, first, 12), clean=False, crash=first)
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENOMEM], ids=errno.errorcode.get)
+@pytest.mark.parametrize("topic", [CONFIG, MARKED], ids=["flushed by count", "marked"])
+def test_after_a_power_loss_all_that_was_flushed_is_there(topic: TopicConfig, code: int) -> None:
+    for first in range(0, calls(code, topic), 5):
+        run(Exhaustion(code, first, 12), topic=topic, clean=False, crash=first)
 
 
 @pytest.mark.parametrize("operation", ["fsync"])
@@ -225,7 +240,7 @@ def test_records_that_could_not_be_synced_take_the_directory_offline(operation: 
         faults.rules.append(DiskFault(code, [operation], "/one/a-0/*.log"))
         with pytest.raises(StorageError):
             log.flush()
-        assert [info.failure is None for info in manager.describe()] == [False]
+        assert [info.failure is None for info in at_once(manager.describe())] == [False]
         await manager.close(clean=False)
 
     asyncio.run(scenario())
@@ -255,7 +270,7 @@ def test_a_cleaning_that_lacks_descriptors_is_tried_again() -> None:
             await asyncio.sleep(30)
             await cleaner.close()
             assert cleaner.uncleanable == {} and cleaner.cleanings > 0
-            assert [info.failure is None for info in manager.describe()] == [True]
+            assert [info.failure is None for info in at_once(manager.describe())] == [True]
             left = offsets(log)
             await manager.close()
             return left
@@ -306,7 +321,7 @@ def test_a_deleted_log_is_removed_once_its_directory_can_be_read() -> None:
         faults.rules.append(DiskFault(errno.EMFILE, ["listdir"], times=1))
         manager.tick_deletes()
         assert any("-delete/" in path for path in volume.files())
-        assert [info.failure for info in manager.describe()] == [None]
+        assert [info.failure for info in at_once(manager.describe())] == [None]
         manager.tick_deletes()
         assert not any("-delete/" in path for path in volume.files())
         await manager.close()
@@ -358,7 +373,7 @@ def test_a_log_that_is_cut_off_halfway_is_given_up_alone() -> None:
         with pytest.raises(StorageError):
             log.truncate_to(2)
         assert log.failure is not None
-        assert [info.failure for info in manager.describe()] == [None]
+        assert [info.failure for info in at_once(manager.describe())] == [None]
         await manager.close(clean=False)
         again = start(volume, faults)
         assert offsets_of(again.logs[A])[:2] == [0, 1]

@@ -15,7 +15,7 @@ from tests.support.stored import fetch, split
 from tests.support.topics import create_topic
 
 KAFKA_STORAGE_ERROR, LEADER_NOT_AVAILABLE, NOT_LEADER = 56, 5, 6
-METADATA, DESCRIBE_LOG_DIRS = 3, 35
+METADATA, DELETE_TOPICS, DESCRIBE_LOG_DIRS = 3, 20, 35
 PARTITIONS = 6
 
 
@@ -167,3 +167,30 @@ def test_a_start_without_one_of_its_directories_begins_nothing_in_its_place(tmp_
             assert (error, len(split(records))) == (0, 2 if index in kept else 1)
         rows = connection.call(DESCRIBE_LOG_DIRS, 4, {"topics": None}).results
         assert [int(r.error_code) for r in rows] == [0, 0]
+
+
+def test_a_partition_that_cannot_be_deleted_keeps_no_other_directory_from_its_changes(tmp_path):
+    """One request deletes a topic in each directory, and the folder of one of them is gone."""
+    node = Broker(data_dir=f"{tmp_path}/a,{tmp_path}/b")
+    with node:
+        create_topic(node.bootstrap_servers, "t")
+        create_topic(node.bootstrap_servers, "u")
+        lost, kept = ("t", "u") if where(tmp_path / "b") else ("u", "t")
+        with Connection(node.bootstrap_servers) as connection:
+            for topic in (lost, kept):
+                assert int(produce(connection, topic, batch([b"old"])).error_code) == 0
+            shutil.rmtree(tmp_path / "b" / f"{lost}-0")
+            answer = connection.call(
+                DELETE_TOPICS, 6, {"topics": [{"name": lost}, {"name": kept}], "timeout_ms": 10_000}
+            )
+            assert [int(r.error_code) for r in answer.responses] == [0, 0]
+            until(lambda: not (tmp_path / "a" / f"{kept}-0").exists())
+            rows = connection.call(DESCRIBE_LOG_DIRS, 4, {"topics": None}).results
+            assert [int(r.error_code) for r in rows] == [0, KAFKA_STORAGE_ERROR]
+            create_topic(node.bootstrap_servers, kept)
+            assert fetch(connection, kept) == (0, b"")
+            assert int(produce(connection, kept, batch([b"new"])).error_code) == 0
+    with node, Connection(node.bootstrap_servers) as connection:
+        until(lambda: int(produce(connection, kept, batch([b"newer"])).error_code) == 0)
+        error, records = fetch(connection, kept)
+        assert (error, [b.base_offset for b in split(records)]) == (0, [0, 1])

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from odradek.log.log import Isolation, Log
+from odradek.log.verifying.findings import Findings
+from odradek.log.verifying.partition import Circumstances, PartitionCheck
 from tests.robustness.storage_node import (
     ALL,
     CLEAN,
@@ -94,11 +96,11 @@ def test_a_bit_flipped_anywhere_in_a_snapshot_costs_no_producer(
 def test_a_bit_flipped_anywhere_in_the_last_batch_ends_the_log_before_it(
     node: Node, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """But for the leader epoch, which Kafka's CRC does not cover."""
+    """But for the leader epoch and the offset, which Kafka's CRC does not cover: see below."""
     stop(node, KILLED)
     segment = node.file(8, ".log")
     image = Image(node.path)
-    for position in [*range(12), *range(16, SIZE)]:
+    for position in [*range(8, 12), *range(16, SIZE)]:
         image.restore()
         flip(segment, 3 * SIZE + position)
         caplog.clear()
@@ -106,6 +108,31 @@ def test_a_bit_flipped_anywhere_in_the_last_batch_ends_the_log_before_it(
         assert read(node.log(ORDERS)) == ALL[:11], position
         assert f"{segment} at byte offset {3 * SIZE}: " in caplog.text
         node.stop(clean=False)
+
+
+def test_an_offset_that_a_flipped_bit_has_raised_is_believed_and_found_by_verify(node: Node) -> None:
+    """Missing offsets are no damage. One that goes back is."""
+    stop(node, KILLED)
+    segment = node.file(8, ".log")
+    image = Image(node.path)
+    for position in range(8):
+        image.restore()
+        flip(segment, 3 * SIZE + position)
+        raised = int.from_bytes(segment.read_bytes()[3 * SIZE : 3 * SIZE + 8], "big")
+        findings = Findings()
+        given = Circumstances(compacted=False)
+        PartitionCheck(node.runtime.disk, str(segment.parent), given, findings).run()
+        assert 3 * SIZE in [f.position for f in findings.all() if f.file == str(segment)], position
+        node.start()
+        assert read(node.log(ORDERS)) == [*ALL[:11], raised], position
+        node.stop(clean=False)
+    image.restore()
+    data = bytearray(segment.read_bytes())
+    data[3 * SIZE + 7] = 10
+    segment.write_bytes(data)
+    node.start()
+    assert read(node.log(ORDERS)) == ALL[:11]
+    node.stop(clean=False)
 
 
 # --- transactions ---------------------------------------------------------------------------------------

@@ -241,14 +241,21 @@ def test_directories_of_two_clusters_are_refused(used: Path, tmp_path: Path) -> 
     assert (state(used), state(tmp_path / "other")) == before
 
 
+def with_cluster_id(path: Path, cluster_id: bytes) -> bytes:
+    return re.sub(rb"cluster\.id=.*", b"cluster.id=" + cluster_id, path.read_bytes())
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
         (lambda path: path.unlink(), "No `meta.properties` found in"),
         (lambda path: path.write_bytes(b"\xff\0nonsense"), "meta.properties"),
         (lambda path: path.write_bytes(path.read_bytes()[:20]), "meta.properties"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-5]), "its last line is torn: 'cluster.id="),
+        (lambda path: path.write_bytes(with_cluster_id(path, b"")), "cluster.id '' must be 1 to 22"),
+        (lambda path: path.write_bytes(with_cluster_id(path, b"a" * 39)), "must be 1 to 22"),
     ],
-    ids=["missing", "nonsense", "torn"],
+    ids=["missing", "nonsense", "torn", "torn id", "empty id", "long id"],
 )
 def test_a_directory_that_does_not_tell_whose_it_is_is_refused(
     tmp_path: Path, damage: Callable[[Path], object], said: str
@@ -256,7 +263,6 @@ def test_a_directory_that_does_not_tell_whose_it_is_is_refused(
     path = tmp_path / "data"
     with Broker(data_dir=str(path)):
         pass
-    (path / "orders-0").mkdir()
     damage(path / "meta.properties")
     before = state(path)
     done = started(path)

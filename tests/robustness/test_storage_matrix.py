@@ -112,13 +112,7 @@ DAMAGES: dict[str, Damage] = {
         lambda n: n.file(4, ".log").unlink(),
         "The records before .*" + path_of(8, ".log") + " are missing",
         [*ALL[:4], *ALL[8:]],
-        (CLEAN, KILLED),
-    ),
-    "segment: one in the middle removed, above the recovery point": Damage(
-        lambda n: n.file(4, ".log").unlink(),
-        "Dropping the 1 segments after .*" + path_of(0, ".log"),
-        ALL[:4],
-        (POWER,),
+        (CLEAN, KILLED, POWER),
     ),
     "segment: the leader epoch of a batch flipped": Damage(
         lambda n: flip(n.file(4, ".log"), SIZE + 15), None, stops=(CLEAN, KILLED)

@@ -2,17 +2,20 @@
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.log.manager import LogManager
 from odradek.metadata.channel import ControllerChannel
-from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.directories import directory_of
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
+
+if TYPE_CHECKING:
+    from odradek.metadata.image import PartitionRegistration, TopicImage
 
 log = logging.getLogger("odradek.broker.directory_assigner")
 
@@ -28,9 +31,9 @@ class DirectoryAssigner:
         self._untold: dict[tuple[UUID, int], UUID] = {}
         self._news = asyncio.Event()
 
-    def look_at(self, delta: MetadataDelta) -> None:
+    def look_at(self, partitions: "Iterable[tuple[TopicImage, int, PartitionRegistration]]") -> None:
         """Find the replicas of which the metadata does not know where they lie."""
-        for topic, index, registration in delta.changed_partitions:
+        for topic, index, registration in partitions:
             if self._broker_id in registration.replicas and registration.directories:
                 directory_id = self._logs.directory_id(TopicPartition(topic.name, index))
                 if directory_id is None or directory_id == directory_of(registration, self._broker_id):

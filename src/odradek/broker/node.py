@@ -114,7 +114,6 @@ class Node:
         self._assigner = DirectoryAssigner(config.node_id, self.logs)
         self._recovery_told_s = 0.0
         self._scope = Scope(lambda error: log.error("A task of the node failed", exc_info=error))
-        self.logs.on_offline = self._directory_failed
 
     # --- life -----------------------------------------------------------------------------------------
 
@@ -168,6 +167,7 @@ class Node:
             directory_ids=list(identity.directory_ids.values()),
             previous_broker_epoch=self._previous_broker_epoch(),
         )
+        self.logs.on_offline = self._directory_failed
         undo.push_async_callback(self.lifecycle.close)
         self.producer_ids = ProducerIds(config.node_id, self.controller)
         undo.push_async_callback(self.producer_ids.close)
@@ -178,8 +178,8 @@ class Node:
         self._check_stored_protection()
         self.metadata.subscribe(NoEffect(config).on_delta)
         self._recovery_told_s = asyncio.get_running_loop().time()
-        await self.logs.load_beside(self._topic_config, config.int("num.recovery.threads.per.data.dir"))
-        self.logs.set_aside_strays(self._is_stray)
+        threads = config.int("num.recovery.threads.per.data.dir")
+        await self.logs.load_beside(self._topic_config, threads, self._is_stray)
         self.metadata.subscribe(self._apply)
         await self.lifecycle.unfence()
         undo.push_async_callback(self.groups.close)
@@ -229,7 +229,7 @@ class Node:
         self._take_configs(delta)
         changes = self.replicas.apply_delta(delta)
         self.logs.persist_topic_ids()
-        self._assigner.look_at(delta)
+        self._assigner.look_at(delta.changed_partitions)
         self._take_roles(changes)
         self._tell_groups(delta)
         if delta.deleted_topics:
@@ -246,7 +246,12 @@ class Node:
                 self.transactions.on_elected(index, LedLog(partition))
 
     def _open_waiting(self) -> None:
-        self._take_roles(self.replicas.open_waiting())
+        waiting = self.replicas.waiting()
+        if waiting:
+            changes = self.replicas.open_waiting()
+            self.logs.persist_topic_ids()
+            self._assigner.look_at(waiting)
+            self._take_roles(changes)
 
     def _tell_groups(self, delta: MetadataDelta) -> None:
         known, before = delta.image.topics_by_id, delta.previous.topics_by_id

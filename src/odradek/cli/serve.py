@@ -21,7 +21,7 @@ from odradek.core.errors import KafkaError, StorageError
 from odradek.http.app import App
 from odradek.http.server import HttpServer
 from odradek.log.checkpoints import CheckpointError
-from odradek.log.log_dir import DirectoryInUseError
+from odradek.log.log_dir import DirectoryInUseError, DuplicateLogError
 from odradek.metadata.formatting import FormatError
 from odradek.raft.quorum_state import QuorumStateError
 from odradek.runtime.eager import new_event_loop
@@ -53,7 +53,7 @@ def serve(
         raise _start_failure(config, e) from e
     except DirectoryInUseError as e:
         raise Failure(str(e), "next: odradek start --port 0 --data-dir DIR") from e
-    except (CheckpointError, ConfigError, FormatError, QuorumStateError) as e:
+    except (CheckpointError, ConfigError, DuplicateLogError, FormatError, QuorumStateError) as e:
         raise Failure(str(e), NEXT) from e
     except StorageError as e:
         raise Failure(e.message or "", NEXT) from e

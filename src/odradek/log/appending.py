@@ -15,7 +15,7 @@ from odradek.log.producer_state import Staged
 from odradek.log.segment import Segment
 from odradek.log.txn_index import AbortedTxn
 from odradek.records.check import CheckedRecords, Origin
-from odradek.records.header import CONTROL_FLAG, LOG_OVERHEAD, BatchMeta
+from odradek.records.header import CONTROL_FLAG, LOG_OVERHEAD, MAX_INT32, BatchMeta
 from odradek.records.kernel import OK, PARTIAL
 from odradek.records.scanning import scan
 
@@ -225,23 +225,26 @@ class AppendableLog(DurableLog):
                 ErrorCode.CORRUPT_MESSAGE,
                 f"No good record batch at {size} of a fetch for {self.topic_partition}",
             )
-        expected = self.log_end_offset
-        first_offset = expected if batches[0].is_wrapper else batches[0].base_offset
+        start = expected = self.log_end_offset
         for batch in batches:
             if batch.base_offset < expected:
                 raise self._out_of_range(batch.base_offset, expected, batch.last_offset)
             expected = batch.last_offset + 1
-        start = self.log_end_offset
+        runs = _addressable_runs(batches, start)
         try:
-            self._take_over(records, batches, size, first_offset)
+            for first_offset, run in runs:
+                self._take_over(records, run, first_offset)
         except OSError as e:
             raise self.fail(e, "appending records to") from e
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self._count_unflushed(start)
-        last_offset = batches[-1].last_offset
+        first_offset, last_offset = runs[0][0], batches[-1].last_offset
         return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, self.log_start_offset, False)
 
-    def _take_over(self, records: Buffer, batches: list[BatchMeta], size: int, first_offset: int) -> None:
+    def _take_over(self, records: Buffer, batches: list[BatchMeta], first_offset: int) -> None:
+        """Write neighbouring batches to a segment whose indexes can address all of them."""
+        begin = batches[0].position
+        size = batches[-1].position + batches[-1].size - begin
         segment = self.segments.active
         max_timestamp = max(batch.max_timestamp for batch in batches)
         if segment.should_roll(
@@ -263,7 +266,7 @@ class AppendableLog(DurableLog):
             elif batch.partition_leader_epoch not in (self.epochs.latest, NO_LEADER_EPOCH):
                 self.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
         accepted = [(batch.base_offset, (batch,)) for batch in batches]
-        self._commit(segment, [memoryview(records)[:size]], size, accepted, staged)
+        self._commit(segment, [memoryview(records)[begin : begin + size]], size, accepted, staged)
 
     def _forget_epochs(self, batch: BatchMeta) -> None:
         """Records without an epoch: whoever truncates by epochs from here on would cut at the wrong place."""
@@ -295,6 +298,25 @@ class AppendableLog(DurableLog):
         if segment is not before and self.on_rolled is not None:
             self.on_rolled(self.topic_partition)
         return segment
+
+
+def _addressable_runs(batches: Sequence[BatchMeta], log_end_offset: int) -> list[tuple[int, list[BatchMeta]]]:
+    """The batches in runs that each fit a segment's indexes, with the offset where such a segment begins.
+
+    A leader's compaction may leave offsets so far apart that one fetch brings more than one segment takes.
+    """
+    runs: list[tuple[int, list[BatchMeta]]] = []
+    for batch in batches:
+        if runs and batch.last_offset - runs[-1][0] <= MAX_INT32:
+            runs[-1][1].append(batch)
+            continue
+        first_offset = batch.base_offset
+        if batch.is_wrapper:
+            # Which offsets it holds below its own is not told: as far below as an index allows.
+            previous = runs[-1][1][-1].last_offset + 1 if runs else log_end_offset
+            first_offset = max(previous, batch.last_offset - MAX_INT32)
+        runs.append((first_offset, [batch]))
+    return runs
 
 
 def _stage(

@@ -1,13 +1,17 @@
 """The small text files of a log directory: bytes to values and back. No I/O."""
 
 import json
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.core.types import TopicPartition, uuid_from_text, uuid_to_text
+
+_ID_LENGTH: Final = 22
+_CLUSTER_ID = re.compile(rf"[a-zA-Z0-9_\-]{{1,{_ID_LENGTH}}}")
 
 
 class CheckpointError(ValueError):
@@ -109,12 +113,23 @@ def format_meta_properties(meta: MetaProperties, now_ms: int) -> bytes:
     ).encode()
 
 
+def check_cluster_id(cluster_id: str) -> None:
+    if not _CLUSTER_ID.fullmatch(cluster_id):
+        raise CheckpointError(
+            f"cluster.id {cluster_id!r} must be 1 to {_ID_LENGTH} of the characters a-z, A-Z, 0-9, _ and -"
+        )
+
+
 def parse_meta_properties(data: bytes) -> MetaProperties:
     values: dict[str, str] = {}
+    line = value = ""
     for line in data.decode("latin-1").splitlines():
         if line and line[0] not in "#!":
             key, _, value = line.partition("=")
-            values[key.strip()] = value.strip()
+            value = values[key.strip()] = value.strip()
+    # Of an id that has its full length nothing is missing.
+    if not data.endswith((b"\n", b"\r")) and len(value) != _ID_LENGTH:
+        raise CheckpointError(f"its last line is torn: {line!r}")
     if values.get("version") != "1":
         raise CheckpointError(f"meta.properties has version {values.get('version')}, not 1")
     for key in ("cluster.id", "node.id", "directory.id"):
@@ -124,6 +139,7 @@ def parse_meta_properties(data: bytes) -> MetaProperties:
         directory_id = uuid_from_text(values["directory.id"])
     except ValueError as e:
         raise CheckpointError(str(e)) from None
+    check_cluster_id(values["cluster.id"])
     return MetaProperties(values["cluster.id"], _int(values["node.id"]), directory_id)
 
 

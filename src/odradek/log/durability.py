@@ -2,6 +2,7 @@
 
 import logging
 import uuid
+from collections.abc import Sequence
 from typing import Final
 
 from odradek.log.checkpoints import format_epochs, format_partition_metadata
@@ -31,9 +32,12 @@ class DurableLog(ReadableLog):
     def set_topic_id(self, topic_id: uuid.UUID) -> None:
         """Bind the directory to a topic. While it holds no records this need not be durable yet."""
         assert self.topic_id is None, f"{self.path} belongs to topic {self.topic_id}"
-        write_file(
-            self._disk, f"{self.path}/{PARTITION_METADATA}", format_partition_metadata(topic_id), sync=False
-        )
+        self.check_online()
+        path, content = f"{self.path}/{PARTITION_METADATA}", format_partition_metadata(topic_id)
+        try:
+            write_file(self._disk, path, content, sync=False)
+        except OSError as e:
+            raise self.fail(e, "naming the topic of") from e
         self.topic_id = topic_id
         self._is_topic_id_durable = False
         if self.segments.size_bytes:
@@ -140,7 +144,7 @@ class DurableLog(ReadableLog):
         """
         self.check_online()
         up_to = self.log_end_offset if up_to is None else up_to
-        if up_to <= self.recovery_point and not self._index_debts():
+        if up_to <= self.recovery_point and not self._index_debts() and not self.has_idle_marks:
             return None
         return self._flush_job(up_to, closing=False)
 
@@ -185,7 +189,8 @@ class DurableLog(ReadableLog):
         directories: list[str] = []
         if self._changes_durable < self._changes:
             directories = [self.path, self.directory] if self._changes_durable == 0 else [self.path]
-        proof = self._proof(up_to)._replace(snapshots=snapshots, indexed=debts)
+        marks = [end_offset for end_offset in self._unflushed if end_offset <= up_to]
+        proof = self._proof(up_to)._replace(snapshots=snapshots, indexed=debts, marks=marks)
         return FlushJob(self._disk, proof, descriptors, paths, directories)
 
     def _proof(self, up_to: int) -> FlushProof:
@@ -214,6 +219,8 @@ class DurableLog(ReadableLog):
         if proof.truncations == self._truncations:
             self.recovery_point = max(self.recovery_point, proof.up_to)
             assert self.recovery_point <= self.log_end_offset
+            if proof.marks:
+                self._forget_marks(proof.marks)
         self._changes_durable = max(self._changes_durable, proof.changes)
         self._epochs_durable = max(self._epochs_durable, proof.epochs)
         self.snapshots.synced(proof.snapshots)
@@ -228,6 +235,19 @@ class DurableLog(ReadableLog):
         if self.on_settled is not None and self.settled_offset != settled:
             self.on_settled()
 
+    @property
+    def has_idle_marks(self) -> bool:
+        """Whether marks could not be removed yet that a flush has made void. A cleaner that takes the records
+        before one would make them lie."""
+        return any(end_offset <= self.recovery_point for end_offset in self._unflushed)
+
+    def _forget_marks(self, marks: Sequence[int]) -> None:
+        """Segments that were marked are durable now. What the flush proved holds even where this fails."""
+        try:
+            self._unmark(marks)
+        except OSError as e:
+            self.fail(e, "flushing")
+
     def begin_close(self) -> FlushJob | None:
         """Prepare a clean stop; gives what is left to write. Nothing may be appended any more."""
         self.check_online()
@@ -237,7 +257,7 @@ class DurableLog(ReadableLog):
         except OSError as e:
             raise self.fail(e, "closing") from e
         unsettled = self.log_end_offset > 0 and self._changes_durable < self._changes
-        if sealed or unsettled or self.log_end_offset > self.restart_offset:
+        if sealed or unsettled or self.has_idle_marks or self.log_end_offset > self.restart_offset:
             return self._flush_job(self.log_end_offset, closing=True)
         epochs = self._epochs_to_write()
         if not epochs:

@@ -125,6 +125,20 @@ def unlink_if_exists(disk: Disk, path: str) -> bool:
     return True
 
 
+def remove_tree(disk: Disk, path: str) -> None:
+    """Remove a directory and all that is in it; one that is gone already is fine. Links are not followed."""
+    try:
+        names = disk.listdir(path)
+    except FileNotFoundError:
+        return
+    for name in names:
+        try:
+            unlink_if_exists(disk, f"{path}/{name}")
+        except IsADirectoryError:
+            remove_tree(disk, f"{path}/{name}")
+    disk.rmdir(path)
+
+
 class Descriptor:
     """An open file. It closes with the last reference, so that whoever still reads from it can."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.core.errors import KafkaError
 from odradek.log.checkpoints import CheckpointError, format_epochs, parse_epochs, parse_partition_metadata
 from odradek.log.epoch_cache import EpochCache
-from odradek.log.files import FilePool, read_file, write_file
+from odradek.log.files import FilePool, read_file, unlink_if_exists, write_file
 from odradek.log.index_file import CorruptIndexError
 from odradek.log.leftovers import resolve_leftovers
 from odradek.log.markers import read_marker
@@ -23,6 +23,7 @@ from odradek.log.names import (
     PARTITION_METADATA,
     SNAPSHOT_SUFFIX,
     TXN_INDEX_SUFFIX,
+    UNFLUSHED_SUFFIX,
     file_name,
     offset_of,
 )
@@ -33,7 +34,7 @@ from odradek.log.segments import Segments
 from odradek.log.snapshots import SnapshotStore
 from odradek.log.splitting import OffsetOverflowError, split_segment
 from odradek.log.steps import Steps
-from odradek.records.header import MAX_INT64, BatchMeta
+from odradek.records.header import BatchMeta
 from odradek.runtime.api import Disk
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ _log = logging.getLogger(__name__)
 
 
 class LoadedLog(NamedTuple):
-    """`settled`: closed cleanly with records in it, so that every entry of the directory is durable."""
+    """`settled`: closed cleanly with records in it, so that every entry of the directory is durable.
+    `unflushed`: where segments ended that were not durable then, and may not be now. `index_debts`: segments
+    below the recovery point whose indexes may not be.
+    """
 
     segments: Segments
     log_start_offset: int
@@ -53,6 +57,8 @@ class LoadedLog(NamedTuple):
     producers: ProducerState
     snapshots: SnapshotStore
     topic_id: uuid.UUID | None
+    unflushed: list[int]
+    index_debts: list[Segment]
     settled: bool
 
 
@@ -64,7 +70,6 @@ def load(
     *,
     recovery_point: int,
     log_start_offset: int,
-    cleaned_offset: int | None = None,
     clean_shutdown: bool,
     producer_id_expiration_ms: int | None,
     progress: Callable[[int], None] | None = None,
@@ -79,7 +84,6 @@ def load(
                 now_ms,
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
-                cleaned_offset=cleaned_offset,
                 clean_shutdown=clean_shutdown,
                 producer_id_expiration_ms=producer_id_expiration_ms,
                 progress=progress,
@@ -98,7 +102,6 @@ def _load(
     *,
     recovery_point: int,
     log_start_offset: int,
-    cleaned_offset: int | None,
     clean_shutdown: bool,
     producer_id_expiration_ms: int | None,
     progress: Callable[[int], None] | None,
@@ -108,10 +111,12 @@ def _load(
         disk.mkdir(path)
         return _begin(pool, path, config, now_ms, log_start_offset, None)
     names = resolve_leftovers(pool, path, disk.listdir(path))
+    unflushed = _unflushed(names, recovery_point)
     topic_id = _read_topic_id(disk, path) if PARTITION_METADATA in names else None
     found = _find_segments(pool, path, names, config, now_ms)
     if not found:
         _tell_if_lost(path, log_start_offset, recovery_point)
+        _keep_marks(disk, path, names, ())
         snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
         snapshots.remove_outside(log_start_offset, log_start_offset)
         if LEADER_EPOCH_CHECKPOINT in names:
@@ -144,7 +149,7 @@ def _load(
             snapshots,
             log_start_offset,
             recover_from,
-            gaps_until=_gaps_until(config, cleaned_offset, recovery_point),
+            unflushed=unflushed,
             progress=progress,
         )
     assert log_end_offset is not None
@@ -157,6 +162,7 @@ def _load(
         )
         for segment in segments.all():
             segment.unlink()
+        _keep_marks(disk, path, names, ())
         snapshots.remove_outside(log_start_offset, log_start_offset)
         snapshots.remove_doubted()
         _store_epochs(disk, path, EpochCache())
@@ -178,6 +184,8 @@ def _load(
             _log.warning("%s is missing: the producers were replayed", snapshots.path(log_end_offset))
         snapshots.take(producers.entries.values(), log_end_offset)
     snapshots.remove_doubted()
+    unflushed = [end_offset for end_offset in unflushed if end_offset <= log_end_offset]
+    _keep_marks(disk, path, names, unflushed)
     return LoadedLog(
         segments,
         log_start_offset,
@@ -187,8 +195,23 @@ def _load(
         producers,
         snapshots,
         topic_id,
+        unflushed,
+        [] if recover_from is None else _index_debts(segments, recover_from, recovery_point),
         settled=recover_from is None and log_end_offset > 0,
     )
+
+
+def _unflushed(names: list[str], recovery_point: int) -> list[int]:
+    """Where segments ended that were not durable then, and may not be now."""
+    ends = [offset_of(name) or 0 for name in names if name.endswith(UNFLUSHED_SUFFIX)]
+    return [end_offset for end_offset in ends if end_offset > recovery_point]
+
+
+def _keep_marks(disk: Disk, path: str, names: list[str], kept: Sequence[int]) -> None:
+    """Remove what is left of marks by which nothing is told any more."""
+    for name in names:
+        if name.endswith(UNFLUSHED_SUFFIX) and (offset_of(name) or 0) not in kept:
+            unlink_if_exists(disk, f"{path}/{name}")
 
 
 def _snapshot_offsets(names: list[str]) -> list[int]:
@@ -226,6 +249,8 @@ def _begin(
         producers,
         SnapshotStore(pool.disk, path),
         topic_id,
+        [],
+        [],
         settled=False,
     )
 
@@ -331,6 +356,15 @@ def _unsure_from(segments: Segments, recovery_point: int) -> int:
     return last.base_offset
 
 
+def _index_debts(segments: Segments, recover_from: int, recovery_point: int) -> list[Segment]:
+    """The segments below the recovery point that were recovered, and the one that ended there: after a kill
+    its indexes are good, and in the page cache only."""
+    segment = segments.floor(recovery_point)
+    last = None if segment is None or segment.base_offset != recovery_point else segments.before(segment)
+    first = recover_from if last is None else min(recover_from, last.base_offset)
+    return [s for s in segments.between(first, recovery_point) if s is not segments.active]
+
+
 def _check_end(segment: Segment, because: str) -> tuple[int | None, int | None]:
     """(its end offset, from which offset on to recover) of a segment that ought to end with a whole batch."""
     try:
@@ -343,13 +377,6 @@ def _check_end(segment: Segment, because: str) -> tuple[int | None, int | None]:
     return None, segment.base_offset
 
 
-def _gaps_until(config: "TopicConfig", cleaned_offset: int | None, recovery_point: int) -> int:
-    """Up to where a cleaner may have taken records out. A topic that is not compacted any more may have been,
-    by a node that left no word of it but a recovery point; and a compacted log may have been copied from a
-    leader whose cleaner was ahead of this one."""
-    return MAX_INT64 if config.is_compacted else max(cleaned_offset or 0, recovery_point)
-
-
 def _recover(
     disk: Disk,
     path: str,
@@ -360,15 +387,16 @@ def _recover(
     log_start_offset: int,
     recover_from: int,
     *,
-    gaps_until: int,
+    unflushed: Sequence[int],
     progress: Callable[[int], None] | None,
 ) -> Steps[int]:
     """Recover the segments from the one that holds an offset on; gives the log end offset.
 
-    Snapshots above its beginning may speak of records that did not survive: they are taken anew. A segment
-    may lose its end at the border of two batches, with nothing left to tell but a gap before the next one:
-    what lies behind a gap is dropped, or a producer could not write again what fell into it. Below the
-    recovery point nothing was lost: a gap there is the work of a cleaner that the topic once had.
+    Snapshots above its beginning may speak of records that did not survive: they are taken anew. Behind
+    bytes that are no good batch nothing is kept. Offsets that are missing between good ones are no fault: a
+    cleaner has taken them out, this node's, another one's before it, or that of a leader it was copied from.
+    But a segment that was not durable may have lost its end at the border of two batches, with nothing left
+    to tell but the mark of where it ended: then what follows goes, or a producer could not write it again.
     """
     todo = segments.between(recover_from, segments.active.base_offset + 1)
     first = todo[0]
@@ -385,12 +413,10 @@ def _recover(
             producers,
             next_offset,
             log_start_offset,
-            gaps_until=gaps_until,
             progress=progress,
         )
         later = todo[index + 1 :]
-        follows = not later or later[0].base_offset == next_offset or next_offset < gaps_until
-        if later and (truncated or not follows):
+        if later and (truncated or any(next_offset < end <= later[0].base_offset for end in unflushed)):
             _log.warning("Dropping the %d segments after %s", len(later), segment.file.path)
             segments.remove(later)
             for gone in later:

@@ -6,6 +6,7 @@ Who may append what, and what readers may see, is decided above, in log.py.
 import logging
 import random
 from collections.abc import Callable, Sequence
+from os import O_CREAT, O_WRONLY
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, StorageError, is_exhausted
@@ -16,6 +17,7 @@ from odradek.log.names import (
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     SWAP_SUFFIX,
+    UNFLUSHED_SUFFIX,
     file_name,
     offset_of,
 )
@@ -48,6 +50,7 @@ class FlushProof(NamedTuple):
     epochs: int
     snapshots: Sequence[int] = ()
     indexed: Sequence[Segment] = ()
+    marks: Sequence[int] = ()
 
 
 class FlushJob:
@@ -102,6 +105,7 @@ class LocalLog:
         "_rng",
         "_roll_after_ms",
         "_truncations",
+        "_unflushed",
         "_unsynced_indexes",
         "appended_bytes",
         "being_cleaned",
@@ -166,6 +170,8 @@ class LocalLog:
         # Segments that were flushed while they were active, without their indexes and with blocks asked for
         # ahead, and are so no more.
         self._unsynced_indexes: list[Segment] = []
+        # Where segments ended that were not durable then: each has a mark in the directory.
+        self._unflushed: list[int] = []
         self._gaps: set[int] = set()
 
     # --- failure --------------------------------------------------------------------------------------
@@ -235,11 +241,31 @@ class LocalLog:
             return active
         assert base_offset > active.base_offset, f"roll of {self.path} to {base_offset}"
         active.seal()
+        if self.recovery_point < self.log_end_offset:
+            self._mark_unflushed()
         segment = self._new_segment(base_offset)
         if self.recovery_point > active.base_offset:
             self._unsynced_indexes.append(active)
         self.segments.add(segment)
         return segment
+
+    def _mark_unflushed(self) -> None:
+        """Note where a segment ends that is not durable: a power loss may take its end, not what follows.
+
+        A file system keeps the order of names: where the next segment survives, so does the mark.
+        """
+        end_offset = self.log_end_offset
+        self._disk.close(self._disk.open(self._mark_path(end_offset), O_WRONLY | O_CREAT))
+        if end_offset not in self._unflushed:
+            self._unflushed.append(end_offset)
+
+    def _unmark(self, end_offsets: Sequence[int]) -> None:
+        for end_offset in end_offsets:
+            unlink_if_exists(self._disk, self._mark_path(end_offset))
+        self._unflushed = [end_offset for end_offset in self._unflushed if end_offset not in end_offsets]
+
+    def _mark_path(self, end_offset: int) -> str:
+        return f"{self.path}/{file_name(end_offset, UNFLUSHED_SUFFIX)}"
 
     def _remove_segments(self, gone: Sequence[Segment], extra_paths: Sequence[str] = ()) -> None:
         """Take segments out of sight now and out of the file system after file.delete.delay.ms."""

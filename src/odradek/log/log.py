@@ -12,7 +12,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.log import retention
 from odradek.log.appending import AppendableLog, AppendInfo
-from odradek.log.files import FilePool
+from odradek.log.files import FilePool, remove_tree
 from odradek.log.loader import load, load_producers
 from odradek.log.reading import FetchInfo, Isolation
 from odradek.log.segment import Segment
@@ -48,7 +48,8 @@ class Log(AppendableLog):
     ) -> "Log":
         """Open the log in a directory, or begin one; an unclean stop is recovered from `recovery_point` on.
 
-        The topic id in the directory counts; the given one is written where there is none. Raises OSError.
+        The topic id in the directory counts; the given one is written where there is none. Raises OSError
+        and, where the log failed once it was made, StorageError.
         """
         return run_here(
             cls.opening(
@@ -94,7 +95,6 @@ class Log(AppendableLog):
             runtime.clock.now_ms(),
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
-            cleaned_offset=cleaned_offset,
             clean_shutdown=clean_shutdown,
             producer_id_expiration_ms=producer_id_expiration_ms,
             progress=progress,
@@ -116,6 +116,8 @@ class Log(AppendableLog):
             snapshots=loaded.snapshots,
         )
         log.cleaned_offset = cleaned_offset
+        log._unflushed = loaded.unflushed
+        log._unsynced_indexes = loaded.index_debts
         log.segments.active.roll_jitter_ms = log._draw_jitter_ms()
         if loaded.settled:
             log._changes_durable = log._changes
@@ -189,6 +191,7 @@ class Log(AppendableLog):
                 for segment in gone:
                     segment.unlink()
             self.snapshots.remove_outside(min(self.log_start_offset, offset), offset)
+            self._unmark([end_offset for end_offset in self._unflushed if end_offset > offset])
             self._void_cleaning()
             self._disk.fsync_dir(self.path)
             offset = self.segments.active.truncate_to(offset, self._clock.now_ms())
@@ -218,6 +221,7 @@ class Log(AppendableLog):
                 segment.unlink()
             self.segments.replace_all(self._new_segment(offset))
             self.snapshots.remove_outside(offset, offset)
+            self._unmark(self._unflushed)
             self._void_cleaning()
             self._disk.fsync_dir(self.path)
             self.epochs.clear()
@@ -318,8 +322,6 @@ class Log(AppendableLog):
         for segment in self.segments.all():
             segment.close()
         try:
-            for name in self._disk.listdir(self.path):
-                self._disk.unlink(f"{self.path}/{name}")
-            self._disk.rmdir(self.path)
+            remove_tree(self._disk, self.path)
         except OSError as e:
             raise self.fail(e, "deleting") from e

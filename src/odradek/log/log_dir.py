@@ -25,6 +25,10 @@ class DirectoryInUseError(Exception):
     """Another node, of this process or another one, has the directory."""
 
 
+class DuplicateLogError(Exception):
+    """Two log directories have a log of the same partition, and nothing tells which one counts."""
+
+
 class LogDir:
     __slots__ = ("_disk", "_lock", "_written", "failure", "meta", "path", "previous_broker_epoch")
 
@@ -84,6 +88,11 @@ class LogDir:
 
     def write_clean_shutdown(self, broker_epoch: int) -> None:
         write_file(self._disk, f"{self.path}/{names.CLEAN_SHUTDOWN}", format_clean_shutdown(broker_epoch))
+
+    def take_offline(self, failure: StorageError) -> None:
+        """Nothing more is read from or written to the directory until the node is restarted."""
+        self.failure = failure
+        _log.error("Log directory %s is offline: %s", self.path, failure)
 
     def unlock(self) -> None:
         if self._lock is not None:

@@ -13,11 +13,11 @@ from odradek.core.errors import ExhaustedError, KafkaError, StorageError, is_exh
 from odradek.core.types import TopicPartition
 from odradek.log import names
 from odradek.log.checkpoints import is_damaged_topic_id
+from odradek.log.deleting import DeletableLogs
 from odradek.log.files import MAX_DESCRIPTORS, FilePool, write_file
 from odradek.log.log import Log
-from odradek.log.log_dir import DirectoryInUseError, LogDir
+from odradek.log.log_dir import DirectoryInUseError, DuplicateLogError, LogDir
 from odradek.log.opening import FoundLog, Recovery, find_logs, open_logs
-from odradek.log.persisting import PersistedLogs
 from odradek.log.steps import run_here
 from odradek.runtime.api import Runtime
 from odradek.runtime.scope import Scope
@@ -32,6 +32,12 @@ _log = logging.getLogger(__name__)
 
 _LOGS_PER_TURN: Final = 64
 
+IsStray = Callable[[TopicPartition, uuid.UUID | None], bool]
+
+
+def _no_stray(topic_partition: TopicPartition, topic_id: uuid.UUID | None) -> bool:
+    return False
+
 
 class LogDirInfo(NamedTuple):
     """A log directory as DescribeLogDirs shows it."""
@@ -44,7 +50,13 @@ class LogDirInfo(NamedTuple):
     sizes: list[tuple[TopicPartition, int]]
 
 
-class LogManager(PersistedLogs):
+def _is_of(log: Log, topic_id: uuid.UUID) -> bool:
+    """Whether a log is this topic's, as far as its directory tells."""
+    own = log.topic_id
+    return own is None or own == topic_id or is_damaged_topic_id(own, topic_id)
+
+
+class LogManager(DeletableLogs):
     """The logs of a node's directories, by partition."""
 
     def __init__(
@@ -59,7 +71,6 @@ class LogManager(PersistedLogs):
         self._pool = FilePool(runtime.disk, max_descriptors)
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.recovery = Recovery()
-        self._deleted: list[tuple[int, Log]] = []
 
     # --- start ----------------------------------------------------------------------------------------
 
@@ -75,11 +86,12 @@ class LogManager(PersistedLogs):
                 self._cannot_start(directory, f"Cannot use log directory {directory.path}", e)
         self._require_online()
 
-    def _cannot_start(self, directory: LogDir, what: str, error: OSError) -> None:
+    def _cannot_start(self, directory: LogDir, what: str, error: OSError | StorageError) -> None:
         """Serve without a directory that fails; but not where there are only too few descriptors to begin."""
-        if is_exhausted(error):
-            raise ExhaustedError(f"{what}: {error}") from error
-        self._take_offline(directory, StorageError(f"{what}: {error}"))
+        reason = error.message if isinstance(error, StorageError) else error
+        failure = self._failed_in(directory, f"{what}: {reason}", error)
+        if isinstance(failure, ExhaustedError):
+            raise failure from error
 
     def _require_online(self) -> None:
         for directory in self.directories:
@@ -89,35 +101,46 @@ class LogManager(PersistedLogs):
         assert failure is not None
         raise failure
 
-    def load(self, topic_config: "Callable[[str], TopicConfig]") -> None:
-        """Open every log there is; those of a directory that was not closed cleanly are recovered."""
+    def load(self, topic_config: "Callable[[str], TopicConfig]", is_stray: IsStray = _no_stray) -> None:
+        """Open every log there is; those of a directory that was not closed cleanly are recovered.
+
+        Logs that the metadata does not give this node are set aside; nothing in them is lost. A directory
+        that cannot be loaded is offline, the others are loaded. Raises DuplicateLogError.
+        """
         for directory in self._online():
             try:
                 for found in self._loading(directory, topic_config):
-                    self._take_in(found, run_here(found.steps))
-            except OSError as e:
+                    self._take_in(found, run_here(found.steps), is_stray)
+            except (OSError, StorageError) as e:
                 self._cannot_start(directory, f"Cannot load {directory.path}", e)
         self._require_online()
 
     async def load_beside(
-        self, topic_config: "Callable[[str], TopicConfig]", threads_per_directory: int
+        self,
+        topic_config: "Callable[[str], TopicConfig]",
+        threads_per_directory: int,
+        is_stray: IsStray = _no_stray,
     ) -> None:
         """`load`, with so many logs of each directory recovered at a time, away from the event loop."""
         async with Scope() as scope:
             for directory in self._online():
-                scope.spawn(self._load_directory(directory, topic_config, threads_per_directory))
+                scope.spawn(self._load_directory(directory, topic_config, threads_per_directory, is_stray))
             await scope.join()
         self._require_online()
 
     async def _load_directory(
-        self, directory: LogDir, topic_config: "Callable[[str], TopicConfig]", threads: int
+        self,
+        directory: LogDir,
+        topic_config: "Callable[[str], TopicConfig]",
+        threads: int,
+        is_stray: IsStray,
     ) -> None:
         try:
             found = self._loading(directory, topic_config)
             logs = await open_logs(self._runtime, found, threads)
             for opened, log in zip(found, logs, strict=True):
-                self._take_in(opened, log)
-        except OSError as e:
+                self._take_in(opened, log, is_stray)
+        except (OSError, StorageError) as e:
             self._cannot_start(directory, f"Cannot load {directory.path}", e)
 
     def _loading(self, directory: LogDir, topic_config: "Callable[[str], TopicConfig]") -> list[FoundLog]:
@@ -125,12 +148,17 @@ class LogManager(PersistedLogs):
             self._runtime, self._pool, directory, topic_config, self.producer_id_expiration_ms, self.recovery
         )
 
-    def _take_in(self, found: FoundLog, log: Log) -> None:
+    def _take_in(self, found: FoundLog, log: Log, is_stray: IsStray) -> None:
         tp = log.topic_partition
         if found.is_deleted:
-            self._deleted.append((self._runtime.clock.now_ms() + log.config.file_delete_delay_ms, log))
+            log.on_failed = self._log_failed
+            self._delete_later(log)
+        elif is_stray(tp, log.topic_id):
+            self._set_stray_aside(log)
         elif tp in self.logs:
-            raise StorageError(f"Duplicate log directories for {tp}: {log.path} and {self.logs[tp].path}")
+            raise DuplicateLogError(
+                f"Duplicate log directories found for {tp}: {self.logs[tp].path} and {log.path}"
+            )
         else:
             self._adopt(log)
 
@@ -140,17 +168,13 @@ class LogManager(PersistedLogs):
         log.on_rolled = log.on_flush_due = self.flush_soon
         log.on_truncated = self._truncated
 
-    def set_aside_strays(
-        self, is_stray: Callable[[TopicPartition, uuid.UUID | None], bool]
-    ) -> list[TopicPartition]:
-        """Set aside the logs that the metadata does not give this node; nothing in them is lost."""
-        strays = [tp for tp, log in self.logs.items() if is_stray(tp, log.topic_id)]
-        for tp in strays:
-            log = self.logs.pop(tp)
-            self._set_aside(log, names.STRAY_DIR_SUFFIX)
-            log.close()
-            _log.warning("%s is not this node's according to the metadata: set aside as %s", tp, log.path)
-        return strays
+    def _set_stray_aside(self, log: Log) -> None:
+        """The metadata does not give this log to this node. Raises StorageError."""
+        self._set_aside(log, names.STRAY_DIR_SUFFIX)
+        log.close()
+        _log.warning(
+            "%s is not this node's according to the metadata: set aside as %s", log.topic_partition, log.path
+        )
 
     # --- logs -----------------------------------------------------------------------------------------
 
@@ -168,46 +192,48 @@ class LogManager(PersistedLogs):
     ) -> Log:
         """The partition's log; begun where there is none, or one of another topic of the same name.
 
-        It is begun in the directory that the metadata names. One that is not new may lie in a directory that
-        is offline: then nothing is begun in its place. An id that is this one but for a flipped bit is
-        mended: a log begun anew would give out its offsets once more. Raises StorageError, ExhaustedError.
+        It is begun in the directory that the metadata names, and in no other once it was begun. One that is
+        not new may lie in a directory that is offline: then nothing is begun in its place. An id that is this
+        one but for a flipped bit is mended: a log begun anew would give out its offsets once more. Raises
+        StorageError, ExhaustedError.
         """
         log = self.logs.get(topic_partition)
-        if log is not None and log.topic_id is not None and log.topic_id != topic_id:
-            if is_damaged_topic_id(log.topic_id, topic_id):
-                self._name(log, log.mend_topic_id, topic_id)
-            else:
-                self.set_aside_strays(lambda tp, _: tp == topic_partition)
-                log = None
+        if log is not None and not _is_of(log, topic_id):
+            if self._directory_of(log).failure is None:
+                self._set_stray_aside(log)
+            del self.logs[topic_partition]
+            log = None
         if log is None:
+            self._clear_way(topic_partition)
             directory = self._directory_for(topic_partition, directory_id, is_new)
             path = f"{directory.path}/{topic_partition}"
             try:
                 log = Log.open(self._runtime, path, topic_partition, topic_id, config, pool=self._pool)
-            except OSError as e:
-                message = f"Error while creating {path}: {e}"
+            except (OSError, StorageError, ExhaustedError) as e:
                 if is_exhausted(e):
-                    raise ExhaustedError(message) from e
-                failure = StorageError(message)
-                self._take_offline(directory, failure)
-                raise failure from e
+                    self._begun[topic_partition] = directory
+                reason = e.message if isinstance(e, KafkaError) else e
+                raise self._failed_in(directory, f"Error while creating {path}: {reason}", e) from e
+            self._begun.pop(topic_partition, None)
             self._adopt(log)
             self._unnamed.append(log)
         elif log.topic_id is None:
             _log.warning("%s does not tell its topic: taken for %s", log.path, topic_id)
-            self._name(log, log.set_topic_id, topic_id)
+            log.set_topic_id(topic_id)
+        elif log.topic_id != topic_id:
+            log.mend_topic_id(topic_id)
+        log.check_online()
         log.update_config(config)
         return log
-
-    def _name(self, log: Log, write: Callable[[uuid.UUID], None], topic_id: uuid.UUID) -> None:
-        try:
-            write(topic_id)
-        except OSError as e:
-            raise log.fail(e, "naming the topic of") from e
 
     def _directory_for(
         self, topic_partition: TopicPartition, directory_id: uuid.UUID | None, is_new: bool
     ) -> LogDir:
+        begun = self._begun.get(topic_partition)
+        if begun is not None:
+            if begun.failure is not None:
+                raise StorageError(f"{topic_partition} was begun in {begun.path}, which is offline")
+            return begun
         if directory_id is not None:
             for directory in self._online():
                 if directory.meta is not None and directory.meta.directory_id == directory_id:
@@ -232,17 +258,6 @@ class LogManager(PersistedLogs):
         log = self.logs.get(topic_partition)
         meta = None if log is None else self._directory_of(log).meta
         return None if meta is None else meta.directory_id
-
-    def delete(self, topic_partition: TopicPartition) -> None:
-        """Take a log out of sight now; its files go after file.delete.delay.ms."""
-        log = self.logs.pop(topic_partition)
-        if log.failure is None:
-            self._set_aside(log, names.DELETE_DIR_SUFFIX)
-            self._deleted.append((self._runtime.clock.now_ms() + log.config.file_delete_delay_ms, log))
-
-    def _set_aside(self, log: Log, suffix: str) -> None:
-        unique = uuid.UUID(bytes=self._runtime.rng.randbytes(16), version=4).hex
-        log.move(f"{log.directory}/{names.set_aside_dir(log.topic_partition, unique, suffix)}")
 
     def describe(self) -> Paced[list[LogDirInfo]]:
         """What each directory holds; the sizes are those of the segments."""
@@ -289,28 +304,6 @@ class LogManager(PersistedLogs):
                 await asyncio.sleep(0)
         return deleted
 
-    def tick_deletes(self) -> None:
-        """Remove the files of deleted logs and segments whose delay has passed."""
-        now_ms = self._runtime.clock.now_ms()
-        waiting = []
-        for due_ms, log in self._deleted:
-            if due_ms > now_ms:
-                waiting.append((due_ms, log))
-                continue
-            try:
-                log.delete()
-            except ExhaustedError:
-                waiting.append((due_ms, log))
-            except KafkaError as e:
-                _log.error("%s", e)
-        self._deleted = waiting
-        for log in self.logs.values():
-            if log.failure is None:
-                try:
-                    log.purge_deleted(now_ms)
-                except OSError as e:
-                    log.fail(e, "deleting files of")
-
     def tick_producer_expiry(self) -> int:
         """Forget silent producers (producer.id.expiration.check.interval.ms); how many."""
         now_ms = self._runtime.clock.now_ms()
@@ -320,8 +313,6 @@ class LogManager(PersistedLogs):
 
     async def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close every log and give the directories up. Cleanly closed ones need no recovery."""
-        for timer in self._retries.values():
-            timer.cancel()
         while self._flushing or self._in_flight:
             await asyncio.sleep(0)
             for future in self._in_flight:
@@ -330,6 +321,8 @@ class LogManager(PersistedLogs):
                 except OSError:
                     pass  # `_flushed` and `_checkpointed` are told
                 break
+        for timer in self._retries.values():
+            timer.cancel()
         for directory in self._online():
             logs = [log for log in self.logs.values() if log.directory == directory.path]
             if clean:
@@ -342,9 +335,10 @@ class LogManager(PersistedLogs):
 
     async def _close_cleanly(self, directory: LogDir, logs: list[Log], broker_epoch: int) -> None:
         """The marker of a clean stop is written last, once all it speaks for is durable."""
+        whole = [log for log in logs if log.failure is None]
         try:
-            for start in range(0, len(logs), _LOGS_PER_TURN):
-                chunk = logs[start : start + _LOGS_PER_TURN]
+            for start in range(0, len(whole), _LOGS_PER_TURN):
+                chunk = whole[start : start + _LOGS_PER_TURN]
                 jobs = [
                     (log, job, self._runtime.offload(job.run)) for log in chunk if (job := log.begin_close())
                 ]
@@ -357,6 +351,10 @@ class LogManager(PersistedLogs):
                 news = directory.offsets_to_write(name, self._offsets(directory, name))
                 if news is not None:
                     write_file(self._disk, *news)
+            for log in logs:
+                if log.failure is not None:
+                    _log.error("%s is not closed cleanly: %s", directory.path, log.failure.message)
+                    return
             directory.write_clean_shutdown(broker_epoch)
         except (OSError, KafkaError) as e:
             message = f"{directory.path} could not be closed cleanly: {e}"

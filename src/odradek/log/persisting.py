@@ -1,7 +1,7 @@
 """The logs of a node made durable: flushes and checkpoints, away from the event loop, per log directory.
 
 A directory that fails goes offline with its logs; the others go on. What only lacks descriptors or memory is
-tried again: a flush after a while, a checkpoint when it is due next.
+tried again after a while.
 """
 
 import asyncio
@@ -29,9 +29,16 @@ _NAMED_AT_ONCE: Final = 16
 _RETRY_S: Final = 1.0
 
 
-def _sync_topic_ids(disk: Disk, paths: Iterable[str]) -> None:
+def _sync_topic_ids(disk: Disk, paths: Iterable[str]) -> list[OSError | None]:
+    """What went wrong with each: they may lie in several log directories, of which one has failed."""
+    errors: list[OSError | None] = []
     for path in paths:
-        sync_topic_id(disk, path)
+        try:
+            sync_topic_id(disk, path)
+            errors.append(None)
+        except OSError as e:
+            errors.append(e)
+    return errors
 
 
 class PersistedLogs:
@@ -48,7 +55,7 @@ class PersistedLogs:
         self.on_offline: Callable[[str, StorageError], None] | None = None
         self._flushing: dict[Log, None] = {}
         self._checkpointing: dict[tuple[str, str], bool] = {}
-        self._retries: dict[Log, asyncio.TimerHandle] = {}
+        self._retries: dict[Log | tuple[str, str], asyncio.TimerHandle] = {}
         self._in_flight: dict[asyncio.Future[Any], None] = {}
         self._unnamed: deque[Log] = deque()
         self._is_naming = False
@@ -64,16 +71,23 @@ class PersistedLogs:
                 self._take_offline(directory, failure)
 
     def _take_offline(self, directory: LogDir, failure: StorageError) -> None:
-        """Nothing more is read from or written to a directory until the node is restarted."""
+        """A directory goes offline with its logs."""
         if directory.failure is not None:
             return
-        directory.failure = failure
-        _log.error("Log directory %s is offline: %s", directory.path, failure)
+        directory.take_offline(failure)
         for log in self.logs.values():
             if log.directory == directory.path and log.failure is None:
                 log.failure = failure
         if self.on_offline is not None:
             self.on_offline(directory.path, failure)
+
+    def _failed_in(self, directory: LogDir, message: str, error: OSError | KafkaError) -> KafkaError:
+        """What to say of an error in a directory. It is offline, unless only descriptors or memory lack."""
+        if is_exhausted(error):
+            return ExhaustedError(message)
+        failure = StorageError(message)
+        self._take_offline(directory, failure)
+        return failure
 
     # --- flushes -----------------------------------------------------------------------------------
 
@@ -90,7 +104,7 @@ class PersistedLogs:
         future.add_done_callback(self._landed)
         return future
 
-    def _offload(self, work: Callable[[], None], done: "Callable[[asyncio.Future[None]], None]") -> None:
+    def _offload(self, work: Callable[[], T], done: "Callable[[asyncio.Future[T]], None]") -> None:
         self.offload(work).add_done_callback(done)
 
     def _landed(self, future: "asyncio.Future[Any]") -> None:
@@ -151,6 +165,8 @@ class PersistedLogs:
             self._checkpoint(self._directory_of(log), names.RECOVERY_POINT_CHECKPOINT)
         if log.flush_target > log.restart_offset:
             self._start_flush(log, log.flush_target)
+        elif log.has_idle_marks:
+            self._flush_later(log, job.proof.up_to)
 
     def _flush_later(self, log: Log, up_to: int) -> None:
         """No sync has failed, one could only not be begun: nothing is lost by trying again."""
@@ -188,28 +204,25 @@ class PersistedLogs:
     def _is_here(self, log: Log) -> bool:
         return log.failure is None and self.logs.get(log.topic_partition) is log
 
-    def _named(self, logs: list[Log], done: "asyncio.Future[None]") -> None:
+    def _named(self, logs: list[Log], done: "asyncio.Future[list[OSError | None]]") -> None:
         self._is_naming = False
-        here = [log for log in logs if self._is_here(log)]
-        try:
-            done.result()
-        except FileNotFoundError:
-            pass  # one of them was deleted meanwhile: those that are still there see to it themselves
-        except OSError as e:
-            for log in here:
-                if isinstance(log.fail(e, "naming the topic of"), ExhaustedError):
-                    self._unnamed.append(log)
-            if is_exhausted(e):
-                return  # the next append to each sees to it, or the next log that is begun
-        else:
-            for log in here:
+        lacking = False
+        for log, error in zip(logs, done.result(), strict=True):
+            if not self._is_here(log):
+                continue
+            if error is None:
                 log.topic_id_persisted()
-        self.persist_topic_ids()
+            elif isinstance(log.fail(error, "naming the topic of"), ExhaustedError):
+                lacking = True
+                self._unnamed.append(log)
+        if not lacking:  # else the next append to each sees to it, or the next log that is begun
+            self.persist_topic_ids()
 
     # --- checkpoints ------------------------------------------------------------------------------------
 
     async def flush(self, log: Log) -> None:
-        """Make all that a log holds now durable. Raises StorageError."""
+        """Make all that a log holds now durable, and forget where it was not. Raises StorageError,
+        ExhaustedError."""
         job = log.begin_flush()
         if job is None:
             return
@@ -219,6 +232,8 @@ class PersistedLogs:
             raise log.fail(e, "flushing") from e
         if log.failure is None:
             log.finish_flush(job)
+        if log.failure is None and log.has_idle_marks:
+            raise ExhaustedError(f"Marks of {log.path} could not be removed")
 
     def _directory_of(self, log: Log) -> LogDir:
         return next(directory for directory in self.directories if directory.path == log.directory)
@@ -250,12 +265,19 @@ class PersistedLogs:
                 self._checkpoint_failed(directory, name, e)
 
     def _checkpoint_failed(self, directory: LogDir, name: str, error: OSError) -> None:
-        message = f"Error while writing {directory.path}/{name}: {error}"
-        if is_exhausted(error):
-            _log.warning("Out of descriptors or memory, trying again when it is due. %s", message)
+        """What was to be written may say less than what is there: it does not wait until it is due again."""
+        message, key = f"Error while writing {directory.path}/{name}: {error}", (directory.path, name)
+        if isinstance(self._failed_in(directory, message, error), ExhaustedError):
+            _log.warning("Out of descriptors or memory, trying again. %s", message)
             directory.offsets_unwritten(name)
-        else:
-            self._take_offline(directory, StorageError(message))
+            if key not in self._retries:
+                loop = asyncio.get_running_loop()
+                self._retries[key] = loop.call_later(_RETRY_S, self._checkpoint_again, directory, name)
+
+    def _checkpoint_again(self, directory: LogDir, name: str) -> None:
+        del self._retries[directory.path, name]
+        if directory.failure is None:
+            self._checkpoint(directory, name)
 
     def _checkpointed(self, directory: LogDir, name: str, done: "asyncio.Future[None]") -> None:
         again = self._checkpointing.pop((directory.path, name))

@@ -46,15 +46,13 @@ def recover_segment(
     next_offset: int,
     log_start_offset: int,
     *,
-    gaps_until: int,
     progress: Callable[[int], None] | None = None,
 ) -> Steps[Recovered]:
     """Keep the good batches, cut off the rest. The producers given are as of the segment's beginning.
 
     Records below the log start are gone: producers and transactions follow from the others.
 
-    A gap that begins below `gaps_until` a cleaner may have made. Above, a batch that does not begin where the
-    last one ends is a leftover of what an earlier recovery cut off.
+    Offsets may be missing: a cleaner took them out. A batch at an offset that was there before is no good.
 
     Reading and checking are steps that may leave the event loop; a small file is read at once.
     """
@@ -82,9 +80,7 @@ def recover_segment(
         for batch in batches:
             _, size, base_offset, delta, epoch, _, _, max_timestamp, producer_id, *_, magic = batch
             last_offset = base_offset + delta
-            if base_offset < next_offset or (
-                base_offset != next_offset and next_offset >= gaps_until and not batch.is_wrapper
-            ):
+            if base_offset < next_offset:
                 finding = OUT_OF_ORDER
                 break
             if last_offset > last_possible_offset:

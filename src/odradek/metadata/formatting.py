@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from odradek.core.errors import StorageError, is_exhausted
 from odradek.core.types import METADATA_TOPIC, Buffer, uuid_to_text
-from odradek.log.checkpoints import MetaProperties, format_meta_properties
+from odradek.log.checkpoints import MetaProperties, check_cluster_id, format_meta_properties
 from odradek.log.files import read_file, write_file
 from odradek.log.log_dir import LogDir
 from odradek.log.names import META_PROPERTIES
@@ -52,8 +53,11 @@ def prepare_directories(
     """Check the opened and locked directories of a node; format them where nobody has.
 
     An unformatted metadata directory makes a new cluster: of the given id, or a random one. Other new
-    directories join the cluster of the formatted ones. Raises FormatError, OSError.
+    directories join the cluster of the formatted ones; one that cannot be formatted is offline. Raises
+    FormatError, CheckpointError for an id that cannot be a cluster's, OSError.
     """
+    if cluster_id is not None:
+        check_cluster_id(cluster_id)
     usable = [directory for directory in directories if directory.failure is None]
     formatted = [directory for directory in usable if directory.meta is not None]
     known = _check(formatted, node_id, cluster_id)
@@ -72,12 +76,20 @@ def prepare_directories(
         )
     cluster_id = known or cluster_id or uuid_to_text(_new_id(runtime))
     for directory in usable:
-        if directory.meta is None:
-            _check_empty(directory)
-            directory.meta = MetaProperties(cluster_id, node_id, _new_id(runtime))
+        if directory.meta is not None:
+            continue
+        meta = MetaProperties(cluster_id, node_id, _new_id(runtime))
+        try:
+            _check_empty(runtime.disk, directory)
             if directory is metadata_dir:
-                _format_metadata_log(runtime, directory, directory.meta, controller_endpoints)
-            _write_meta_properties(runtime, directory.path, directory.meta)
+                _format_metadata_log(runtime, directory, meta, controller_endpoints)
+            _write_meta_properties(runtime, directory.path, meta)
+        except OSError as e:
+            if directory is metadata_dir or is_exhausted(e):
+                raise
+            directory.take_offline(StorageError(f"Cannot format {directory.path}: {e}"))
+        else:
+            directory.meta = meta
     ids = {d.path: d.meta.directory_id for d in usable if d.meta is not None}
     return Identity(cluster_id, node_id, ids, ids[metadata_dir.path], is_new)
 
@@ -108,14 +120,24 @@ def _check(formatted: Sequence[LogDir], node_id: int, cluster_id: str | None) ->
     return cluster_id if formatted else None
 
 
-def _check_empty(directory: LogDir) -> None:
-    """Partitions without meta.properties are somebody's data: they are never taken over silently."""
-    held = [name for name, tp, _ in directory.partition_dirs() if tp.topic != METADATA_TOPIC]
+def _check_empty(disk: Disk, directory: LogDir) -> None:
+    """Partitions and metadata without meta.properties are somebody's: they are never taken over silently."""
+    held = [
+        name
+        for name, tp, _ in directory.partition_dirs()
+        if tp.topic != METADATA_TOPIC or _has_records(disk, f"{directory.path}/{name}")
+    ]
     if held:
         raise FormatError(
             f"No `{META_PROPERTIES}` found in {directory.path}, but it holds {held[0]}: refusing to format a "
             "directory with data."
         )
+
+
+def _has_records(disk: Disk, path: str) -> bool:
+    """Whether a quorum has used a metadata log: formatting leaves the first snapshot and nothing else."""
+    first = SnapshotId(0, 0).file_name
+    return any(not name.startswith(first) for name in disk.listdir(path))
 
 
 def _new_id(runtime: Runtime) -> UUID:

@@ -378,15 +378,21 @@ class RaftDriver:
     # --- the end --------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Make durable what was appended and give the files up. Nothing more may be appended."""
+        """Make durable what was appended and give the files up. Nothing more may be appended.
+
+        Where that fails nothing that was committed is lost: the next start looks at the log in any case.
+        """
         while self.failure is None and (self._flushing or self._persisting is not None):
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
         if self._node is not None:
             self._node.step(Stop())
         if self.failure is None:
-            job = self.log.begin_close()
-            if job is not None:
-                await self._runtime.offload(job.run)
-                self.log.finish_flush(job)
+            try:
+                job = self.log.begin_close()
+                if job is not None:
+                    await self._runtime.offload(job.run)
+                    self.log.finish_flush(job)
+            except (OSError, KafkaError) as e:
+                _log.error("%s could not be closed cleanly: %s", self.log.path, e)
         self.log.close(clean=False)

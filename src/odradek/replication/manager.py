@@ -36,6 +36,11 @@ class RoleChanges(NamedTuple):
     deleted_topics: list[str]
 
 
+def _lasting(changes: RoleChanges) -> RoleChanges:
+    """One that was elected may have gone offline since, with another partition of its directory."""
+    return changes._replace(elected=[partition for partition in changes.elected if partition.is_leader])
+
+
 class _Unopened(NamedTuple):
     """A partition of this node that could not be opened: what the metadata says of it, what was lacking."""
 
@@ -118,14 +123,18 @@ class ReplicaManager:
         for topic, index, registration in delta.changed_partitions:
             if self.broker_id in registration.replicas:
                 self._apply(topic, index, registration, changes)
-        return changes
+        return _lasting(changes)
+
+    def waiting(self) -> "list[tuple[TopicImage, int, PartitionRegistration]]":
+        """The partitions whose logs could not be opened yet, as the metadata has them."""
+        return [(topic, tp.partition, row) for tp, (topic, row, _) in self._unopened.items()]
 
     def open_waiting(self) -> RoleChanges:
         """Try again to open the logs for which descriptors or memory were lacking."""
         changes = RoleChanges([], [], [])
-        for tp, (topic, registration, _) in list(self._unopened.items()):
-            self._apply(topic, tp.partition, registration, changes)
-        return changes
+        for topic, index, registration in self.waiting():
+            self._apply(topic, index, registration, changes)
+        return _lasting(changes)
 
     def configs_changed(self, topics: list[str]) -> None:
         """Rebuild the effective configuration of these topics' logs."""
@@ -169,6 +178,7 @@ class ReplicaManager:
                 return
             except StorageError as e:
                 log.error("Cannot open %s: %s", tp, e)
+                self._unopened.pop(tp, None)
                 self.offline[tp] = e.message or ""
                 return
             self._unopened.pop(tp, None)
@@ -191,8 +201,7 @@ class ReplicaManager:
             if partition is None:
                 self.offline.pop(tp, None)
                 self._unopened.pop(tp, None)
-                if self.logs.get(tp) is not None:
-                    self.logs.delete(tp)
+                self.logs.delete(tp)
                 continue
             self._forget(partition)
             if partition.is_leader:

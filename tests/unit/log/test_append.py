@@ -11,7 +11,7 @@ from odradek.log.log import AppendInfo
 from odradek.log.segment import Segment
 from odradek.records.batch import iter_batches
 from odradek.records.check import Origin
-from odradek.records.header import crc_matches
+from odradek.records.header import MAX_INT32, crc_matches
 from tests.unit.log.support import (
     NOW_MS,
     LogRuntime,
@@ -194,6 +194,36 @@ def test_an_offset_out_of_reach_of_the_index_rolls_the_segment(runtime: LogRunti
     assert segment_names(files(log)) == [0, 1 << 32]
     log.advance_high_watermark(log.log_end_offset)
     assert offsets(log) == [0, 1 << 32]
+
+
+@pytest.mark.parametrize("far", [MAX_INT32, MAX_INT32 + 1, 1 << 31, (1 << 32) - 1, 1 << 32, 5 << 32])
+@pytest.mark.parametrize("is_empty", [True, False], ids=["empty", "not empty"])
+@pytest.mark.parametrize("is_clean", [True, False], ids=["stopped", "killed"])
+def test_a_follower_ends_a_segment_before_offsets_that_its_indexes_cannot_address(
+    runtime: LogRuntime, tmp_path: Path, far: int, is_empty: bool, is_clean: bool
+) -> None:
+    """They come with others in one fetch, from a leader that has compacted what lay between them."""
+    log = open_log(runtime, tmp_path, changes={"index_interval_bytes": 1})
+    expected = [2, 3, 2 + far, 3 + far, 2 + 3 * far]
+    if not is_empty:
+        append(log, batch())
+        expected.insert(0, 0)
+    data = b"".join(bytes(batch(base_offset=offset).buffer) for offset in expected[not is_empty :])
+    info = log.append_as_follower(data)
+    assert (info.first_offset, info.last_offset, log.log_end_offset) == (2, 2 + 3 * far, 3 + 3 * far)
+    log.advance_high_watermark(log.log_end_offset)
+    for segment in log.segments.all():
+        index = segment.offset_index
+        assert all(0 <= offset <= MAX_INT32 for offset in index._offsets)
+        assert index.last_offset - segment.base_offset <= MAX_INT32
+    for at, offset in enumerate(expected):
+        assert offsets(log, offset) == expected[at:]
+    append(log, batch())
+    expected.append(3 + 3 * far)
+    log.close(clean=is_clean)
+    log = open_log(runtime, tmp_path)
+    log.advance_high_watermark(log.log_end_offset)
+    assert offsets(log) == expected
 
 
 def test_rolling_takes_a_snapshot_of_the_producers(runtime: LogRuntime, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The text files of a log directory, as Apache Kafka writes and reads them."""
 
+import itertools
 import uuid
 
 import pytest
@@ -134,3 +135,34 @@ def test_what_is_no_epoch_or_offset_is_refused(line: str) -> None:
 def test_a_partition_or_offset_below_zero_is_refused(line: str) -> None:
     with pytest.raises(CheckpointError):
         parse_offsets(f"0\n1\n{line}\n".encode())
+
+
+@pytest.mark.parametrize("cluster_id", ["c1", "MkU3OEVBNTcwNTJENDM2Qk"])
+def test_meta_properties_that_are_cut_short_never_tell_another_identity(cluster_id: str) -> None:
+    """In whatever order the lines stand, and with or without what Java writes above them."""
+    meta = MetaProperties(cluster_id, 12, uuid.UUID(int=1 << 100))
+    *comments, _ = (lines := format_meta_properties(meta, 0).splitlines(keepends=True))[:3]
+    for order in itertools.permutations(lines[2:]):
+        for data in (b"".join(order), b"".join([*comments, *order])):
+            assert parse_meta_properties(data) == meta
+            for end in range(len(data) - 1):
+                with pytest.raises(CheckpointError, match=r"torn|meta\.properties has"):
+                    parse_meta_properties(data[:end])
+            if len(order[-1].strip().partition(b"=")[2]) == 22:
+                assert parse_meta_properties(data[:-1]) == meta, "nothing is missing"
+            else:
+                with pytest.raises(CheckpointError, match="torn"):
+                    parse_meta_properties(data[:-1])
+
+
+@pytest.mark.parametrize("cluster_id", ["", "a" * 23, "a b", "a.b", "é", "a/b", "a+b", "a" * 39])
+def test_what_cannot_be_a_cluster_id_is_refused(cluster_id: str) -> None:
+    data = format_meta_properties(MetaProperties(cluster_id, 1, uuid.UUID(int=5)), 0)
+    with pytest.raises(CheckpointError, match=r"cluster\.id .* must be 1 to 22 of the characters"):
+        parse_meta_properties(data)
+
+
+@pytest.mark.parametrize("cluster_id", ["a", "A-Z_09", "a" * 22])
+def test_a_cluster_id_is_up_to_22_url_safe_characters(cluster_id: str) -> None:
+    meta = MetaProperties(cluster_id, 1, uuid.UUID(int=5))
+    assert parse_meta_properties(format_meta_properties(meta, 0)) == meta

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,13 @@ import pytest
 from odradek.core.configs import TopicConfig
 from odradek.core.errors import StorageError
 from odradek.core.types import TopicPartition
-from odradek.log.checkpoints import MetaProperties, format_meta_properties, parse_offsets
+from odradek.log.checkpoints import (
+    MetaProperties,
+    format_meta_properties,
+    format_partition_metadata,
+    parse_offsets,
+)
+from odradek.log.log_dir import DuplicateLogError
 from odradek.log.manager import DirectoryInUseError, LogManager
 from odradek.runtime.slices import at_once
 from tests.unit.log.support import LogRuntime, append, batch, config, idempotent, offsets
@@ -141,14 +148,16 @@ def test_strays_are_set_aside_and_left_alone(runtime: LogRuntime, tmp_path: Path
     manager = started(runtime, tmp_path)
     append(manager.get_or_create(A0, ID_A, config()), batch())
     manager.get_or_create(B0, ID_B, config())
-    assert manager.set_aside_strays(lambda tp, topic_id: topic_id == ID_A) == [A0]
     stopped(manager)
-    manager = started(runtime, tmp_path)
-    assert list(manager.logs) == [B0]
+    for _ in range(2):
+        manager = LogManager(runtime, [str(tmp_path)])
+        manager.open()
+        manager.load(configs(), lambda tp, topic_id: topic_id == ID_A)
+        assert list(manager.logs) == [B0]
+        stopped(manager)
     (stray,) = [name for name in os.listdir(tmp_path) if name.endswith("-stray")]
     assert stray.startswith("a-0.")
     assert (tmp_path / stray / "00000000000000000000.log").stat().st_size == SIZE
-    stopped(manager)
 
 
 def test_a_log_of_an_older_topic_of_the_same_name_gives_way(runtime: LogRuntime, tmp_path: Path) -> None:
@@ -352,3 +361,58 @@ def test_a_truncation_below_the_recovery_point_is_in_its_checkpoint_at_once(
         await manager.close()
 
     asyncio.run(scenario())
+
+
+def test_a_log_is_deleted_with_whatever_somebody_put_into_its_directory(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    manager = started(runtime, tmp_path / "data")
+    log = manager.get_or_create(A0, ID_A, config(file_delete_delay_ms=0))
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("not in the log")
+    folder = Path(log.path) / "backup" / "of" / "files"
+    folder.mkdir(parents=True)
+    (folder / "file").write_text("x")
+    (Path(log.path) / "link").symlink_to(outside)
+    manager.delete(A0)
+    manager.tick_deletes()
+    assert manager.directories[0].failure is None
+    assert not [name for name in os.listdir(tmp_path / "data") if name.startswith("a-0")]
+    assert (outside / "kept").exists()
+    stopped(manager)
+
+
+def test_a_deleted_log_that_is_gone_already_is_no_failure(runtime: LogRuntime, tmp_path: Path) -> None:
+    manager = started(runtime, tmp_path)
+    log = manager.get_or_create(A0, ID_A, config(file_delete_delay_ms=0))
+    manager.delete(A0)
+    shutil.rmtree(log.path)
+    manager.tick_deletes()
+    assert manager.directories[0].failure is None
+    stopped(manager)
+
+
+def test_a_partition_in_two_directories_is_told_and_never_guessed(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    """One that the metadata does not know is a stray, wherever the other lies."""
+    a, b = tmp_path / "a", tmp_path / "b"
+    manager = started(runtime, a, b)
+    append(manager.get_or_create(A0, ID_A, config()), batch())
+    stopped(manager)
+    shutil.copytree(a / "a-0", b / "a-0")
+    manager = LogManager(runtime, [str(a), str(b)])
+    manager.open()
+    with pytest.raises(
+        DuplicateLogError, match=f"Duplicate log directories found for a-0: {a}/a-0 and {b}/a-0"
+    ):
+        manager.load(configs())
+    stopped(manager, clean=False)
+    (b / "a-0" / "partition.metadata").write_bytes(format_partition_metadata(ID_B))
+    manager = LogManager(runtime, [str(a), str(b)])
+    manager.open()
+    manager.load(configs(), lambda tp, topic_id: topic_id == ID_B)
+    assert [log.path for log in manager.logs.values()] == [str(a / "a-0")]
+    assert any(name.endswith("-stray") for name in os.listdir(b))
+    stopped(manager)

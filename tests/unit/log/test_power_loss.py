@@ -13,6 +13,7 @@ from odradek.records.check import Origin
 from odradek.sim.disk import DiskFault
 from odradek.sim.volume import CrashModel, Volume
 from tests.unit.log.support import (
+    NOW_MS,
     TP,
     VolumeRuntime,
     append,
@@ -130,6 +131,26 @@ def test_indexes_are_durable_after_a_clean_stop_of_a_log_that_was_flushed_before
     log = machine.open(clean=True, recovery_point=9)
     assert log.segments.active.offset_index.entries > 0
     assert offsets(log) == list(range(9))
+
+
+def test_indexes_of_a_segment_that_ended_before_a_kill_are_durable_after_the_next_clean_stop(
+    machine: Machine,
+) -> None:
+    """Its records were flushed before it ended: after the kill only its indexes are not durable."""
+    log = machine.open()
+    for i in range(6):
+        append(log, batch(timestamp=NOW_MS + i))
+    log.flush()
+    log.roll()
+    machine.kill()
+    log = machine.open(recovery_point=6)
+    append(log, batch(timestamp=NOW_MS + 6))
+    log.close()
+    machine.lose_power()
+    log = machine.open(clean=True, recovery_point=7)
+    found = machine.volume.find_file(f"{PATH}/00000000000000000000.timeindex").data
+    assert found.read(found.size - 12, 12) == (NOW_MS + 5).to_bytes(8, "big") + (5).to_bytes(4, "big")
+    assert log.segments.first.time_index.last_entry == (NOW_MS + 5, 5)
 
 
 def test_a_transaction_whose_marker_was_deleted_with_its_segment_is_not_open_for_ever(

@@ -398,15 +398,57 @@ def test_a_torn_topic_id_is_written_again(runtime: LogRuntime, tmp_path: Path) -
     assert reopened(runtime, tmp_path).topic_id == topic_id
 
 
-@pytest.mark.parametrize(("recovery_point", "kept"), [(3, [0, 1, 3, 4, 5]), (2, [0, 1])])
-def test_a_gap_below_the_recovery_point_is_an_old_cleaners_work(
-    runtime: LogRuntime, tmp_path: Path, recovery_point: int, kept: list[int]
+@pytest.mark.parametrize("recovery_point", [0, 2, 3, 6])
+def test_missing_offsets_are_no_damage(runtime: LogRuntime, tmp_path: Path, recovery_point: int) -> None:
+    """A cleaner took them out inside a segment, at its beginning or at its end; who it was is not told."""
+    log = open_log(runtime, tmp_path, changes={"segment_bytes": 3 * SIZE})
+    append(log, *(batch() for _ in range(12)))
+    log.flush()
+    crashed(log)
+    for base, kept in ((0, (0, 2)), (3, (2,)), (6, (0,)), (9, (0, 2))):
+        data = segment(tmp_path, base).read_bytes()
+        segment(tmp_path, base).write_bytes(b"".join(data[i * SIZE : (i + 1) * SIZE] for i in kept))
+    log = reopened(runtime, tmp_path, recovery_point=recovery_point)
+    assert offsets(log) == [0, 2, 5, 6, 9, 11]
+    assert log.log_end_offset == 12
+    for suffix in (".index", ".timeindex", ".snapshot"):
+        for file in (tmp_path / "orders-0").glob(f"*{suffix}"):
+            file.unlink()
+    assert offsets(reopened(runtime, tmp_path)) == [0, 2, 5, 6, 9, 11]
+
+
+def test_bytes_that_are_no_batch_are_cut_behind_missing_offsets_too(
+    runtime: LogRuntime, tmp_path: Path
 ) -> None:
-    """The topic may have been compacted once; above the recovery point a gap is what a crash took."""
-    _segments_of_two(runtime, tmp_path)
-    file = segment(tmp_path, 2)
-    file.write_bytes(file.read_bytes()[SIZE:])
-    assert offsets(reopened(runtime, tmp_path, recovery_point=recovery_point)) == kept
+    log = open_log(runtime, tmp_path)
+    append(log, *(batch() for _ in range(6)))
+    log.flush()
+    crashed(log)
+    data = bytearray(segment(tmp_path).read_bytes())
+    data[4 * SIZE + 40] ^= 1
+    segment(tmp_path).write_bytes(data[:SIZE] + data[3 * SIZE :])
+    assert offsets(reopened(runtime, tmp_path)) == [0, 3]
+
+
+def test_the_mark_of_a_segment_that_is_not_durable_goes_with_the_flush(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    def marks() -> list[str]:
+        return sorted(file.name for file in (tmp_path / "orders-0").glob("*.unflushed"))
+
+    log = open_log(runtime, tmp_path, changes={"segment_bytes": 2 * SIZE})
+    append(log, *(batch() for _ in range(6)))
+    assert marks() == ["00000000000000000002.unflushed", "00000000000000000004.unflushed"]
+    crashed(log)
+    log = reopened(runtime, tmp_path)
+    assert len(marks()) == 2, "a kill made nothing durable"
+    log.flush(2)
+    assert marks() == ["00000000000000000004.unflushed"]
+    log.truncate_to(3)
+    assert marks() == []
+    append(log, *(batch() for _ in range(4)))
+    log.close()
+    assert marks() == []
 
 
 def test_batches_from_before_epochs_end_what_is_known_of_epochs(runtime: LogRuntime, tmp_path: Path) -> None:
@@ -498,3 +540,27 @@ def test_a_clean_start_without_a_snapshot_takes_a_fresh_one(runtime: LogRuntime,
     log = reopened(runtime, tmp_path, clean_shutdown=True, recovery_point=4)
     assert path.read_bytes() == content
     assert log.producers.entries[7].last_sequence == 3
+
+
+def test_epochs_that_no_flush_has_written_yet_are_found_in_the_batches(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    path = tmp_path / "orders-0" / "leader-epoch-checkpoint"
+    log = open_log(runtime, tmp_path)
+    append(log, batch(), batch(), epoch=3)
+    assert not path.exists()
+    crashed(log)
+    log = reopened(runtime, tmp_path)
+    assert log.epochs.entries == [(3, 0)]
+    append(log, batch(), epoch=5)
+    log.flush()
+    assert path.read_bytes() == b"0\n2\n3 0\n5 2\n"
+    append(log, batch(), epoch=8)
+    log.assign_epoch_start_offset(9, log.log_end_offset)
+    assert path.read_bytes() == b"0\n2\n3 0\n5 2\n"
+    crashed(log)
+    log = reopened(runtime, tmp_path, recovery_point=3)
+    assert log.epochs.entries == [(3, 0), (5, 2), (8, 3)]
+    log.assign_epoch_start_offset(10, log.log_end_offset)
+    log.close()
+    assert path.read_bytes() == b"0\n4\n3 0\n5 2\n8 3\n10 4\n"

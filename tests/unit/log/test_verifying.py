@@ -191,6 +191,11 @@ def test_a_removed_segment_is_a_gap(log_dir: Path) -> None:
     assert int(gone.stem) == int(gap.expected.split()[1])
     assert gap.next_start == "reads go over the gap"
     assert not [f for f in findings(log_dir, compacted=True) if f.problem == "gap"]
+    (log_dir / ".kafka_cleanshutdown").unlink()
+    (log_dir / "recovery-point-offset-checkpoint").unlink()
+    (log_dir / NAME / f"{following.stem}.unflushed").write_bytes(b"")
+    gap = next(finding for finding in findings(log_dir) if finding.problem == "gap")
+    assert gap.next_start == "this segment and those after it are removed"
 
 
 def test_an_index_without_its_log_is_found(log_dir: Path) -> None:

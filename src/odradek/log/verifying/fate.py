@@ -4,14 +4,18 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 IGNORED = "not noticed"
+GONE_OVER = "reads go over the gap"
 REBUILT_WHEN_READ = "rebuilt from the log once a read comes upon it"
 
 
 class Fate:
     """Of one log: after an unclean stop the segments from the recovery point on are recovered."""
 
-    def __init__(self, base_offsets: Sequence[int], *, clean: bool, recovery_point: int) -> None:
+    def __init__(
+        self, base_offsets: Sequence[int], unflushed: Sequence[int], *, clean: bool, recovery_point: int
+    ) -> None:
         self.clean = clean
+        self._unflushed = unflushed
         self.recovery_point = recovery_point
         self._segments = len(base_offsets)
         self._first = self._segments if clean else max(0, bisect_right(base_offsets, recovery_point) - 1)
@@ -29,11 +33,16 @@ class Fate:
             return f"{IGNORED}: consumers that check CRCs fail here"
         return f"{IGNORED}: reads from here on fail with CORRUPT_MESSAGE"
 
-    def of_gap(self, segment: int) -> str:
+    def of_border(self, segment: int, first_missing: int, base_offset: int) -> str:
         """Of offsets that are missing before a segment."""
-        if self.is_recovered(segment) and self.is_recovered(segment - 1):
+        lost = any(max(first_missing, self.recovery_point) < end <= base_offset for end in self._unflushed)
+        if lost and self.is_recovered(segment - 1):
             return "this segment and those after it are removed"
-        return "reads go over the gap"
+        return GONE_OVER
+
+    def of_far_offset(self, segment: int) -> str:
+        """Of an offset that the indexes of its segment cannot hold."""
+        return "the segment is split here" if self.is_recovered(segment) else IGNORED
 
     def of_indexes(self, segment: int) -> str:
         return "rebuilt from the log" if self.is_recovered(segment) else REBUILT_WHEN_READ

@@ -25,13 +25,14 @@ from odradek.log.names import (
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
+    UNFLUSHED_SUFFIX,
     file_name,
     offset_of,
 )
 from odradek.log.producer_snapshot import CorruptSnapshotError, parse_snapshot
 from odradek.log.txn_index import ENTRY_BYTES, parse_aborted
 from odradek.log.verifying.epochs import EpochCheck
-from odradek.log.verifying.fate import Fate
+from odradek.log.verifying.fate import GONE_OVER, Fate
 from odradek.log.verifying.findings import Findings
 from odradek.log.verifying.indexes import OffsetIndexCheck, TimeIndexCheck
 from odradek.log.verifying.producers import Replay, check_aborted, check_snapshot
@@ -79,7 +80,12 @@ class PartitionCheck:
         self._bases = [
             offset_of(n) or 0 for n in names if n.endswith(LOG_SUFFIX) and offset_of(n) is not None
         ]
-        self._fate = Fate(self._bases, clean=circumstances.clean, recovery_point=circumstances.recovery_point)
+        self._fate = Fate(
+            self._bases,
+            [offset_of(n) or 0 for n in names if n.endswith(UNFLUSHED_SUFFIX)],
+            clean=circumstances.clean,
+            recovery_point=circumstances.recovery_point,
+        )
         self._snapshots = [offset_of(n) or 0 for n in names if n.endswith(SNAPSHOT_SUFFIX) and offset_of(n)]
         self._first_offset = self._next_offset = self._bases[0] if self._bases else 0
         self._is_torn = False
@@ -198,7 +204,7 @@ class PartitionCheck:
                     "gap",
                     f"offset {self._next_offset} to follow",
                     f"{base_offset}: {base_offset - self._next_offset} offsets are missing",
-                    self._fate.of_gap(index),
+                    self._fate.of_border(index, self._next_offset, base_offset),
                 )
                 self._replay.lost_track()
         self._is_torn = False
@@ -217,8 +223,11 @@ class PartitionCheck:
         path = self._file(base_offset, LOG_SUFFIX)
         last = index == len(self._bases) - 1
         may_have_room = last and not self._fate.clean
-        offsets = self._offset_index(index, base_offset, may_have_room)
-        times = self._time_index(index, base_offset, may_have_room)
+        offsets = times = None
+        # The indexes of an empty segment begin anew with its first record, whatever is in them.
+        if self._disk.stat(path).size:
+            offsets = self._offset_index(index, base_offset, may_have_room)
+            times = self._time_index(index, base_offset, may_have_room)
         fate = self._fate.of_batches(index, 0, has_structure=True)
         for piece in pieces(self._disk, path, self._on_bytes):
             for batch in piece.batches:
@@ -258,7 +267,12 @@ class PartitionCheck:
     def _check_order(self, path: str, index: int, base_offset: int, batch: BatchMeta, position: int) -> bool:
         next_offset = max(self._next_offset, base_offset)
         suspect, self._suspect = self._suspect, None
-        if batch.base_offset < next_offset or batch.last_offset - base_offset > MAX_INT32:
+        if batch.base_offset >= next_offset and batch.last_offset - base_offset > MAX_INT32:
+            most = f"{base_offset + MAX_INT32} at most"
+            fate = self._fate.of_far_offset(index)
+            self._into.add(path, position, "offset too far", most, batch.last_offset, fate)
+            return False
+        if batch.base_offset < next_offset:
             expected, found = f"{next_offset} or later", batch.base_offset
             if suspect is not None:
                 position, expected, found = suspect
@@ -268,8 +282,7 @@ class PartitionCheck:
             self._suspect = position, str(next_offset), batch.base_offset
             self._has_gaps = True
             if self._given.compacted is False:
-                self._report(path, position, "gap", f"offset {next_offset}", batch.base_offset, index)
-                return False
+                self._into.add(path, position, "gap", f"offset {next_offset}", batch.base_offset, GONE_OVER)
             self._replay.lost_track()
         self._is_torn = False
         self._next_offset = batch.last_offset + 1
