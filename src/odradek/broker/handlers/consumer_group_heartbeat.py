@@ -52,10 +52,10 @@ def consumer_group_heartbeat(ctx: RequestContext, request: Any) -> Reply[Any]:
 def _owned(rows: Any) -> dict[UUID, frozenset[int]] | None:
     if rows is None:
         return None
-    owned: dict[UUID, frozenset[int]] = {}
+    owned: dict[UUID, set[int]] = {}
     for row in rows:
-        owned[row.topic_id] = owned.get(row.topic_id, frozenset()) | frozenset(row.partitions)
-    return owned
+        owned.setdefault(row.topic_id, set()).update(row.partitions)
+    return {topic_id: frozenset(partitions) for topic_id, partitions in owned.items()}
 
 
 def _trouble(request: Any, version: int) -> str | None:

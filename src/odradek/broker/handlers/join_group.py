@@ -1,7 +1,8 @@
 """JoinGroup v0-v9: a member joins its group's next generation. Waits until that begins.
 
 From v4 on a member without an id is sent away with one first (KIP-394); a v9 client understands that it may
-skip the assignment. No deviation from Apache.
+skip the assignment. Deviation: a member that names more than MAX_PROTOCOLS protocols is refused; Apache
+compares them all with those of every other member.
 """
 
 from typing import Any
@@ -9,18 +10,23 @@ from typing import Any
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import JoinGroup, Protocol
 from odradek.coordinators.groups.replies import JoinGroupResponse
+from odradek.core.errors import ErrorCode
 from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 
 _FIRST_WITH_REQUIRED_ID = 4
 _FIRST_WITH_NULL_PROTOCOL = 7
 _FIRST_WITH_SKIPPED_ASSIGNMENT = 9
+MAX_PROTOCOLS = 100
 
 
 @serves(ApiKey.JOIN_GROUP, min_version=0, max_version=9)
 def join_group(ctx: RequestContext, request: Any) -> Reply[Any]:
     groups = ctx.node.groups
     client_id = ctx.client_id or ""
+    if len(request.protocols) > MAX_PROTOCOLS:
+        code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return Reply(JoinGroupResponse(error_code=code, member_id=request.member_id))
     protocols: dict[str, Protocol] = {}
     for protocol in request.protocols:
         protocols.setdefault(protocol.name, Protocol(protocol.name, protocol.metadata))

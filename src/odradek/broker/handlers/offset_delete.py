@@ -5,42 +5,50 @@ from typing import Any
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import DeleteOffsets
 from odradek.core.errors import ErrorCode
-from odradek.runtime.reply import Reply
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.OFFSET_DELETE, min_version=0, max_version=0)
-def offset_delete(ctx: RequestContext, request: Any) -> Reply[Any]:
+async def offset_delete(ctx: RequestContext, request: Any) -> Any:
+    types = response_types(ApiKey.OFFSET_DELETE)
+    response, wanted = await ctx.node.slices.run(_accept(ctx, request))
+    if not wanted:
+        return response
+    command = DeleteOffsets(
+        request.group_id, [(name, [row.partition_index for row in rows]) for name, rows in wanted]
+    )
+    result = await ctx.node.groups.delete_offsets(command)
+    if isinstance(result, ErrorCode):
+        return types.OffsetDeleteResponse(error_code=result)
+    pace = ctx.node.slices.pacer()
+    for (_, rows), codes in zip(wanted, result, strict=True):
+        for row, code in zip(rows, codes, strict=True):
+            row.error_code = code
+            await pace(FEW)
+    return response
+
+
+def _accept(ctx: RequestContext, request: Any) -> Paced[tuple[Any, list[tuple[str, list[Any]]]]]:
+    """The answer, and its rows that are still to be decided."""
     types = response_types(ApiKey.OFFSET_DELETE)
     known = ctx.node.metadata.image.topics_by_name
     topics = []
     wanted = []
     for topic in request.topics:
         existing = known[topic.name].partitions if topic.name in known else {}
-        rows = [
-            types.OffsetDeleteResponsePartition(
+        rows, accepted = [], []
+        for entry in topic.partitions:
+            row = types.OffsetDeleteResponsePartition(
                 partition_index=entry.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             )
-            for entry in topic.partitions
-        ]
+            rows.append(row)
+            if row.partition_index in existing:
+                accepted.append(row)
+            yield STEP
         topics.append(types.OffsetDeleteResponseTopic(name=topic.name, partitions=rows))
-        accepted = [row for row in rows if row.partition_index in existing]
         if accepted:
             wanted.append((topic.name, accepted))
-    response = types.OffsetDeleteResponse(topics=topics)
-    if not wanted:
-        return Reply(response)
-    command = DeleteOffsets(
-        request.group_id, [(name, [row.partition_index for row in rows]) for name, rows in wanted]
-    )
-
-    def answer(result: list[list[int]] | ErrorCode) -> Any:
-        if isinstance(result, ErrorCode):
-            return types.OffsetDeleteResponse(error_code=result)
-        for (_, rows), codes in zip(wanted, result, strict=True):
-            for row, code in zip(rows, codes, strict=True):
-                row.error_code = code
-        return response
-
-    return ctx.node.groups.delete_offsets(command).then(answer)
+        yield STEP
+    return types.OffsetDeleteResponse(topics=topics), wanted

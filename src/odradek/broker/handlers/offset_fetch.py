@@ -8,44 +8,51 @@ from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import FetchOffsets, WantedTopic
-from odradek.coordinators.groups.replies import FetchedPartition, FetchedTopic
+from odradek.coordinators.groups.replies import FetchedPartition, FetchedRow, FetchedTopic
 from odradek.core.errors import ErrorCode
 from odradek.core.types import ZERO_UUID
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 _FIRST_WITH_TOPIC_IDS = 10
 _FIRST_WITH_GROUP_ERROR = 2
+GROUP_STEP = 60
 
 
 @serves(ApiKey.OFFSET_FETCH, min_version=1, max_version=10)
 async def offset_fetch(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.OFFSET_FETCH)
-    asked_groups = _without_repeats(request.groups)
-    asked = [_wanted(ctx, group) for group in asked_groups]
-    replies = [
-        ctx.node.groups.fetch_offsets(
-            FetchOffsets(group.group_id, topics, request.require_stable, group.member_id, group.member_epoch)
+    slices = ctx.node.slices
+    pace = slices.pacer()
+    asked = []
+    for group in await slices.run(_without_repeats(request.groups)):
+        topics, unknown = await slices.run(_wanted(ctx, group))
+        command = FetchOffsets(
+            group.group_id, topics, request.require_stable, group.member_id, group.member_epoch
         )
-        for group, (topics, _) in zip(asked_groups, asked, strict=True)
-    ]
+        asked.append((group, unknown, ctx.node.groups.fetch_offsets(command)))
+        await pace(GROUP_STEP)
     groups = []
-    for group, (_, unknown), reply in zip(asked_groups, asked, replies, strict=True):
+    for group, unknown, reply in asked:
         row = types.OffsetFetchResponseGroup(group_id=group.group_id)
         result = await reply
         if isinstance(result, ErrorCode):
             row.error_code = result
-            row.topics = _refused(ctx, group)
+            row.topics = await slices.run(_refused(ctx, group))
         else:
-            row.topics = _with_ids(ctx, result) + unknown
+            row.topics = await slices.run(_with_ids(ctx, result)) + unknown
         groups.append(row)
+        await pace(GROUP_STEP)
     return types.OffsetFetchResponse(groups=groups)
 
 
-def _without_repeats(groups: list[Any]) -> list[Any]:
+def _without_repeats(groups: list[Any]) -> Paced[list[Any]]:
+    """A group that is asked for again in the same way is answered once."""
     whole: set[str] = set()
     kept = []
     for group in groups:
+        yield FEW
         if group.topics is None:
             if group.group_id in whole:
                 continue
@@ -54,40 +61,55 @@ def _without_repeats(groups: list[Any]) -> list[Any]:
     return kept
 
 
-def _wanted(ctx: RequestContext, group: Any) -> tuple[list[WantedTopic] | None, list[FetchedTopic]]:
+def _wanted(ctx: RequestContext, group: Any) -> Paced[tuple[list[WantedTopic] | None, list[FetchedTopic]]]:
     """What to ask for, and what can only be answered with UNKNOWN_TOPIC_ID."""
     if group.topics is None:
         return None, []
-    if ctx.api_version < _FIRST_WITH_TOPIC_IDS:
-        return [WantedTopic(t.name, ZERO_UUID, t.partition_indexes) for t in group.topics], []
+    by_id = ctx.api_version >= _FIRST_WITH_TOPIC_IDS
     known = ctx.node.metadata.image.topics_by_id
-    wanted = []
+    wanted: list[WantedTopic] = []
     unknown = []
     for topic in group.topics:
+        yield STEP
+        if not by_id:
+            wanted.append(WantedTopic(topic.name, ZERO_UUID, topic.partition_indexes))
+            continue
         found = known.get(topic.topic_id)
         if found is not None:
             wanted.append(WantedTopic(found.name, found.id, topic.partition_indexes))
             continue
-        rows = [FetchedPartition(p, error_code=ErrorCode.UNKNOWN_TOPIC_ID) for p in topic.partition_indexes]
+        rows: list[FetchedRow] = []
+        for p in topic.partition_indexes:
+            rows.append(FetchedPartition(p, error_code=ErrorCode.UNKNOWN_TOPIC_ID))
+            yield FEW
         unknown.append(FetchedTopic("", rows, topic.topic_id))
     return wanted, unknown
 
 
-def _with_ids(ctx: RequestContext, topics: list[FetchedTopic]) -> list[FetchedTopic]:
+def _with_ids(ctx: RequestContext, topics: list[FetchedTopic]) -> Paced[list[FetchedTopic]]:
     """From v10 on a topic without an id cannot be named: what is left of a deleted one is not shown."""
     if ctx.api_version < _FIRST_WITH_TOPIC_IDS:
         return topics
     known = ctx.node.metadata.image.topics_by_name
     named = []
     for topic in topics:
+        yield FEW
         if topic.name in known:
             topic.topic_id = known[topic.name].id
             named.append(topic)
     return named
 
 
-def _refused(ctx: RequestContext, group: Any) -> list[FetchedTopic]:
+def _refused(ctx: RequestContext, group: Any) -> Paced[list[FetchedTopic]]:
     """Only v1 repeats the topics, to put the group's error into each partition."""
+    topics: list[FetchedTopic] = []
     if ctx.api_version >= _FIRST_WITH_GROUP_ERROR:
-        return []
-    return [FetchedTopic(t.name, [FetchedPartition(p) for p in t.partition_indexes]) for t in group.topics]
+        return topics
+    for topic in group.topics:
+        rows: list[FetchedRow] = []
+        for p in topic.partition_indexes:
+            rows.append(FetchedPartition(p))
+            yield FEW
+        topics.append(FetchedTopic(topic.name, rows))
+        yield FEW
+    return topics

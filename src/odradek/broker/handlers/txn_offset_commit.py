@@ -11,6 +11,7 @@ from odradek.coordinators.groups.commands import CommitOffsets, OffsetToCommit
 from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.runtime.slices import FEW, STEP
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -28,10 +29,13 @@ async def txn_offset_commit(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.TXN_OFFSET_COMMIT)
     known = ctx.node.metadata.image.topics_by_name
     topics, accepted, offsets = [], [], []
+    pace = ctx.node.slices.pacer()
     for topic in request.topics:
         found = known.get(topic.name)
         rows = []
+        await pace(STEP)
         for entry in topic.partitions:
+            await pace(STEP)
             row = types.TxnOffsetCommitResponsePartition(partition_index=entry.partition_index)
             rows.append(row)
             if found is None or entry.partition_index not in found.partitions:
@@ -53,6 +57,7 @@ async def txn_offset_commit(ctx: RequestContext, request: Any) -> Any:
         codes = await _commit(ctx, request, offsets)
         for row, code in zip(accepted, codes, strict=True):
             row.error_code = code
+            await pace(FEW)
     return types.TxnOffsetCommitResponse(topics=topics)
 
 

@@ -96,7 +96,7 @@ class Pattern:
                 continue
             seen.add(i)
             if not len(seen) % _STATES_PER_STEP:
-                yield 4 * _STATES_PER_STEP
+                yield 8 * _STATES_PER_STEP
             state = self._states[i]
             if state.chars is None and (state.place is None or _is_at(state.place, before, after)):
                 todo += (state.after, state.also)
