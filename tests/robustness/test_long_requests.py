@@ -195,6 +195,14 @@ def test_replies_keep_the_order_of_the_requests(connection: Connection) -> None:
     assert received == sent
 
 
+def test_a_request_of_too_many_entries_is_refused(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.broker.dispatch.MAX_ENTRIES", 500)
+    with Connection(broker.bootstrap_servers) as connection:
+        connection.call(PRODUCE, 9, produce_to([0] * 480, None))
+        connection.send(PRODUCE, 9, produce_to([0] * 500, None))
+        assert connection.closed_by_peer()
+
+
 def _ends(connection: Connection) -> int:
     """The end of every partition of the topic, which have the same."""
     rows = [{"partition_index": i, "timestamp": -1} for i in range(PARTITIONS)]

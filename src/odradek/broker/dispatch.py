@@ -38,6 +38,9 @@ log = logging.getLogger("odradek.broker.dispatch")
 Handler = Callable[["RequestContext", Any], Reply[Any]]
 LongHandler = Callable[["RequestContext", Any], Paced[Any] | Coroutine[Any, Any, Any]]
 RawHandler = Callable[["Node", "Connection", RequestHeader, memoryview, int], None]
+MAX_ENTRIES = 500_000
+"""Of one request, topics and partitions and all; each takes some hundred bytes of memory."""
+
 H = TypeVar("H", bound="Handler | LongHandler")
 _handlers: dict[int, Handler] = {}
 _raw_handlers: dict[int, RawHandler] = {}
@@ -171,9 +174,19 @@ def encode(header: RequestHeader, response: Any) -> bytes:
 
 
 def decode_in_slices(header: RequestHeader, buffer: Buffer, position: int) -> Paced[Any]:
-    """The same for a request that may be long."""
-    request, _ = yield from sliced_request_decoder(header.api_key, header.api_version)(buffer, position)
-    return request
+    """The same for a request that may be long. Of too many entries there are more bytes than memory."""
+    decoding = sliced_request_decoder(header.api_key, header.api_version)(buffer, position)
+    entries = 0
+    while True:
+        try:
+            calls = decoding.send(None)
+        except StopIteration as done:
+            return done.value[0]
+        entries += 1
+        if entries > MAX_ENTRIES:
+            name = ApiKey(header.api_key).name
+            raise ProtocolError(f"{name} of client {header.client_id!r} has more than {MAX_ENTRIES} entries")
+        yield calls
 
 
 def encode_in_slices(header: RequestHeader, response: Any) -> Paced[list[bytes]]:
