@@ -60,6 +60,7 @@ class Connection:
     __slots__ = (
         "_input",
         "_more",
+        "_no_room",
         "_parked_bytes",
         "_pending",
         "_reading",
@@ -98,12 +99,16 @@ class Connection:
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._suspended = False  # the request in hand takes several turns: nothing behind it runs
         self._reading = True
+        self._no_room = False  # the requests of all connections take all that they may
         self._more = False  # whole frames wait in the buffer for another turn
         server.runtime.net.add_reader(sock, self.on_readable)
 
     # --- in -------------------------------------------------------------------------------------------
 
     def on_readable(self) -> None:
+        if self._input.view is None and self._server.buffers.is_full:
+            self._wait_for_room()
+            return
         try:
             received = self._input.receive(self._sock)
         except BlockingIOError:
@@ -132,9 +137,27 @@ class Connection:
             return
         if not self.closed and self.output:
             self.output.flush()
+        if self._input.lacks_room:
+            self._wait_for_room()
         self._adjust_reading()
         if self._more and not (self.closed or self.output or self._is_full()):
             self._server.loop.call_soon(self._go_on)
+
+    def _wait_for_room(self) -> None:
+        self._no_room = True
+        self._server.buffers.wait(self._on_room, to_grow=self._input.lacks_room > 0)
+        self._adjust_reading()
+
+    def _on_room(self) -> None:
+        self._no_room = False
+        if self.closed:
+            return
+        if self._input.lacks_room:
+            self._input.make_room()
+            if self._input.lacks_room:
+                self._wait_for_room()
+                return
+        self._adjust_reading()
 
     def _go_on(self) -> None:
         """Handle the frames that wait in the buffer, unless something else will."""
@@ -225,17 +248,18 @@ class Connection:
         """
         if end is not None:
             self._input.start = end
-        self._input.surrender()
+        size = self._input.surrender()
         place = self.reserve(header)
         self.suspend()
         task = self.spawn(answer_long(self._server.node, self, place, frame, position), "long request")
+        task.add_done_callback(lambda _: self._server.buffers.drop(size))
         self.on_close[place] = task.cancel
 
     def _adjust_reading(self) -> None:
         """Read only while the peer reads its replies and nothing is suspended."""
         if self.closed:
             return
-        want = not (self._suspended or self._more or self.output or self._is_full())
+        want = not (self._no_room or self._suspended or self._more or self.output or self._is_full())
         if want != self._reading:
             self._reading = want
             net = self._server.runtime.net
@@ -349,6 +373,8 @@ class Connection:
             forget()
         self.output.close()
         self._pending.clear()
+        if self._no_room:
+            self._server.buffers.forget(self._on_room)
         self._input.release()
         self._sock.close()
         self._server.forget(self)

@@ -26,7 +26,7 @@ class Server:
         self.runtime = runtime
         self.loop = asyncio.get_running_loop()
         self.max_request_bytes = max_request_bytes
-        self.buffers = BufferPool()
+        self.buffers = BufferPool(node.config.int("queued.max.request.bytes"))
         self._metrics = node.metrics
         self.connections: dict[int, Connection] = {}
         self._max_idle_s = max_idle_ms / 1000

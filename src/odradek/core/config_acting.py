@@ -82,6 +82,7 @@ ACTING_BROKER_KEYS = frozenset(
         "process.roles",
         "producer.id.expiration.check.interval.ms",
         "producer.id.expiration.ms",
+        "queued.max.request.bytes",
         "replica.high.watermark.checkpoint.interval.ms",
         "request.timeout.ms",
         "security.inter.broker.protocol",

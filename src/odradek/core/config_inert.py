@@ -25,7 +25,6 @@ _SIZES = frozenset(
         "num.replica.alter.log.dirs.threads",
         "num.replica.fetchers",
         "producer.purgatory.purge.interval.requests",
-        "queued.max.request.bytes",
         "queued.max.requests",
         "remote.log.manager.copier.thread.pool.size",
         "remote.log.manager.expiration.thread.pool.size",
