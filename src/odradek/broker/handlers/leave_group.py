@@ -4,11 +4,26 @@ from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import LeaveGroup, LeavingMember
-from odradek.runtime.reply import Reply
+from odradek.coordinators.groups.replies import LeaveGroupResponse, LeaveGroupResponseMember
+from odradek.core.errors import ErrorCode
+from odradek.runtime.slices import FEW
 from odradek.wire.api_keys import ApiKey
 
 
 @serves(ApiKey.LEAVE_GROUP, min_version=0, max_version=5)
-def leave_group(ctx: RequestContext, request: Any) -> Reply[Any]:
-    leaving = [LeavingMember(m.member_id, m.group_instance_id, m.reason) for m in request.members]
-    return ctx.node.groups.leave_group(LeaveGroup(request.group_id, leaving))
+async def leave_group(ctx: RequestContext, request: Any) -> Any:
+    pace = ctx.node.slices.pacer()
+    leaving = []
+    for m in request.members:
+        leaving.append(LeavingMember(m.member_id, m.group_instance_id, m.reason))
+        await pace(FEW)
+    answer = await ctx.node.groups.leave_group(LeaveGroup(request.group_id, leaving))
+    if answer.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
+        return answer
+    members = []
+    for member in leaving:
+        members.append(
+            LeaveGroupResponseMember(member.member_id, member.group_instance_id, answer.error_code)
+        )
+        await pace(FEW)
+    return LeaveGroupResponse(members=members)

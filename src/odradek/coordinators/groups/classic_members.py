@@ -27,6 +27,7 @@ from odradek.coordinators.groups.replies import (
 from odradek.coordinators.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from odradek.coordinators.shard import Now, Result
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.consumer_protocol import Subscription, decode_subscription
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def heartbeat(shard: "GroupShard", group: ConsumerGroup, command: Heartbeat, now
     return Result(HeartbeatResponse())
 
 
-def leave(shard: "GroupShard", group: ConsumerGroup, command: LeaveGroup, now: Now) -> Result:
+def leave(shard: "GroupShard", group: ConsumerGroup, command: LeaveGroup, now: Now) -> Paced[Result]:
     """Whoever is a member can be sent away like this, whatever protocol it speaks."""
     answers, gone = [], []
     for leaving in command.members:
@@ -218,6 +219,7 @@ def leave(shard: "GroupShard", group: ConsumerGroup, command: LeaveGroup, now: N
         except KafkaError as e:
             code = e.code
         answers.append(LeaveGroupResponseMember(leaving.member_id, leaving.group_instance_id, code))
+        yield 2 * STEP
     return fencing.fence(shard, group, gone, LeaveGroupResponse(members=answers), now)
 
 

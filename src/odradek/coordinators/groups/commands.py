@@ -66,6 +66,10 @@ class LeaveGroup:
     group_id: str
     members: Sequence[LeavingMember]
 
+    @property
+    def is_long(self) -> bool:
+        return len(self.members) > FEW
+
 
 class OffsetToCommit(NamedTuple):
     topic: str

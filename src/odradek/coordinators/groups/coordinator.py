@@ -23,7 +23,6 @@ from odradek.coordinators.groups.replies import (
     HeartbeatResponse,
     JoinGroupResponse,
     LeaveGroupResponse,
-    LeaveGroupResponseMember,
     ListedGroup,
     SyncGroupResponse,
 )
@@ -172,19 +171,10 @@ class GroupCoordinator:
         return self._ask(command.group_id, command, _failed_heartbeat)
 
     def leave_group(self, command: c.LeaveGroup) -> Reply[LeaveGroupResponse]:
+        """UNKNOWN_MEMBER_ID for the whole where there is no such group: that is said of every member."""
         if not command.group_id:
             return Reply(LeaveGroupResponse(ErrorCode.INVALID_GROUP_ID))
-
-        def failed(error: KafkaError) -> LeaveGroupResponse:
-            if error.code != ErrorCode.UNKNOWN_MEMBER_ID:
-                return LeaveGroupResponse(coordinator_error(error.code))
-            members = [
-                LeaveGroupResponseMember(m.member_id, m.group_instance_id, error.code)
-                for m in command.members
-            ]
-            return LeaveGroupResponse(members=members)
-
-        return self._ask(command.group_id, command, failed)
+        return self._ask(command.group_id, command, lambda e: LeaveGroupResponse(coordinator_error(e.code)))
 
     def consumer_heartbeat(self, command: c.ConsumerHeartbeat) -> Reply[ConsumerGroupHeartbeatResponse]:
         if command.server_assignor not in (None, *self.config.consumer_assignors):

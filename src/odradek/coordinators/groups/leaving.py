@@ -12,6 +12,7 @@ from odradek.coordinators.groups.replies import LeaveGroupResponse, LeaveGroupRe
 from odradek.coordinators.groups.states import GroupState
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import STEP, Paced
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("odradek.coordinators.groups")
 
 
-def leave(shard: "GroupShard", command: LeaveGroup, ticket: Ticket, now: Now) -> Result:
+def leave(shard: "GroupShard", command: LeaveGroup, ticket: Ticket, now: Now) -> Paced[Result]:
     group = shard.groups.get(command.group_id)
     if isinstance(group, ConsumerGroup):
-        return classic_members.leave(shard, group, command, now)
+        return (yield from classic_members.leave(shard, group, command, now))
     if not isinstance(group, ClassicGroup):
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     out = Result()
@@ -34,6 +35,7 @@ def leave(shard: "GroupShard", command: LeaveGroup, ticket: Ticket, now: Now) ->
         except KafkaError as e:
             code = e.code
         answers.append(LeaveGroupResponseMember(leaving.member_id, leaving.group_instance_id, code))
+        yield 2 * STEP
     out.response = LeaveGroupResponse(members=answers)
     if any(answer.error_code == ErrorCode.NONE for answer in answers):
         if group.state is GroupState.PREPARING_REBALANCE:
