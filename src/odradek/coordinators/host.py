@@ -12,13 +12,13 @@ from the log. What the commands mean is the shard's business.
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from odradek.coordinators.loading import replay_log
 from odradek.coordinators.shard import Encoded, Format, Now, Result, Shard, Ticket
+from odradek.coordinators.slot import PartitionLog, Slot
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.core.types import NO_PRODUCER_ID
 from odradek.records.control import EndTransactionMarker
@@ -40,85 +40,6 @@ FEW_RECORDS = 16
 RECORD_CALLS = 20
 """What it takes to encode, or to replay, one record."""
 TICKS_PER_TURN = 32
-
-
-class PartitionLog(Protocol):
-    """One partition of an internal topic that this node leads."""
-
-    @property
-    def high_watermark(self) -> int: ...
-    @property
-    def log_end_offset(self) -> int: ...
-    @property
-    def log_start_offset(self) -> int: ...
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch at which this node was elected."""
-        ...
-
-    def append(self, records: list[Encoded], now_ms: int, producer: tuple[int, int] | None = None) -> int:
-        """Append one batch, of a transaction where it has a producer; gives the log end offset after it.
-
-        Raises KafkaError.
-        """
-        ...
-
-    def append_marker(
-        self, producer: tuple[int, int], marker: EndTransactionMarker, transaction_version: int, now_ms: int
-    ) -> int:
-        """End a producer's transaction; gives the log end offset after the marker. Raises KafkaError."""
-        ...
-
-    def when_committed(self, offset: int, timeout_ms: int | None = None) -> "asyncio.Future[None]":
-        """Done when the high watermark is at least `offset`; NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT."""
-        ...
-
-    def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from `offset` on, up to the log end."""
-        ...
-
-    @property
-    def max_batch_bytes(self) -> int:
-        """A batch that is larger is refused."""
-        ...
-
-
-class Slot:
-    """A shard, the log behind it, and who waits for its answers."""
-
-    __slots__ = (
-        "applied_end_offset",
-        "failed",
-        "graces",
-        "is_loaded",
-        "is_taken",
-        "loading",
-        "log",
-        "partition_index",
-        "resumed",
-        "shard",
-        "timer",
-        "waiting",
-        "waiting_long",
-        "waiting_short",
-    )
-
-    def __init__(self, partition_index: int, partition_log: PartitionLog, shard: Shard) -> None:
-        self.partition_index = partition_index
-        self.log = partition_log
-        self.shard = shard
-        self.applied_end_offset = partition_log.log_start_offset
-        self.is_loaded = False
-        self.failed = False
-        self.loading: asyncio.Task[None] | None = None
-        self.waiting: dict[Ticket, asyncio.Future[Any]] = {}
-        self.timer: asyncio.TimerHandle | None = None
-        self.graces = 0
-        self.is_taken = False  # by a command that takes long
-        self.resumed: deque[Callable[[Now], Result]] = deque()  # what became safe while it was taken
-        self.waiting_short: deque[tuple[Any, asyncio.Future[Any]]] = deque()
-        self.waiting_long: deque[tuple[Any, asyncio.Future[Any]]] = deque()
 
 
 class CoordinatorHost:

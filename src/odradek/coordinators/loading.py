@@ -11,7 +11,7 @@ from odradek.records.batch import BatchMeta, iter_batches, iter_records
 from odradek.records.control import ControlType, parse_control_key
 
 if TYPE_CHECKING:
-    from odradek.coordinators.host import PartitionLog
+    from odradek.coordinators.slot import PartitionLog
 
 log = logging.getLogger("odradek.coordinators.loading")
 

@@ -28,8 +28,9 @@ from odradek.coordinators.groups.replies import (
 )
 from odradek.coordinators.groups.shard import GroupShard
 from odradek.coordinators.groups.states import GroupState
-from odradek.coordinators.host import CoordinatorHost, PartitionLog
+from odradek.coordinators.host import CoordinatorHost
 from odradek.coordinators.shard import Format
+from odradek.coordinators.slot import PartitionLog
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, coordinator_partition, uuid_to_text
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from odradek.coordinators.errors import coordinator_error
-from odradek.coordinators.host import CoordinatorHost, PartitionLog
+from odradek.coordinators.host import CoordinatorHost
+from odradek.coordinators.slot import PartitionLog
 from odradek.coordinators.transactions import commands as c
 from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.log_format import record_format
