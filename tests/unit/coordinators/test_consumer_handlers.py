@@ -39,6 +39,7 @@ def joining(**over: Any) -> dict[str, Any]:
             {"subscribed_topic_names": None},
             "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
         ),
+        ({"subscribed_topic_names": ["t"] * 10_001}, "A member may name 10000 topics at most."),
         ({"member_epoch": -2}, "InstanceId can't be null."),
         ({"member_epoch": -3}, "MemberEpoch is invalid."),
     ],

@@ -14,6 +14,17 @@ from .requests import SUBSCRIPTION, E, join, join_fields, run, settle, stable, s
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.JOIN_GROUP))
+def test_a_member_with_protocols_out_of_all_number_is_refused(version: int) -> None:
+    async def scenario() -> None:
+        for count, refused in ((100, False), (101, True)):
+            names = [("JoinGroupRequestProtocol", {"name": f"p{i}", "metadata": b""}) for i in range(count)]
+            answer = await join(Node(), version, protocol_type="other", protocols=names)
+            assert (answer.error_code == E.INCONSISTENT_GROUP_PROTOCOL) is refused
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.JOIN_GROUP))
 def test_a_member_joins_and_syncs_at_every_version(version: int) -> None:
     async def scenario() -> None:
         node = Node()

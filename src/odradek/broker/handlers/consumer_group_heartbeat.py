@@ -1,7 +1,8 @@
 """ConsumerGroupHeartbeat v0-v1: a member joins, stays in and leaves a consumer group (KIP-848).
 
 From v1 on a client makes up its own id and may subscribe by regular expression. UNSUPPORTED_VERSION without
-`group.version` 1. No deviation from Apache but for regular expressions of more than 10,000 states.
+`group.version` 1. Deviations: regular expressions of more than 10,000 states, and members that name more than
+MAX_TOPICS topics, are refused.
 """
 
 from typing import Any
@@ -17,6 +18,7 @@ from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 
 _FIRST_WITH_OWN_IDS = 1
+MAX_TOPICS = 10_000
 _JAVA_SPACE = "".join(map(chr, range(33)))
 
 
@@ -61,6 +63,8 @@ def _owned(rows: Any) -> dict[UUID, frozenset[int]] | None:
 def _trouble(request: Any, version: int) -> str | None:
     """What is wrong with a request whatever the group; None if nothing is."""
     epoch = request.member_epoch
+    if max(len(request.subscribed_topic_names or ()), len(request.topic_partitions or ())) > MAX_TOPICS:
+        return f"A member may name {MAX_TOPICS} topics at most."
     if (version >= _FIRST_WITH_OWN_IDS or epoch > JOINING or epoch == LEFT) and _is_blank(request.member_id):
         return "MemberId can't be empty."
     for name, text in (

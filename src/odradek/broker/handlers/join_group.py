@@ -26,7 +26,8 @@ def join_group(ctx: RequestContext, request: Any) -> Reply[Any]:
     client_id = ctx.client_id or ""
     if len(request.protocols) > MAX_PROTOCOLS:
         code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        return Reply(JoinGroupResponse(error_code=code, member_id=request.member_id))
+        refused = JoinGroupResponse(error_code=code, member_id=request.member_id)
+        return Reply(refused if ctx.api_version >= _FIRST_WITH_NULL_PROTOCOL else _without_null(refused))
     protocols: dict[str, Protocol] = {}
     for protocol in request.protocols:
         protocols.setdefault(protocol.name, Protocol(protocol.name, protocol.metadata))
