@@ -234,7 +234,7 @@ def _place(node: "Node", request: PendingProduce) -> None:
                 if entry.records is None:
                     entry.records = memoryview(b"")
             except KafkaError as e:
-                entry.outcome = e
+                entry.outcome = e.with_traceback(None)  # whose frames would stay as long as the request
 
 
 def _group(request: PendingProduce, groups: "dict[tuple[Partition, int], list[Entry]]") -> int:
