@@ -121,12 +121,17 @@ def start(work: Coroutine[Any, Any, T], spawn: Spawn, name: str) -> Reply[T]:
         return Reply(done.value)
     except Exception as e:
         return Reply.failed(e)
+    if waits_for is not None:
+        # A future is marked while it is on its way to a task. The task comes later: others may await it now.
+        waits_for._asyncio_future_blocking = False
     return Reply.later(spawn(_resumed(work, waits_for), name))
 
 
 @coroutine
 def _resumed(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
     """A coroutine that goes on where `work` stands: it waits for `waits_for`."""
+    if waits_for is not None:
+        waits_for._asyncio_future_blocking = True
     try:
         while True:
             try:

@@ -127,6 +127,24 @@ def test_work_that_has_to_wait_goes_on_where_it_stands() -> None:
     asyncio.run(story())
 
 
+def test_several_may_begin_to_wait_for_one_future() -> None:
+    async def story() -> None:
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        async def wait(more: int) -> int:
+            return await future + more
+
+        replies = [start(wait(i), spawn, "wait") for i in range(3)]
+        early = asyncio.ensure_future(wait(3))
+        await asyncio.sleep(0)
+        late = start(wait(4), spawn, "wait")
+        future.set_result(10)
+        assert [await reply for reply in replies] == [10, 11, 12]
+        assert (await early, await late) == (13, 14)
+
+    asyncio.run(story())
+
+
 def test_work_that_is_cancelled_cleans_up() -> None:
     passed = []
 
