@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -11,12 +12,14 @@ from odradek.log.manager import LogManager
 from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.directories import directory_of
+from odradek.runtime.slices import FEW, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
 log = logging.getLogger("odradek.broker.directory_assigner")
 
 _RETRY_S = 0.5
+_TOLD_AT_ONCE = 100
 
 
 class DirectoryAssigner:
@@ -28,9 +31,10 @@ class DirectoryAssigner:
         self._untold: dict[tuple[UUID, int], UUID] = {}
         self._news = asyncio.Event()
 
-    def look_at(self, delta: MetadataDelta) -> None:
+    def look_at(self, delta: MetadataDelta) -> Paced[None]:
         """Find the replicas of which the metadata does not know where they lie."""
         for topic, index, registration in delta.changed_partitions:
+            yield FEW
             if self._broker_id in registration.replicas and registration.directories:
                 directory_id = self._logs.directory_id(TopicPartition(topic.name, index))
                 if directory_id is None or directory_id == directory_of(registration, self._broker_id):
@@ -51,7 +55,7 @@ class DirectoryAssigner:
                 self._news.set()
 
     async def _tell(self, channel: ControllerChannel, broker_epoch: int) -> None:
-        told = dict(self._untold)
+        told = dict(islice(self._untold.items(), _TOLD_AT_ONCE))
         if not told:
             return
         types = request_types(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
@@ -78,3 +82,5 @@ class DirectoryAssigner:
         for key, directory_id in told.items():
             if self._untold.get(key) == directory_id:
                 del self._untold[key]
+        if self._untold:
+            self._news.set()

@@ -15,6 +15,7 @@ from odradek.metadata.log_reader import LogReader
 from odradek.metadata.records import NoOpRecord, decode_record
 from odradek.metadata.replay import Replayer
 from odradek.records.batch import iter_batches, iter_records
+from odradek.runtime.slices import STEP, Paced
 from odradek.sim.cluster import CrashKind, NodeCrashed, SimHost
 from odradek.sim.disk import DiskFault
 from odradek.sim.world import World
@@ -84,7 +85,12 @@ def test_an_answer_comes_after_the_commit_and_the_publication() -> None:
         await host.start()
         node = stack(host)
         deltas: list[MetadataDelta] = []
-        node.publisher.subscribe(deltas.append)
+
+        def note(delta: MetadataDelta) -> Paced[None]:
+            deltas.append(delta)
+            yield STEP
+
+        node.publisher.subscribe(note)
         assert deltas[0].image is node.image
         assert await node.create_topic("t", 3) == 0
         assert node.image.topics_by_name["t"].partitions.keys() == {0, 1, 2}
