@@ -210,7 +210,7 @@ class Node:
         await self.server.close()
         await self.lifecycle.shut_down()
         self.replicas.is_stopping = True
-        await self.metadata.drain()
+        await self._quorum.finish()
         await self.groups.close()
         await self.transactions.close()
         await self.producer_ids.close()

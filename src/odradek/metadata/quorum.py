@@ -155,11 +155,23 @@ class QuorumController:
         )
         at_once(self._decide(ApiKey.CONTROLLER_REGISTRATION, request))
 
-    async def stop(self) -> None:
-        """Make durable what was decided and give the log up."""
+    async def finish(self) -> None:
+        """Decide nothing more, and wait until all that was decided is committed and applied."""
         self._stopping = True
         await self._scope.close()
         await self._decisions.close()
+        last_offset = self.raft.log_end_offset - 1
+        if self._controller is not None and last_offset > self._publisher.applied_offset:
+            try:
+                if self.raft.failure is None:
+                    await self._wait(self._apply_waiters, last_offset)
+            except KafkaError as e:
+                _log.error("The last decisions are not committed: %s", e)
+        await self._publisher.drain()
+
+    async def stop(self) -> None:
+        """Make durable what was decided and give the log up."""
+        await self.finish()
         await self.raft.close()
 
     # --- commands -------------------------------------------------------------------------------------
