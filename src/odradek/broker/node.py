@@ -53,7 +53,7 @@ from odradek.replication.manager import CONFIGURED, ReplicaManager, RoleChanges
 from odradek.runtime.api import Runtime
 from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
-from odradek.runtime.slices import FEW, Paced, Slices, at_once
+from odradek.runtime.slices import FEW, Paced, Slices
 
 log = logging.getLogger("odradek.broker.node")
 
@@ -75,6 +75,7 @@ class Node:
             config.log_dirs,
             producer_id_expiration_ms=config.int("producer.id.expiration.ms"),
             max_descriptors=self.descriptors.files,
+            slices=self.slices,
         )
         self.cleaner = Cleaner(runtime, self.logs, CleanerSettings.from_node(config))
         self.logs.recovery.on_progress = self._tell_recovery
@@ -249,14 +250,20 @@ class Node:
             yield FEW
         for partition in changes.elected:
             yield FEW
+            if not partition.is_leader:
+                continue  # it has gone meanwhile, with its topic or its directory
             topic, index = partition.topic_partition
             if topic == GROUP_METADATA_TOPIC:
                 self.groups.on_elected(index, LedLog(partition))
             elif topic == TRANSACTION_STATE_TOPIC:
                 self.transactions.on_elected(index, LedLog(partition))
 
-    def _open_waiting(self) -> None:
-        at_once(self._take_roles(self.replicas.open_waiting()))
+    def _open_waiting(self) -> Reply[None]:
+        return self.slices.run(self._open_in_slices(), own=True)
+
+    def _open_in_slices(self) -> Paced[None]:
+        changes = yield from self.replicas.open_waiting()
+        yield from self._take_roles(changes)
 
     def _tell_groups(self, delta: MetadataDelta) -> Paced[None]:
         known, before = delta.image.topics_by_id, delta.previous.topics_by_id

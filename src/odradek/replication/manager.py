@@ -6,7 +6,6 @@ who was elected and who resigned. What a partition does with records is `partiti
 
 import logging
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -31,8 +30,6 @@ OPENED = 2_500
 DELETED = 1_000
 """Opening a log, or putting one out of sight, takes the disk's time, not calls: a slice has few of them."""
 CONFIGURED = 100
-OPENED_AT_ONCE = 4
-"""Of the logs for which descriptors were lacking. Those that fail once more go to the end of the line."""
 
 
 class RoleChanges(NamedTuple):
@@ -138,11 +135,14 @@ class ReplicaManager:
                 yield 2 * STEP if is_open else OPENED
         return changes
 
-    def open_waiting(self) -> RoleChanges:
+    def open_waiting(self) -> Paced[RoleChanges]:
         """Try again to open the logs for which descriptors or memory were lacking."""
         changes = RoleChanges([], [], [])
-        for tp, (topic, registration, _) in list(islice(self._unopened.items(), OPENED_AT_ONCE)):
-            self._apply(topic, tp.partition, registration, changes)
+        for tp in list(self._unopened):
+            unopened = self._unopened.get(tp)  # what the metadata says of it now
+            if unopened is not None and not self.is_stopping:
+                self._apply(unopened.topic, tp.partition, unopened.registration, changes)
+                yield OPENED
         return changes
 
     def configs_changed(self, topics: "Iterable[TopicImage]") -> Paced[None]:
