@@ -281,7 +281,7 @@ class LogManager(PersistedLogs):
 
         A log that is being cleaned has its turn when that is done.
         """
-        return self._slices.run(self._retain(), own=True)
+        return self.slices.run(self._retain(), own=True)
 
     def _retain(self) -> Paced[int]:
         deleted = 0
@@ -298,7 +298,7 @@ class LogManager(PersistedLogs):
 
     def tick_deletes(self) -> Reply[None]:
         """Remove the files of deleted logs and segments whose delay has passed."""
-        return self._slices.run(self._delete_due(), own=True)
+        return self.slices.run(self._delete_due(), own=True)
 
     def _delete_due(self) -> Paced[None]:
         now_ms = self._runtime.clock.now_ms()
@@ -321,7 +321,7 @@ class LogManager(PersistedLogs):
 
     def tick_producer_expiry(self) -> Reply[int]:
         """Forget silent producers (producer.id.expiration.check.interval.ms); how many."""
-        return self._slices.run(self._expire_producers(), own=True)
+        return self.slices.run(self._expire_producers(), own=True)
 
     def _expire_producers(self) -> Paced[int]:
         now_ms = self._runtime.clock.now_ms()

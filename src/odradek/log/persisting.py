@@ -43,7 +43,7 @@ class PersistedLogs:
     """
 
     def __init__(self, runtime: Runtime, log_dirs: Sequence[str], slices: Slices | None = None) -> None:
-        self._slices = slices or Slices()
+        self.slices = slices or Slices()
         self._runtime = runtime
         self._disk = runtime.disk
         self.directories = [LogDir(runtime.disk, path.rstrip("/")) for path in log_dirs]
@@ -168,7 +168,7 @@ class PersistedLogs:
 
     def tick_flush(self) -> Reply[None]:
         """Flush, away from the loop, the logs whose flush.ms has passed (log.flush.scheduler.interval.ms)."""
-        return self._slices.run(self._flush_due(), own=True)
+        return self.slices.run(self._flush_due(), own=True)
 
     def _flush_due(self) -> Paced[None]:
         for log in list(self.logs.values()):
@@ -238,7 +238,7 @@ class PersistedLogs:
             self._checkpointing[key] = True
             return
         self._checkpointing[key] = False
-        gathering = self._slices.run(self._offsets(directory, name), own=True)
+        gathering = self.slices.run(self._offsets(directory, name), own=True)
         gathering.when_ready(partial(self._write_checkpoint, directory, name))
 
     def _write_checkpoint(
