@@ -25,7 +25,7 @@ class _Chore(NamedTuple):
     name: str
     interval_ms: int
     delay_ms: int
-    work: Callable[[], Any | Awaitable[Any]]
+    work: Callable[[], Awaitable[Any] | None]
 
 
 def start_chores(
@@ -33,7 +33,7 @@ def start_chores(
     config: NodeConfig,
     logs: LogManager,
     stalls: StallMetrics,
-    open_waiting: Callable[[], None],
+    open_waiting: Callable[[], Awaitable[None]],
 ) -> None:
     """Spawn every chore into the node's scope."""
     delay_ms = config.int("log.initial.task.delay.ms")
@@ -63,7 +63,7 @@ async def _carry_out(chore: _Chore) -> None:
         await asyncio.sleep(min(pause_ms, MAX_INTERVAL_MS) / 1000)
         try:
             result = chore.work()
-            if asyncio.iscoroutine(result):
+            if result is not None:
                 await result
         except Exception:
             log.exception("Chore failed: %s", chore.name)

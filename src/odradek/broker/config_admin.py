@@ -4,41 +4,65 @@ Only the broker itself knows its static configuration, so changes of a broker's 
 broker. What remains is the controller's to judge.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from odradek.core.config_keys import LISTENER_PREFIX, broker_key
 from odradek.core.configs import ConfigError, validate_dynamic_broker_configs
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.metadata.configs import changed_configs, replaced_configs
+from odradek.metadata.configs import MAX_RECORDS, TOO_MANY_RECORDS, changed_configs, replaced_configs
 from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types, response_types
 
 if TYPE_CHECKING:
     from odradek.broker.dispatch import RequestContext
 
+VALIDATED = 1_000
+"""What it takes to judge a node's configuration as a whole."""
+
 
 async def alter(ctx: "RequestContext", api_key: ApiKey, request: Any) -> Any:
     """Answer what this broker refuses itself, and ask the controller about the rest."""
-    refused: dict[int, KafkaError] = {}
-    for i, resource in enumerate(request.resources):
-        try:
-            if resource.resource_type == RESOURCE_BROKER:
-                _check_broker(ctx, api_key, resource)
-        except KafkaError as e:
-            refused[i] = e
-    asked = [resource for i, resource in enumerate(request.resources) if i not in refused]
-    answers = iter(await _ask(ctx, api_key, request, asked) if asked else [])
+    slices = ctx.node.slices
+    refused, asked = await slices.run(_judged(ctx, api_key, request.resources))
+    answers = await _ask(ctx, api_key, request, asked) if asked else []
     types = response_types(api_key)
-    responses = []
-    for i, resource in enumerate(request.resources):
-        if i in refused:
-            responses.append(_refusal(types, resource, refused[i]))
-        else:
-            responses.append(next(answers))
+    responses = await slices.run(_merged(types, request.resources, refused, answers))
     if api_key is ApiKey.ALTER_CONFIGS:
         return types.AlterConfigsResponse(responses=responses)
     return types.IncrementalAlterConfigsResponse(responses=responses)
+
+
+def _judged(
+    ctx: "RequestContext", api_key: ApiKey, resources: Sequence[Any]
+) -> Paced[tuple[dict[int, KafkaError], list[Any]]]:
+    """What is refused here, by its place in the request, and what is left to ask about."""
+    refused: dict[int, KafkaError] = {}
+    asked = []
+    for i, resource in enumerate(resources):
+        yield FEW
+        try:
+            if resource.resource_type == RESOURCE_BROKER:
+                yield from _check_broker(ctx, api_key, resource)
+        except KafkaError as e:
+            refused[i] = e
+        else:
+            asked.append(resource)
+    return refused, asked
+
+
+def _merged(
+    types: Any, resources: Sequence[Any], refused: dict[int, KafkaError], answers: Sequence[Any]
+) -> Paced[list[Any]]:
+    """All answers in the order of the request."""
+    given = iter(answers)
+    responses = []
+    for i, resource in enumerate(resources):
+        yield FEW
+        responses.append(_refusal(types, resource, refused[i]) if i in refused else next(given))
+    return responses
 
 
 async def _ask(ctx: "RequestContext", api_key: ApiKey, request: Any, asked: list[Any]) -> list[Any]:
@@ -51,8 +75,17 @@ async def _ask(ctx: "RequestContext", api_key: ApiKey, request: Any, asked: list
     try:
         response = await ctx.node.controller.call(api_key, rest)
     except KafkaError as e:
-        return [_refusal(response_types(api_key), resource, e) for resource in asked]
-    return list(response.responses)
+        return await ctx.node.slices.run(_all_refused(response_types(api_key), asked, e))
+    answers: list[Any] = response.responses
+    return answers
+
+
+def _all_refused(types: Any, resources: Sequence[Any], error: KafkaError) -> Paced[list[Any]]:
+    responses = []
+    for resource in resources:
+        responses.append(_refusal(types, resource, error))
+        yield STEP
+    return responses
 
 
 def _refusal(types: Any, resource: Any, error: KafkaError) -> Any:
@@ -64,7 +97,7 @@ def _refusal(types: Any, resource: Any, error: KafkaError) -> Any:
     )
 
 
-def _check_broker(ctx: "RequestContext", api_key: ApiKey, resource: Any) -> None:
+def _check_broker(ctx: "RequestContext", api_key: ApiKey, resource: Any) -> Paced[None]:
     node_id, name = ctx.node.config.node_id, resource.resource_name
     if name != CLUSTER_DEFAULT:
         if not name.removeprefix("-").isdecimal():
@@ -76,9 +109,16 @@ def _check_broker(ctx: "RequestContext", api_key: ApiKey, resource: Any) -> None
             )
     current: Mapping[str, str] = ctx.node.metadata.image.config(RESOURCE_BROKER, name)
     change = replaced_configs if api_key is ApiKey.ALTER_CONFIGS else changed_configs
+    wanted = yield from change(resource, current)
+    if len(wanted) > MAX_RECORDS:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, TOO_MANY_RECORDS)
+    judged = {}
+    for key, value in wanted.items():
+        yield STEP
+        if broker_key(key) is not None or key.startswith(LISTENER_PREFIX):
+            judged[key] = value
+    yield VALIDATED
     try:
-        validate_dynamic_broker_configs(
-            ctx.node.config, change(resource, current), cluster_default=name == CLUSTER_DEFAULT
-        )
+        validate_dynamic_broker_configs(ctx.node.config, judged, cluster_default=name == CLUSTER_DEFAULT)
     except ConfigError as e:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(e)) from e

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from odradek.core.types import TopicPartition
 from odradek.log.manager import LogManager
 from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.directories import directory_of
+from odradek.runtime.slices import FEW, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("odradek.broker.directory_assigner")
 
 _RETRY_S = 0.5
+_TOLD_AT_ONCE = 100
 
 
 class DirectoryAssigner:
@@ -31,9 +34,10 @@ class DirectoryAssigner:
         self._untold: dict[tuple[UUID, int], UUID] = {}
         self._news = asyncio.Event()
 
-    def look_at(self, partitions: "Iterable[tuple[TopicImage, int, PartitionRegistration]]") -> None:
+    def look_at(self, partitions: "Iterable[tuple[TopicImage, int, PartitionRegistration]]") -> Paced[None]:
         """Find the replicas of which the metadata does not know where they lie."""
         for topic, index, registration in partitions:
+            yield FEW
             if self._broker_id in registration.replicas and registration.directories:
                 directory_id = self._logs.directory_id(TopicPartition(topic.name, index))
                 if directory_id is None or directory_id == directory_of(registration, self._broker_id):
@@ -54,7 +58,7 @@ class DirectoryAssigner:
                 self._news.set()
 
     async def _tell(self, channel: ControllerChannel, broker_epoch: int) -> None:
-        told = dict(self._untold)
+        told = dict(islice(self._untold.items(), _TOLD_AT_ONCE))
         if not told:
             return
         types = request_types(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
@@ -81,3 +85,5 @@ class DirectoryAssigner:
         for key, directory_id in told.items():
             if self._untold.get(key) == directory_id:
                 del self._untold[key]
+        if self._untold:
+            self._news.set()

@@ -25,6 +25,7 @@ from odradek.metadata.image import (
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
+from odradek.runtime.slices import STEP, Paced
 
 log = logging.getLogger("odradek.broker.no_effect")
 
@@ -45,8 +46,11 @@ class NoEffect:
     def __init__(self, config: NodeConfig) -> None:
         self._config = config
 
-    def on_delta(self, delta: MetadataDelta) -> None:
-        found = [*self._stored(delta)]
+    def on_delta(self, delta: MetadataDelta) -> Paced[None]:
+        found: list[tuple[str, Inert]] = []
+        for kind, name in delta.changed_configs:
+            found += self._stored(delta, kind, name)
+            yield 2 * STEP
         if delta.previous is EMPTY_IMAGE:
             found.insert(0, ("", inert_static(self._config)))
         _tell_settings(found)
@@ -57,21 +61,20 @@ class NoEffect:
                 counts = ", ".join(f"{count} {_KEPT[kind]}" for kind, count in new.items())
                 log.warning("Kept in the metadata log, but not enforced: %s", counts)
 
-    def _stored(self, delta: MetadataDelta) -> Iterable[tuple[str, Inert]]:
-        for kind, name in delta.changed_configs:
-            before, now = delta.previous.config(kind, name), delta.image.config(kind, name)
-            changed = {key: value for key, value in now.items() if before.get(key) != value}
-            if kind == RESOURCE_BROKER:
-                if name == CLUSTER_DEFAULT:
-                    yield "all brokers", inert_dynamic(changed, self._config)
-                elif name == str(self._config.node_id):
-                    yield f"broker {name}", inert_dynamic(changed, self._config)
-            elif kind == RESOURCE_TOPIC:
-                yield f"topic {name}", inert_of(changed, TOPIC_KEYS)
-            elif kind == RESOURCE_GROUP:
-                yield f"group {name}", inert_of(changed, GROUP_KEYS)
-            elif kind == RESOURCE_CLIENT_METRICS:
-                yield f"client metrics {name}", inert_of(changed, {})
+    def _stored(self, delta: MetadataDelta, kind: int, name: str) -> Iterable[tuple[str, Inert]]:
+        before, now = delta.previous.config(kind, name), delta.image.config(kind, name)
+        changed = {key: value for key, value in now.items() if before.get(key) != value}
+        if kind == RESOURCE_BROKER:
+            if name == CLUSTER_DEFAULT:
+                yield "all brokers", inert_dynamic(changed, self._config)
+            elif name == str(self._config.node_id):
+                yield f"broker {name}", inert_dynamic(changed, self._config)
+        elif kind == RESOURCE_TOPIC:
+            yield f"topic {name}", inert_of(changed, TOPIC_KEYS)
+        elif kind == RESOURCE_GROUP:
+            yield f"group {name}", inert_of(changed, GROUP_KEYS)
+        elif kind == RESOURCE_CLIENT_METRICS:
+            yield f"client metrics {name}", inert_of(changed, {})
 
     @staticmethod
     def _tell_features(before: Mapping[str, int], now: Mapping[str, int]) -> None:

@@ -39,7 +39,7 @@ from odradek.log.manager import LogManager
 from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.formatting import prepare_directories, read_bootstrap
-from odradek.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC
+from odradek.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, TopicImage
 from odradek.metadata.lifecycle import BrokerLifecycle
 from odradek.metadata.producer_id_block import ProducerIds
 from odradek.metadata.publisher import MetadataPublisher
@@ -49,11 +49,11 @@ from odradek.raft.settings import metadata_log_config, static_voters
 from odradek.raft.voters import VoterEndpoint
 from odradek.replication.fetch_sessions import FetchSessions
 from odradek.replication.led_log import LedLog
-from odradek.replication.manager import ReplicaManager, RoleChanges
+from odradek.replication.manager import CONFIGURED, ReplicaManager, RoleChanges
 from odradek.runtime.api import Runtime
 from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
-from odradek.runtime.slices import Slices
+from odradek.runtime.slices import FEW, Paced, Slices
 
 log = logging.getLogger("odradek.broker.node")
 
@@ -68,13 +68,14 @@ class Node:
         self.faults = Faults()
         self.slices = Slices()
         self.long_requests = LongRequests()
-        self.metadata = MetadataPublisher()
+        self.metadata = MetadataPublisher(self.slices)
         self.descriptors = share_descriptors(runtime.descriptor_limit())
         self.logs = LogManager(
             runtime,
             config.log_dirs,
             producer_id_expiration_ms=config.int("producer.id.expiration.ms"),
             max_descriptors=self.descriptors.files,
+            slices=self.slices,
         )
         self.cleaner = Cleaner(runtime, self.logs, CleanerSettings.from_node(config))
         self.logs.recovery.on_progress = self._tell_recovery
@@ -154,7 +155,13 @@ class Node:
             static_voters=static_voters(config),
         )
         self._quorum = QuorumController(
-            runtime, config, raft, self.metadata, cluster_id=self.cluster_id, incarnation_id=incarnation
+            runtime,
+            config,
+            raft,
+            self.metadata,
+            cluster_id=self.cluster_id,
+            incarnation_id=incarnation,
+            slices=self.slices,
         )
         self.controller = self._quorum
         undo.push_async_callback(self._quorum.stop)
@@ -180,7 +187,13 @@ class Node:
         self._recovery_told_s = asyncio.get_running_loop().time()
         threads = config.int("num.recovery.threads.per.data.dir")
         await self.logs.load_beside(self._topic_config, threads, self._is_stray)
-        self.metadata.subscribe(self._apply)
+        for subscriber in (
+            self._take_configs,
+            self._take_partitions,
+            lambda delta: self._assigner.look_at(delta.changed_partitions),
+            self._tell_groups,
+        ):
+            self.metadata.subscribe(subscriber)
         await self.lifecycle.unfence()
         undo.push_async_callback(self.groups.close)
         self.groups.start()
@@ -197,6 +210,8 @@ class Node:
         """Leave in order; what was acknowledged is durable when this returns."""
         await self.server.close()
         await self.lifecycle.shut_down()
+        self.replicas.is_stopping = True
+        await self._quorum.finish()
         await self.groups.close()
         await self.transactions.close()
         await self.producer_ids.close()
@@ -224,42 +239,50 @@ class Node:
 
     # --- metadata -------------------------------------------------------------------------------------
 
-    def _apply(self, delta: MetadataDelta) -> None:
-        """A commit of the metadata log: configs first, so that new logs open with them."""
-        self._take_configs(delta)
-        changes = self.replicas.apply_delta(delta)
+    def _take_partitions(self, delta: MetadataDelta) -> Paced[None]:
+        changes = yield from self.replicas.apply_delta(delta)
         self.logs.persist_topic_ids()
-        self._assigner.look_at(delta.changed_partitions)
-        self._take_roles(changes)
-        self._tell_groups(delta)
-        if delta.deleted_topics:
-            self.groups.on_topics_deleted({topic.name: topic.id for topic in delta.deleted_topics})
+        yield from self._take_roles(changes)
 
-    def _take_roles(self, changes: RoleChanges) -> None:
+    def _take_roles(self, changes: RoleChanges) -> Paced[None]:
         for tp in changes.resigned:
             self._resigned(tp)
+            yield FEW
         for partition in changes.elected:
+            yield FEW
+            if not partition.is_leader:
+                continue  # it has gone meanwhile, with its topic or its directory
             topic, index = partition.topic_partition
             if topic == GROUP_METADATA_TOPIC:
                 self.groups.on_elected(index, LedLog(partition))
             elif topic == TRANSACTION_STATE_TOPIC:
                 self.transactions.on_elected(index, LedLog(partition))
 
-    def _open_waiting(self) -> None:
+    def _open_waiting(self) -> Reply[None]:
+        return self.slices.run(self._open_in_slices(), own=True)
+
+    def _open_in_slices(self) -> Paced[None]:
         waiting = self.replicas.waiting()
         if waiting:
-            changes = self.replicas.open_waiting()
+            changes = yield from self.replicas.open_waiting()
             self.logs.persist_topic_ids()
-            self._assigner.look_at(waiting)
-            self._take_roles(changes)
+            yield from self._assigner.look_at(waiting)
+            yield from self._take_roles(changes)
 
-    def _tell_groups(self, delta: MetadataDelta) -> None:
+    def _tell_groups(self, delta: MetadataDelta) -> Paced[None]:
         known, before = delta.image.topics_by_id, delta.previous.topics_by_id
-        changed = {topic_id for topic_id in delta.changed_topics if topic_id in known}
-        names = [known[topic_id].name for topic_id in delta.changed_topics if topic_id in known]
-        names += [topic.name for topic in delta.deleted_topics]
+        names = {topic.name for topic in delta.deleted_topics}
+        has_new = False
+        for topic_id in delta.changed_topics:
+            yield FEW
+            topic = known.get(topic_id)
+            if topic is not None:
+                names.add(topic.name)
+                has_new = has_new or topic_id not in before
         if names:
-            self.groups.on_topics_changed(names, has_new=any(topic_id not in before for topic_id in changed))
+            yield from self.groups.on_topics_changed(names, has_new=has_new)
+        if delta.deleted_topics:
+            self.groups.on_topics_deleted({topic.name: topic.id for topic in delta.deleted_topics})
 
     def _resigned(self, tp: TopicPartition) -> None:
         if tp.topic == GROUP_METADATA_TOPIC:
@@ -267,13 +290,21 @@ class Node:
         elif tp.topic == TRANSACTION_STATE_TOPIC:
             self.transactions.on_resigned(tp.partition)
 
-    def _take_configs(self, delta: MetadataDelta) -> None:
-        changed = [name for kind, name in delta.changed_configs if kind == RESOURCE_TOPIC]
-        if any(kind == RESOURCE_BROKER for kind, _ in delta.changed_configs):
+    def _take_configs(self, delta: MetadataDelta) -> Paced[None]:
+        """Configs come first, so that new logs open with them."""
+        known = delta.image.topics_by_name
+        changed: list[TopicImage] = []
+        has_defaults = False
+        for kind, name in delta.changed_configs:
+            yield FEW
+            if kind == RESOURCE_TOPIC and name in known:
+                changed.append(known[name])
+            has_defaults = has_defaults or kind == RESOURCE_BROKER
+        if has_defaults:
             self._take_dynamic_configs()
-            changed = list(delta.image.topics_by_name)
-        if changed:
-            self.replicas.configs_changed(changed)
+            changed = list(known.values())
+            yield CONFIGURED
+        yield from self.replicas.configs_changed(changed)
 
     def _take_dynamic_configs(self) -> None:
         image = self.metadata.image

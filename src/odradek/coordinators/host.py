@@ -39,7 +39,8 @@ FEW_RECORDS = 16
 """A command that makes no more records is handled in one go."""
 RECORD_CALLS = 20
 """What it takes to encode, or to replay, one record."""
-TICKS_PER_TURN = 32
+TICK_CALLS = 200
+"""What it takes to handle one deadline."""
 
 
 class CoordinatorHost:
@@ -354,7 +355,7 @@ class CoordinatorHost:
     def _arm(self, slot: Slot) -> None:
         """Have the shard's next deadline wake us. A timer that is early enough stays as it is."""
         deadline_ms = slot.shard.next_deadline_ms()
-        if deadline_ms is None:
+        if deadline_ms is None or slot.is_ticking:
             return
         at = deadline_ms / 1000
         if slot.timer is not None:
@@ -376,18 +377,27 @@ class CoordinatorHost:
         slot.timer = None
         if slot.is_taken:
             return  # whoever has it arms the timer afterwards
-        try:
-            now = self._now()
-            for _ in range(TICKS_PER_TURN):
-                result = slot.shard.tick(now)
-                if result is None:
-                    break
-                if len(result.records) > FEW_RECORDS:
-                    self._handle_long(slot, result, None)
-                    return
-                at_once(self._run(slot, result, None))
-        finally:
+        slot.is_ticking = True
+        self._slices.run(self._tick(slot), own=True).when_ready(partial(self._ticked, slot))
+
+    def _tick(self, slot: Slot) -> Paced[None]:
+        """Handle what is due, until a command that takes long has the slot."""
+        while not slot.is_taken and self._slots.get(slot.partition_index) is slot:
+            result = slot.shard.tick(self._now())
+            if result is None:
+                return
+            if len(result.records) > FEW_RECORDS:
+                self._handle_long(slot, result, None)
+                return
+            at_once(self._run(slot, result, None))
+            yield TICK_CALLS
+
+    def _ticked(self, slot: Slot, done: Reply[None]) -> None:
+        slot.is_ticking = False
+        if self._slots.get(slot.partition_index) is slot:
             self._arm(slot)
+        if done.error is not None:
+            self._on_failure(done.error)
 
     def _now(self) -> Now:
         return Now(self._clock.now_ms(), int(asyncio.get_running_loop().time() * 1000))

@@ -60,6 +60,7 @@ class Slot:
         "graces",
         "is_loaded",
         "is_taken",
+        "is_ticking",
         "loading",
         "log",
         "partition_index",
@@ -83,6 +84,7 @@ class Slot:
         self.timer: asyncio.TimerHandle | None = None
         self.graces = 0
         self.is_taken = False  # by a command that takes long
+        self.is_ticking = False  # what is due is being handled
         self.resumed: deque[Callable[[Now], Result]] = deque()  # what became safe while it was taken
         self.waiting_short: deque[tuple[Any, asyncio.Future[Any]]] = deque()
         self.waiting_long: deque[tuple[Any, asyncio.Future[Any]]] = deque()

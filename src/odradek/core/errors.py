@@ -198,10 +198,16 @@ _RETRIABLE = frozenset(
 )
 
 
+MOST_MESSAGE_CHARACTERS = 4_000
+"""A longer message is cut: what a client sent may be in it, and a wire string has at most 32,767 bytes."""
+
+
 class KafkaError(Exception):
     """An error of Kafka's protocol: its code, what is wrong, and the place, where that is not said in it."""
 
     def __init__(self, code: ErrorCode, message: str | None = None, *, place: str | None = None) -> None:
+        if message is not None and len(message) > MOST_MESSAGE_CHARACTERS:
+            message = message[:MOST_MESSAGE_CHARACTERS] + "..."
         super().__init__(code, message)
         self.code = code
         self.message = message

@@ -7,6 +7,7 @@ import logging
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 from odradek.core.errors import ExhaustedError, KafkaError, StorageError
 from odradek.core.types import TopicPartition
@@ -16,13 +17,17 @@ from odradek.log.log import Log
 from odradek.log.log_dir import LogDir
 from odradek.log.persisting import PersistedLogs
 from odradek.runtime.api import Runtime
+from odradek.runtime.reply import Reply
+from odradek.runtime.slices import FEW, Paced, Slices
 
 _log = logging.getLogger(__name__)
 
+_DELETED: Final = 400  # calls: what takes long is the disk's
+
 
 class DeletableLogs(PersistedLogs):
-    def __init__(self, runtime: Runtime, log_dirs: Sequence[str]) -> None:
-        super().__init__(runtime, log_dirs)
+    def __init__(self, runtime: Runtime, log_dirs: Sequence[str], slices: Slices | None = None) -> None:
+        super().__init__(runtime, log_dirs, slices)
         self._deleted: list[tuple[int, Log]] = []
         # Where a log was begun that could not be opened: in no other directory may there be one beside it.
         self._begun: dict[TopicPartition, LogDir] = {}
@@ -75,30 +80,32 @@ class DeletableLogs(PersistedLogs):
         unique = uuid.UUID(bytes=self._runtime.rng.randbytes(16), version=4).hex
         log.move(f"{log.directory}/{names.set_aside_dir(log.topic_partition, unique, suffix)}")
 
-    def tick_deletes(self) -> None:
+    def tick_deletes(self) -> Reply[None]:
         """Remove the files of deleted logs and segments whose delay has passed."""
+        return self.slices.run(self._delete_due(), own=True)
+
+    def _delete_due(self) -> Paced[None]:
         for topic_partition in list(self._in_the_way):
+            yield _DELETED
             try:
                 self._clear_way(topic_partition)
             except ExhaustedError:
                 continue
         now_ms = self._runtime.clock.now_ms()
-        waiting = []
-        for due_ms, log in self._deleted:
-            if due_ms > now_ms:
-                waiting.append((due_ms, log))
-                continue
-            if self._directory_of(log).failure is not None:
-                continue
+        for entry in [entry for entry in self._deleted if entry[0] <= now_ms]:
+            log = entry[1]
             try:
-                log.delete()
+                if self._directory_of(log).failure is None:
+                    log.delete()
             except ExhaustedError:
-                waiting.append((due_ms, log))
+                continue
             except KafkaError as e:
                 _log.error("%s", e)
-        self._deleted = waiting
-        for log in self.logs.values():
-            if log.failure is None:
+            self._deleted.remove(entry)
+            yield _DELETED
+        for log in list(self.logs.values()):
+            yield 2 * FEW
+            if self._is_here(log):
                 try:
                     log.purge_deleted(now_ms)
                 except OSError as e:

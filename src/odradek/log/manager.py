@@ -20,8 +20,9 @@ from odradek.log.log_dir import DirectoryInUseError, DuplicateLogError, LogDir
 from odradek.log.opening import FoundLog, Recovery, find_logs, open_logs
 from odradek.log.steps import run_here
 from odradek.runtime.api import Runtime
+from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
-from odradek.runtime.slices import STEP, Paced
+from odradek.runtime.slices import FEW, STEP, Paced, Slices, at_once
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
@@ -31,6 +32,7 @@ __all__ = ["DirectoryInUseError", "LogDirInfo", "LogManager"]
 _log = logging.getLogger(__name__)
 
 _LOGS_PER_TURN: Final = 64
+_DELETED: Final = 400  # calls: what takes long is the disk's
 
 IsStray = Callable[[TopicPartition, uuid.UUID | None], bool]
 
@@ -66,8 +68,9 @@ class LogManager(DeletableLogs):
         *,
         producer_id_expiration_ms: int = 86_400_000,
         max_descriptors: int = MAX_DESCRIPTORS,
+        slices: Slices | None = None,
     ) -> None:
-        super().__init__(runtime, log_dirs)
+        super().__init__(runtime, log_dirs, slices)
         self._pool = FilePool(runtime.disk, max_descriptors)
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.recovery = Recovery()
@@ -288,32 +291,43 @@ class LogManager(DeletableLogs):
 
     # --- over time ------------------------------------------------------------------------------------
 
-    async def tick_retention(self) -> int:
+    def tick_retention(self) -> Reply[int]:
         """Delete what retention gives up (log.retention.check.interval.ms), a few logs per turn; how many.
 
         A log that is being cleaned has its turn when that is done.
         """
+        return self.slices.run(self._retain(), own=True)
+
+    def _retain(self) -> Paced[int]:
         deleted = 0
-        for index, log in enumerate(list(self.logs.values())):
-            if log.failure is None and not log.being_cleaned and self.logs.get(log.topic_partition) is log:
+        for log in list(self.logs.values()):
+            gone = 0
+            if self._is_here(log) and not log.being_cleaned:
                 try:
-                    deleted += log.retain(self._runtime.clock.now_ms())
+                    gone = log.retain(self._runtime.clock.now_ms())
                 except KafkaError as e:
                     _log.error("Retention of %s failed: %s", log.topic_partition, e)
-            if index % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
-                await asyncio.sleep(0)
+            deleted += gone
+            yield STEP + _DELETED * gone
         return deleted
 
-    def tick_producer_expiry(self) -> int:
+    def tick_producer_expiry(self) -> Reply[int]:
         """Forget silent producers (producer.id.expiration.check.interval.ms); how many."""
+        return self.slices.run(self._expire_producers(), own=True)
+
+    def _expire_producers(self) -> Paced[int]:
         now_ms = self._runtime.clock.now_ms()
-        return sum(log.producers.expire(now_ms, self.producer_id_expiration_ms) for log in self.logs.values())
+        expired = 0
+        for log in list(self.logs.values()):
+            expired += log.producers.expire(now_ms, self.producer_id_expiration_ms)
+            yield 2 * FEW
+        return expired
 
     # --- stop -----------------------------------------------------------------------------------------
 
     async def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close every log and give the directories up. Cleanly closed ones need no recovery."""
-        while self._flushing or self._in_flight:
+        while self._flushing or self._in_flight or self._checkpointing:
             await asyncio.sleep(0)
             for future in self._in_flight:
                 try:
@@ -348,7 +362,7 @@ class LogManager(DeletableLogs):
                 for log in chunk:
                     log.close(clean=False)
             for name in names.OFFSET_CHECKPOINTS:
-                news = directory.offsets_to_write(name, self._offsets(directory, name))
+                news = directory.offsets_to_write(name, at_once(self._offsets(directory, name)))
                 if news is not None:
                     write_file(self._disk, *news)
             for log in logs:

@@ -20,6 +20,8 @@ from odradek.log.local_log import FlushJob
 from odradek.log.log import Log
 from odradek.log.log_dir import LogDir
 from odradek.runtime.api import Disk, Runtime
+from odradek.runtime.reply import Reply
+from odradek.runtime.slices import FEW, STEP, Paced, Slices, at_once
 
 T = TypeVar("T")
 
@@ -47,7 +49,8 @@ class PersistedLogs:
     `on_offline` is told of a directory that failed, and why.
     """
 
-    def __init__(self, runtime: Runtime, log_dirs: Sequence[str]) -> None:
+    def __init__(self, runtime: Runtime, log_dirs: Sequence[str], slices: Slices | None = None) -> None:
+        self.slices = slices or Slices()
         self._runtime = runtime
         self._disk = runtime.disk
         self.directories = [LogDir(runtime.disk, path.rstrip("/")) for path in log_dirs]
@@ -179,11 +182,16 @@ class PersistedLogs:
         if log.failure is None and log not in self._flushing and self.logs.get(log.topic_partition) is log:
             self._start_flush(log, max(log.flush_target, min(up_to, log.log_end_offset)))
 
-    def tick_flush(self) -> None:
+    def tick_flush(self) -> Reply[None]:
         """Flush, away from the loop, the logs whose flush.ms has passed (log.flush.scheduler.interval.ms)."""
-        for log in self.logs.values():
-            if log.failure is None and log.is_flush_due and log not in self._flushing:
+        return self.slices.run(self._flush_due(), own=True)
+
+    def _flush_due(self) -> Paced[None]:
+        for log in list(self.logs.values()):
+            yield 2 * FEW
+            if self._is_here(log) and log.is_flush_due and log not in self._flushing:
                 self._start_flush(log, log.log_end_offset)
+                yield STEP
 
     # --- topic ids --------------------------------------------------------------------------------------
 
@@ -244,12 +252,20 @@ class PersistedLogs:
         if key in self._checkpointing:
             self._checkpointing[key] = True
             return
-        news = directory.offsets_to_write(name, self._offsets(directory, name))
+        self._checkpointing[key] = False
+        gathering = self.slices.run(self._offsets(directory, name), own=True)
+        gathering.when_ready(partial(self._write_checkpoint, directory, name))
+
+    def _write_checkpoint(
+        self, directory: LogDir, name: str, gathered: Reply[dict[TopicPartition, int]]
+    ) -> None:
+        news = directory.offsets_to_write(name, gathered.value) if directory.failure is None else None
         if news is not None:
-            self._checkpointing[key] = False
             self._offload(
                 partial(write_file, self._disk, *news), partial(self._checkpointed, directory, name)
             )
+        elif self._checkpointing.pop((directory.path, name)) and directory.failure is None:
+            self._checkpoint(directory, name)
 
     def _truncated(self, topic_partition: TopicPartition) -> None:
         """Less is durable than a checkpoint may say. One that is being written now is written once more."""
@@ -257,7 +273,7 @@ class PersistedLogs:
         if (directory.path, name) in self._checkpointing:
             self._checkpoint(directory, name)
             return
-        news = directory.offsets_to_write(name, self._offsets(directory, name))
+        news = directory.offsets_to_write(name, at_once(self._offsets(directory, name)))
         if news is not None:
             try:
                 write_file(self._disk, *news)
@@ -289,21 +305,16 @@ class PersistedLogs:
         if again:
             self._checkpoint(directory, name)
 
-    def _offsets(self, directory: LogDir, name: str) -> dict[TopicPartition, int]:
-        """What a checkpoint of a directory has to say now."""
-        logs = [(tp, log) for tp, log in self.logs.items() if log.directory == directory.path]
-        if name == names.RECOVERY_POINT_CHECKPOINT:
-            return {tp: log.restart_offset for tp, log in logs}
-        if name == names.HIGH_WATERMARK_CHECKPOINT:
-            return {tp: log.high_watermark for tp, log in logs}
-        if name == names.CLEANER_CHECKPOINT:
-            return {tp: log.cleaned_offset for tp, log in logs if log.cleaned_offset is not None}
-        # A log that begins where its first segment does needs no telling.
-        return {
-            tp: log.log_start_offset
-            for tp, log in logs
-            if log.log_start_offset > log.segments.first.base_offset
-        }
+    def _offsets(self, directory: LogDir, name: str) -> Paced[dict[TopicPartition, int]]:
+        """What a checkpoint of a directory has to say, of each log when it is looked at."""
+        offsets = {}
+        for tp, log in list(self.logs.items()):
+            yield 2 * FEW
+            if log.directory == directory.path and self.logs.get(tp) is log:
+                offset = _checkpointed_offset(log, name)
+                if offset is not None:
+                    offsets[tp] = offset
+        return offsets
 
     def checkpoint_recovery_points(self) -> None:
         """Due every log.flush.offset.checkpoint.interval.ms, and after every flush by itself."""
@@ -323,3 +334,15 @@ class PersistedLogs:
     def checkpoint_cleaned(self, log: Log) -> None:
         """A cleaning has come to its end."""
         self._checkpoint(self._directory_of(log), names.CLEANER_CHECKPOINT)
+
+
+def _checkpointed_offset(log: Log, name: str) -> int | None:
+    """What a checkpoint says of a log; None where it needs no telling."""
+    if name == names.RECOVERY_POINT_CHECKPOINT:
+        return log.restart_offset
+    if name == names.HIGH_WATERMARK_CHECKPOINT:
+        return log.high_watermark
+    if name == names.CLEANER_CHECKPOINT:
+        return log.cleaned_offset
+    begins_inside = log.log_start_offset > log.segments.first.base_offset
+    return log.log_start_offset if begins_inside else None

@@ -21,6 +21,7 @@ from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER, RESOURCE_GR
 from odradek.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord
 from odradek.metadata.result import Result
 from odradek.metadata.topic_names import check_topic_name
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -30,43 +31,59 @@ if TYPE_CHECKING:
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 _MIN_ISR = "min.insync.replicas"
 _MAX_VALUE_BYTES = 32767
+MAX_RECORDS = 10_000
+TOO_MANY_RECORDS = "Unable to perform excessively large batch operation."
 _KEYS = {RESOURCE_TOPIC: TOPIC_KEYS, RESOURCE_GROUP: GROUP_KEYS}
 
 Configs = Mapping[str, str]
 
 
-def alter_configs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+def alter_configs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
     """Replace all configs of each resource by those given."""
     types = response_types(ApiKey.ALTER_CONFIGS)
-    records, responses = _alter_resources(c, request.resources, replaced_configs, types)
+    records, responses = yield from _alter_resources(c, request.resources, replaced_configs, types)
     response = types.AlterConfigsResponse(responses=responses)
     return Result([] if request.validate_only else records, response)
 
 
-def incremental_alter_configs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+def incremental_alter_configs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
     """Set, delete, append to or subtract from single configs of each resource."""
     types = response_types(ApiKey.INCREMENTAL_ALTER_CONFIGS)
-    records, responses = _alter_resources(c, request.resources, changed_configs, types)
+    records, responses = yield from _alter_resources(c, request.resources, changed_configs, types)
     response = types.IncrementalAlterConfigsResponse(responses=responses)
     return Result([] if request.validate_only else records, response)
 
 
-def replaced_configs(resource: Any, current: Configs) -> dict[str, str]:
+def replaced_configs(resource: Any, current: Configs) -> Paced[dict[str, str]]:
     """The configs of a resource after AlterConfigs."""
-    nulls = [config.name for config in resource.configs if config.value is None]
-    if nulls:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
-    return {config.name: config.value for config in resource.configs}
+    nulls = []
+    configs = {}
+    for config in resource.configs:
+        yield FEW
+        configs[config.name] = config.value
+        if config.value is None:
+            nulls.append(config.name)
+    _refuse_nulls(nulls)
+    return configs
 
 
-def changed_configs(resource: Any, current: Configs) -> dict[str, str]:
+def _refuse_nulls(names: list[str]) -> None:
+    if names:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(names)}")
+
+
+def changed_configs(resource: Any, current: Configs) -> Paced[dict[str, str]]:
     """The configs of a resource after IncrementalAlterConfigs."""
     keys: Mapping[str, Any] = _KEYS.get(resource.resource_type, BROKER_KEYS)
-    nulls = [op.name for op in resource.configs if op.config_operation != DELETE and op.value is None]
-    if nulls:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+    nulls = []
+    for op in resource.configs:
+        yield FEW
+        if op.config_operation != DELETE and op.value is None:
+            nulls.append(op.name)
+    _refuse_nulls(nulls)
     configs = dict(current)
     for op in resource.configs:
+        yield STEP
         if op.config_operation == DELETE:
             configs.pop(op.name, None)
         elif op.config_operation == SET:
@@ -98,33 +115,59 @@ def _items(text: str | None) -> list[str]:
 
 
 def _alter_resources(
-    c: "Controller", resources: Any, change: Callable[[Any, Configs], dict[str, str]], types: Any
-) -> tuple[list[MetadataRecord], list[Any]]:
-    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    c: "Controller", resources: Any, change: Callable[[Any, Configs], Paced[dict[str, str]]], types: Any
+) -> Paced[tuple[list[MetadataRecord], list[Any]]]:
+    times: Counter[tuple[int, str]] = Counter()
+    for resource in resources:
+        times[resource.resource_type, resource.resource_name] += 1
+        yield FEW
     records: list[MetadataRecord] = []
     responses = []
     for resource in resources:
         key = (resource.resource_type, resource.resource_name)
         code, message = ErrorCode.NONE, None
+        yield 2 * STEP
         try:
             if times[key] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            if len({config.name for config in resource.configs}) < len(resource.configs):
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+            yield from _check_names(resource.configs)
             _check_resource(c, *key)
             current = c.image.config(*key)
-            records += _records(c, key, current, change(resource, current))
+            wanted = yield from change(resource, current)
+            records += yield from _records(c, key, current, wanted)
+            if len(records) > MAX_RECORDS:
+                return [], (yield from _refused(resources, types))
         except KafkaError as e:
             code, message = e.code, e.message
-        responses.append(
-            types.AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-        )
+        responses.append(_response(types, resource, code, message))
     return records, responses
+
+
+def _response(types: Any, resource: Any, code: ErrorCode, message: str | None) -> Any:
+    return types.AlterConfigsResourceResponse(
+        error_code=code,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def _refused(resources: Any, types: Any) -> Paced[list[Any]]:
+    """A request becomes one atomic batch, so its size is bounded."""
+    responses = []
+    for resource in resources:
+        responses.append(_response(types, resource, ErrorCode.POLICY_VIOLATION, TOO_MANY_RECORDS))
+        yield STEP
+    return responses
+
+
+def _check_names(configs: Any) -> Paced[None]:
+    names = set()
+    for config in configs:
+        names.add(config.name)
+        yield FEW
+    if len(names) < len(configs):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
 
 
 def _check_resource(c: "Controller", resource_type: int, name: str) -> None:
@@ -152,18 +195,26 @@ def _check_resource(c: "Controller", resource_type: int, name: str) -> None:
 
 def topic_config_records(
     c: "Controller", topic: str, current: Configs, wanted: Configs
-) -> list[MetadataRecord]:
+) -> Paced[list[MetadataRecord]]:
     """The records that turn a topic's configs into those wanted; INVALID_CONFIG where they cannot be."""
-    return _records(c, (RESOURCE_TOPIC, topic), current, wanted)
+    return (yield from _records(c, (RESOURCE_TOPIC, topic), current, wanted))
 
 
 def _records(
     c: "Controller", key: tuple[int, str], current: Configs, wanted: Configs
-) -> list[MetadataRecord]:
+) -> Paced[list[MetadataRecord]]:
     resource_type, name = key
-    values: dict[str, str | None] = {k: v for k, v in wanted.items() if current.get(k) != v}
-    values.update(dict.fromkeys(k for k in current if k not in wanted))
+    values: dict[str, str | None] = {}
+    for k, new in wanted.items():
+        yield FEW
+        if current.get(k) != new:
+            values[k] = new
+    for k in current:
+        yield FEW
+        if k not in wanted:
+            values[k] = None
     for value in values.values():
+        yield FEW
         if value is not None and len(value.encode()) > _MAX_VALUE_BYTES:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
@@ -172,7 +223,7 @@ def _records(
             )
     if resource_type == RESOURCE_TOPIC:
         try:
-            validate_topic_configs(wanted, c.config)
+            validate_topic_configs((yield from _first_unknown(wanted)), c.config)
         except ConfigError as e:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(e)) from e
     elif resource_type == RESOURCE_GROUP:
@@ -182,13 +233,26 @@ def _records(
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(e)) from e
     elif _MIN_ISR in values and c.image.elr_enabled:
         _check_broker_min_isr(name, values[_MIN_ISR])
-    records: list[MetadataRecord] = [
-        ConfigRecord(resource_type=resource_type, resource_name=name, name=k, value=v)
-        for k, v in values.items()
-    ]
+    records: list[MetadataRecord] = []
+    for k, v in values.items():
+        records.append(ConfigRecord(resource_type=resource_type, resource_name=name, name=k, value=v))
+        yield FEW
     if _MIN_ISR in values and c.image.elr_enabled:
         records.append(ClearElrRecord(topic_name=name if resource_type == RESOURCE_TOPIC else ""))
     return records
+
+
+def _first_unknown(wanted: Configs) -> Paced[Configs]:
+    """The settings of a topic without the unknown ones, but for the first: it is reason enough to refuse."""
+    unknown: str | None = None
+    for name in wanted:
+        yield FEW
+        if name not in TOPIC_KEYS and (unknown is None or name < unknown):
+            unknown = name
+    if unknown is None:
+        return wanted
+    known = {name: wanted[name] for name in TOPIC_KEYS if name in wanted}
+    return {unknown: wanted[unknown], **known}
 
 
 def _check_broker_min_isr(broker: str, value: str | None) -> None:

@@ -2,6 +2,7 @@
 
 State changes only when records are replayed (`stage`, and `take` once the driver has appended them). The
 image here runs ahead of the published one by what is not yet committed. Sessions are soft state beside it.
+What may be long is paced work: whoever runs it lets nothing else be decided until its records are taken.
 """
 
 import random
@@ -43,10 +44,11 @@ from odradek.metadata.result import Result
 from odradek.metadata.sessions import Sessions
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.versions import RecordVersions
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
-Handler = Callable[["Controller", Any, int, int], Result]
+Handler = Callable[["Controller", Any, int, int], Result | Paced[Result]]
 
 
 class Controller:
@@ -86,20 +88,24 @@ class Controller:
 
     def stage(
         self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
-    ) -> Staged:
+    ) -> Paced[Staged]:
         """Find out what records do before they are appended. Raises ReplayError."""
         return self._replayer.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
 
     def take(self, staged: Staged) -> MetadataDelta:
-        """The staged records were appended."""
-        delta = self._replayer.take(staged)
+        """The staged records were appended. Before anything else is decided, `note_names` has to be done."""
+        return self._replayer.take(staged)
+
+    def note_names(self, delta: MetadataDelta) -> Paced[None]:
+        """Remember which names a delta took and gave up."""
         for topic in delta.deleted_topics:
+            yield STEP
             key = collision_key(topic.name)
             if key is not None and self.collisions.get(key) == topic.name:
                 del self.collisions[key]
         for topic_id in delta.changed_topics:
             self._note_name(delta.image.topics_by_id[topic_id].name)
-        return delta
+            yield STEP
 
     def _note_name(self, name: str) -> None:
         key = collision_key(name)
@@ -118,10 +124,11 @@ class Controller:
 
     # --- commands -----------------------------------------------------------------------------------
 
-    def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Result:
+    def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
         """Decide about a request. `now_ms` never goes back; records would begin at `next_offset`."""
         try:
-            return _HANDLERS[api_key](self, request, now_ms, next_offset)
+            outcome = _HANDLERS[api_key](self, request, now_ms, next_offset)
+            return outcome if isinstance(outcome, Result) else (yield from outcome)
         except KafkaError as e:
             return Result([], failed(api_key, e))
 

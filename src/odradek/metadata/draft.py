@@ -20,6 +20,7 @@ from odradek.metadata.image import (
     TopicImage,
     VersionRange,
 )
+from odradek.runtime.slices import FEW, Paced
 
 NO_RECOVERY_CHANGE = -1
 
@@ -69,7 +70,7 @@ class Draft:
             raise ReplayError(f"no handler for {type(record).__name__}")
         handler(self, record)
 
-    def finish(self, last_offset: int, epoch: int, timestamp_ms: int) -> MetadataDelta:
+    def finish(self, last_offset: int, epoch: int, timestamp_ms: int) -> Paced[MetadataDelta]:
         base = self.base
         changes: dict[str, Any] = {}
         if self.topics_by_id is not None:
@@ -98,6 +99,7 @@ class Draft:
         for topic_id, index in self.changed_partitions:
             topic = self.open_topics[topic_id]
             delta.changed_partitions.append((topic, index, topic.partitions[index]))
+            yield FEW
         delta.changed_configs = list(self.open_configs)
         return delta
 
@@ -136,8 +138,9 @@ class Draft:
             raise ReplayError(f"the unknown topic id {record.topic_id} is removed")
         del by_name[topic.name]
         self.open_topics.pop(topic.id, None)
-        for index in topic.partitions:
-            self.changed_partitions.pop((topic.id, index), None)
+        if self.changed_partitions:
+            for index in topic.partitions:
+                self.changed_partitions.pop((topic.id, index), None)
         existed = self.base.topics_by_id.get(topic.id)
         if existed is not None:
             self.deleted_topics[topic.id] = existed

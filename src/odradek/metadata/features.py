@@ -12,6 +12,7 @@ from odradek.metadata.versions import (
     SUPPORTED_FEATURES,
     loses_metadata,
 )
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -23,10 +24,11 @@ _ELR = "eligible.leader.replicas.version"
 _MIN_ISR = "min.insync.replicas"
 
 
-def update_features(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+def update_features(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
     types = response_types(ApiKey.UPDATE_FEATURES)
     records: list[MetadataRecord] = []
     for update in request.feature_updates:
+        yield 2 * STEP
         try:
             records += _update(c, update.feature, update.max_version_level, update.upgrade_type)
         except KafkaError as e:
@@ -34,10 +36,10 @@ def update_features(c: "Controller", request: Any, now_ms: int, next_offset: int
                 f"The update failed for all features since the following feature had an error: {e.message}"
             )
             return Result([], types.UpdateFeaturesResponse(error_code=e.code, error_message=message))
-    results = [
-        types.UpdatableFeatureResult(feature=update.feature, error_message="NONE")
-        for update in request.feature_updates
-    ]
+    results = []
+    for update in request.feature_updates:
+        results.append(types.UpdatableFeatureResult(feature=update.feature, error_message="NONE"))
+        yield STEP
     response = types.UpdateFeaturesResponse(error_message=None, results=results)
     return Result([] if request.validate_only else records, response)
 

@@ -1,7 +1,6 @@
 """Partitions of topics: new ones, and the ISR changes their leaders propose. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -10,6 +9,7 @@ from odradek.metadata.image import DIR_UNASSIGNED
 from odradek.metadata.placement import place_replicas
 from odradek.metadata.records import MetadataRecord, PartitionRecord
 from odradek.metadata.result import Result
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -19,18 +19,22 @@ if TYPE_CHECKING:
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
 
-def create_partitions(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+def create_partitions(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
     types = response_types(ApiKey.CREATE_PARTITIONS)
-    times = Counter(topic.name for topic in request.topics)
+    times: Counter[str] = Counter()
+    for topic in request.topics:
+        times[topic.name] += 1
+        yield FEW
     results: list[Any] = []
     records: list[MetadataRecord] = []
     total = 0
     for topic in request.topics:
+        yield STEP
         if times[topic.name] > 1:
             continue
         try:
-            new = _create_partitions(c, topic)
-            check_partition_total([total, len(new)])
+            new = yield from _create_partitions(c, topic)
+            check_partition_total(total + len(new))
         except KafkaError as e:
             results.append(
                 types.CreatePartitionsTopicResult(name=topic.name, error_code=e.code, error_message=e.message)
@@ -40,6 +44,7 @@ def create_partitions(c: "Controller", request: Any, now_ms: int, next_offset: i
         records += new
         results.append(types.CreatePartitionsTopicResult(name=topic.name))
     for name, count in times.items():
+        yield STEP
         if count > 1:
             results.append(
                 types.CreatePartitionsTopicResult(
@@ -50,7 +55,7 @@ def create_partitions(c: "Controller", request: Any, now_ms: int, next_offset: i
     return Result([] if request.validate_only else records, response)
 
 
-def _create_partitions(c: "Controller", request: Any) -> list[PartitionRecord]:
+def _create_partitions(c: "Controller", request: Any) -> Paced[list[PartitionRecord]]:
     topic = c.image.topics_by_name.get(request.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -64,12 +69,15 @@ def _create_partitions(c: "Controller", request: Any) -> list[PartitionRecord]:
             f"{request.count} would not be an increase.",
         )
     additional = request.count - current
-    check_partition_total([additional])
+    check_partition_total(additional)
     replication_factor = len(topic.partitions[0].replicas)
     if request.assignments is None:
-        rows = place_replicas(c.image.brokers.values(), additional, replication_factor, c.rng)
+        rows = yield from place_replicas(c.image.brokers.values(), additional, replication_factor, c.rng)
     else:
-        rows = [tuple(assignment.broker_ids) for assignment in request.assignments]
+        rows = []
+        for assignment in request.assignments:
+            rows.append(tuple(assignment.broker_ids))
+            yield FEW
         if len(rows) != additional:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -77,13 +85,18 @@ def _create_partitions(c: "Controller", request: Any) -> list[PartitionRecord]:
                 "assignment(s) were specified.",
             )
         for i, row in enumerate(rows):
+            yield STEP + FEW * len(row)
             check_assignment(c, current + i, row, replication_factor)
-    return [partition_record(c, topic.id, current + i, row) for i, row in enumerate(rows)]
+    records = []
+    for i, row in enumerate(rows):
+        records.append(partition_record(c, topic.id, current + i, row))
+        yield STEP
+    return records
 
 
-def check_partition_total(counts: Iterable[int]) -> None:
+def check_partition_total(count: int) -> None:
     """A request becomes one atomic batch, so its size is bounded."""
-    if sum(counts) > MAX_PARTITIONS_PER_REQUEST:
+    if count > MAX_PARTITIONS_PER_REQUEST:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 

@@ -5,11 +5,12 @@ from collections.abc import Iterable
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import BrokerRegistration
+from odradek.runtime.slices import FEW, Paced
 
 
 def place_replicas(
     brokers: Iterable[BrokerRegistration], partitions: int, replication_factor: int, rng: random.Random
-) -> list[tuple[int, ...]]:
+) -> Paced[list[tuple[int, ...]]]:
     """Replicas for each of `partitions` new partitions, the preferred leader first.
 
     Fenced brokers are used only when there are not enough others, and never first. A broker whose log
@@ -29,7 +30,11 @@ def place_replicas(
         reason = "All brokers are currently fenced, or have all their log directories cordoned."
         raise _cannot(replication_factor, reason)
     start = rng.randrange(len(active) * max(1, len(active) - 1))
-    return [_row(active, fenced, start + i, replication_factor) for i in range(partitions)]
+    rows = []
+    for i in range(partitions):
+        rows.append(_row(active, fenced, start + i, replication_factor))
+        yield FEW * replication_factor
+    return rows
 
 
 def _row(active: list[int], fenced: list[int], turn: int, replication_factor: int) -> tuple[int, ...]:

@@ -1,13 +1,17 @@
 """The controller on this node: its decisions go through the quorum's log and are answered when committed.
 
 What is decided is controller.py's, how records become durable raft's. Here is the order between them: stage,
-append, take, wait for the commit, publish, answer.
+encode, append, take, wait for the commit, publish, answer. What is long of it is done in slices, but for one
+append: the records of a request are one batch. Nothing else is decided meanwhile (decisions.py).
 """
 
 import asyncio
 import logging
+from bisect import insort
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -15,6 +19,7 @@ from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
 from odradek.metadata.bootstrap import bootstrap_batch, bootstrap_features
 from odradek.metadata.controller import Controller
+from odradek.metadata.decisions import Decisions, Rank, rank_of
 from odradek.metadata.delta import MetadataDelta, full_delta
 from odradek.metadata.log_reader import LogReader
 from odradek.metadata.publisher import MetadataPublisher
@@ -31,6 +36,7 @@ from odradek.metadata.versions import SUPPORTED_FEATURES
 from odradek.raft.driver import RaftDriver
 from odradek.runtime.api import Runtime
 from odradek.runtime.scope import Scope
+from odradek.runtime.slices import Paced, Slices, at_once
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
@@ -38,6 +44,11 @@ _log = logging.getLogger(__name__)
 
 _TICK_SECONDS = 0.5
 _STALL_SECONDS = 1.0
+_offset = itemgetter(0)
+_ENCODED = 15
+"""What it takes to encode a record."""
+_ANSWERED_WHEN_COMMITTED = frozenset((ApiKey.BROKER_HEARTBEAT, ApiKey.ALLOCATE_PRODUCER_IDS))
+"""Nobody who asks these looks for partitions afterwards, and sessions end while many are being created."""
 
 
 class _Pending(NamedTuple):
@@ -59,6 +70,7 @@ class QuorumController:
         *,
         cluster_id: str,
         incarnation_id: UUID,
+        slices: Slices | None = None,
     ) -> None:
         self._runtime = runtime
         self._config = config
@@ -68,13 +80,17 @@ class QuorumController:
         self._incarnation_id = incarnation_id
         self._controller: Controller | None = None
         self._pending: deque[_Pending] = deque()
-        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._slices = slices or Slices()
+        self._decisions = Decisions(self._slices)
+        self._commit_waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._apply_waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._last_append_time = 0.0
         self._stopping = False
         self._scope = Scope(self._task_failed)
         self._snapshots = SnapshotWriter(runtime, config, raft, publisher)
         raft.on_committed = self._committed
         raft.on_failed = self._failed
+        publisher.on_applied = self._applied
 
     # --- start and stop -------------------------------------------------------------------------------
 
@@ -99,10 +115,10 @@ class QuorumController:
         )
         self._begin_epoch(controller)
         if replayer.in_transaction:
-            self._append([AbortTransactionRecord(reason="The controller that began it is gone")])
+            at_once(self._append([AbortTransactionRecord(reason="The controller that began it is gone")]))
         if not controller.image.metadata_version:
             records = bootstrap_features() if bootstrap is None else bootstrap
-            self._append(bootstrap_batch(records, self._config.int("min.insync.replicas")))
+            at_once(self._append(bootstrap_batch(records, self._config.int("min.insync.replicas"))))
         controller.start_sessions(self._incarnation_id, self._session_ms())
         self._register()
         self._scope.spawn(self._tick(), name="controller-tick")
@@ -110,10 +126,10 @@ class QuorumController:
     def _begin_epoch(self, controller: Controller) -> None:
         """The first thing to publish is all that was loaded, once this epoch's first record is committed."""
         last_offset = self.raft.log_end_offset - 1
-        staged = controller.stage(
+        staging = controller.stage(
             [], last_offset=last_offset, epoch=self.raft.epoch, timestamp_ms=self._runtime.clock.now_ms()
         )
-        image = controller.take(staged).image
+        image = controller.take(at_once(staging)).image
         self._pending.append(_Pending(last_offset, full_delta(image)))
 
     def _register(self) -> None:
@@ -137,12 +153,25 @@ class QuorumController:
                 for name, levels in SUPPORTED_FEATURES.items()
             ],
         )
-        self._decide(ApiKey.CONTROLLER_REGISTRATION, request)
+        at_once(self._decide(ApiKey.CONTROLLER_REGISTRATION, request))
+
+    async def finish(self) -> None:
+        """Decide nothing more, and wait until all that was decided is committed and applied."""
+        self._stopping = True
+        await self._scope.close()
+        await self._decisions.close()
+        last_offset = self.raft.log_end_offset - 1
+        if self._controller is not None and last_offset > self._publisher.applied_offset:
+            try:
+                if self.raft.failure is None:
+                    await self._wait(self._apply_waiters, last_offset)
+            except KafkaError as e:
+                _log.error("The last decisions are not committed: %s", e)
+        await self._publisher.drain()
 
     async def stop(self) -> None:
         """Make durable what was decided and give the log up."""
-        self._stopping = True
-        await self._scope.close()
+        await self.finish()
         await self.raft.close()
 
     # --- commands -------------------------------------------------------------------------------------
@@ -157,56 +186,75 @@ class QuorumController:
         if self.raft.failure is not None:
             raise self.raft.failure
         if api_key is ApiKey.DESCRIBE_QUORUM:
-            return describe_quorum(self.raft, request, self._runtime.clock.now_ms())
-        response = self._decide(api_key, request)
-        await self._until_committed(self.raft.log_end_offset - 1)
+            return await self._slices.run(describe_quorum(self.raft, request, self._runtime.clock.now_ms()))
+        deciding = self._decisions.run(partial(self._decide, api_key, request), rank_of(api_key, request))
+        response, last_offset = await deciding
+        if self.raft.failure is not None:
+            raise self.raft.failure
+        if api_key in _ANSWERED_WHEN_COMMITTED:
+            if last_offset >= self.raft.high_watermark:
+                await self._wait(self._commit_waiters, last_offset)
+        elif last_offset > self._publisher.applied_offset:
+            await self._wait(self._apply_waiters, last_offset)
         return response
 
-    def _decide(self, api_key: ApiKey, request: Any) -> Any:
-        result = self.controller.handle(api_key, request, self._session_ms(), self.raft.log_end_offset)
+    def _decide(self, api_key: ApiKey, request: Any) -> Paced[tuple[Any, int]]:
+        """The answer, and the last offset of all that it rests on."""
+        result = yield from self.controller.handle(
+            api_key, request, self._session_ms(), self.raft.log_end_offset
+        )
         if result.records:
-            self._append(result.records)
-        return result.response
+            yield from self._append(result.records)
+        return result.response, self.raft.log_end_offset - 1
 
-    def _append(self, records: Sequence[MetadataRecord]) -> None:
-        """All or nothing: what the log does not take does not happen."""
+    def _append(self, records: Sequence[MetadataRecord]) -> Paced[None]:
+        """All or nothing: what the log does not take does not happen. Whether this replica still leads is
+        looked at when all is ready to be appended."""
         controller = self.controller
         now_ms = self._runtime.clock.now_ms()
-        staged = controller.stage(
+        staged = yield from controller.stage(
             records,
             last_offset=self.raft.log_end_offset + len(records) - 1,
             epoch=self.raft.epoch,
             timestamp_ms=now_ms,
         )
         versions = controller.versions
-        last_offset = self.raft.append([encode_record(r, versions.of(r)) for r in records], now_ms)
+        values = []
+        for record in records:
+            values.append(encode_record(record, versions.of(record)))
+            yield _ENCODED
+        last_offset = self.raft.append(values, now_ms)
         assert last_offset == staged.delta.image.offset
-        self._pending.append(_Pending(last_offset, controller.take(staged)))
+        delta = controller.take(staged)
+        self._pending.append(_Pending(last_offset, delta))
         self._last_append_time = asyncio.get_running_loop().time()
+        yield from controller.note_names(delta)
 
-    async def _until_committed(self, offset: int) -> None:
-        if offset < self.raft.high_watermark:
-            return
-        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append((offset, committed))
-        await committed
+    @staticmethod
+    async def _wait(waiters: deque[tuple[int, "asyncio.Future[None]"]], offset: int) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        insort(waiters, (offset, done), key=_offset)  # a long decision ends with an older offset
+        await done
 
     def _committed(self, high_watermark: int) -> None:
         """Publish first: whoever gets its answer finds what it asked for."""
         while self._pending and self._pending[0].last_offset < high_watermark:
             self._publisher.publish(self._pending.popleft().delta)
-        while self._waiters and self._waiters[0][0] < high_watermark:
-            _, waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
+        _release(self._commit_waiters, high_watermark - 1)
         if not self._stopping and self._snapshots.take_due(self._runtime.clock.now_ms()):
             self._scope.spawn(self._snapshots.write(), name="metadata-snapshot")
 
+    def _applied(self, offset: int) -> None:
+        _release(self._apply_waiters, offset)
+
     def _failed(self, failure: KafkaError) -> None:
-        while self._waiters:
-            _, waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_exception(failure)
+        """What is committed is published to the end; whoever waits for that is told so."""
+        committed = self.raft.high_watermark
+        for waiters in (self._commit_waiters, self._apply_waiters):
+            while waiters and waiters[-1][0] >= committed:
+                _, waiter = waiters.pop()
+                if not waiter.done():
+                    waiter.set_exception(failure)
 
     # --- over time ------------------------------------------------------------------------------------
 
@@ -220,9 +268,9 @@ class QuorumController:
             await asyncio.sleep(period)
             try:
                 if loop.time() - due < _STALL_SECONDS:
-                    self._fence_the_silent()
+                    await self._decisions.run(self._fence_the_silent, Rank.TICK)
                 if idle_seconds and loop.time() - self._last_append_time >= idle_seconds:
-                    self._append([NoOpRecord()])
+                    await self._decisions.run(partial(self._append, [NoOpRecord()]), Rank.TICK)
             except KafkaError as e:
                 _log.error("The controller cannot go on: %s", e)
 
@@ -231,7 +279,7 @@ class QuorumController:
         """Time for sessions: a wall clock that is set forward must not end them."""
         return int(asyncio.get_running_loop().time() * 1000)
 
-    def _fence_the_silent(self) -> None:
+    def _fence_the_silent(self) -> Paced[None]:
         while True:
             broker, records = self.controller.expire_session(self._session_ms())
             if broker is None:
@@ -239,7 +287,15 @@ class QuorumController:
             _log.info(
                 "Fencing broker %d at epoch %d because its session has timed out.", broker.id, broker.epoch
             )
-            self._append(records)
+            yield from self._append(records)
 
     def _task_failed(self, error: BaseException) -> None:
         _log.error("A task of the controller failed", exc_info=error)
+
+
+def _release(waiters: deque[tuple[int, "asyncio.Future[None]"]], offset: int) -> None:
+    """Answer whoever waits for an offset up to this one."""
+    while waiters and waiters[0][0] <= offset:
+        _, waiter = waiters.popleft()
+        if not waiter.done():
+            waiter.set_result(None)

@@ -1,4 +1,7 @@
-"""DescribeQuorum: who votes, who leads, how far each one is. Reads only."""
+"""DescribeQuorum: who votes, who leads, how far each one is. Reads only.
+
+An answer of many entries is made in slices: each entry tells how it stood when it was made.
+"""
 
 from typing import Any
 
@@ -6,18 +9,21 @@ from odradek.core.errors import ErrorCode
 from odradek.core.types import METADATA_TOPIC
 from odradek.raft.driver import RaftDriver
 from odradek.raft.voters import VoterSet
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
-def describe_quorum(raft: RaftDriver, request: Any, now_ms: int) -> Any:
+def describe_quorum(raft: RaftDriver, request: Any, now_ms: int) -> Paced[Any]:
     """Only partition 0 of the metadata topic has a quorum."""
     types = response_types(ApiKey.DESCRIBE_QUORUM)
     topics = []
     described = False
     for topic in request.topics:
         partitions = []
+        yield STEP
         for asked in topic.partitions:
+            yield STEP
             if topic.topic_name == METADATA_TOPIC and asked.partition_index == 0:
                 described = True
                 partitions.append(_partition(raft, types, now_ms))

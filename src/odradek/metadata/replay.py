@@ -16,6 +16,10 @@ from odradek.metadata.records import (
     EndTransactionRecord,
     MetadataRecord,
 )
+from odradek.runtime.slices import Paced, at_once
+
+_RECORDS_PER_STEP = 16
+_STEP_CALLS = 10 * _RECORDS_PER_STEP
 
 
 class Staged(NamedTuple):
@@ -42,8 +46,9 @@ class Replayer:
         self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
     ) -> MetadataDelta:
         """Replay one batch, of which `last_offset` is the end; the image moves only if all of it applies."""
-        staged = self.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
-        return self.take(staged)
+        return self.take(
+            at_once(self.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms))
+        )
 
     def take(self, staged: Staged) -> MetadataDelta:
         """Let happen what was staged, on the image it was staged on."""
@@ -54,11 +59,13 @@ class Replayer:
 
     def stage(
         self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
-    ) -> Staged:
+    ) -> Paced[Staged]:
         """Find out what a batch does, without doing it. Raises ReplayError."""
         draft = Draft(self.image)
         pending = None if self._transaction is None else list(self._transaction)
-        for record in records:
+        for i, record in enumerate(records):
+            if i % _RECORDS_PER_STEP == _RECORDS_PER_STEP - 1:
+                yield _STEP_CALLS
             kind = type(record)
             if kind is BeginTransactionRecord:
                 if pending is not None:
@@ -69,6 +76,7 @@ class Replayer:
                     raise ReplayError("a metadata transaction ends that never began")
                 for held in pending:
                     draft.replay(held)
+                    yield _STEP_CALLS // _RECORDS_PER_STEP
                 pending = None
             elif kind is AbortTransactionRecord:
                 if pending is None:
@@ -78,4 +86,4 @@ class Replayer:
                 pending.append(record)
             else:
                 draft.replay(record)
-        return Staged(draft.finish(last_offset, epoch, timestamp_ms), pending)
+        return Staged((yield from draft.finish(last_offset, epoch, timestamp_ms)), pending)

@@ -9,6 +9,7 @@ from odradek.core.types import ZERO_UUID
 from odradek.metadata.image import TopicImage
 from odradek.metadata.records import MetadataRecord, RemoveTopicRecord
 from odradek.metadata.result import Result
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -18,22 +19,28 @@ if TYPE_CHECKING:
 _Target = tuple[str | None, UUID]
 
 
-def delete_topics(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+def delete_topics(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
     """Every topic named once is deleted; one named twice, in whatever way, gets one error."""
     types = response_types(ApiKey.DELETE_TOPICS)
-    times = Counter((topic.name, topic.topic_id or ZERO_UUID) for topic in request.topics)
-    named = {name for name, _ in times if name is not None}
+    times: Counter[_Target] = Counter()
+    named: set[str] = set()
+    for topic in request.topics:
+        times[topic.name, topic.topic_id or ZERO_UUID] += 1
+        if topic.name is not None:
+            named.add(topic.name)
+        yield FEW
     results: list[Any] = []
     records: list[MetadataRecord] = []
     for target, count in times.items():
+        yield STEP
         name, topic_id = target
         by_id = c.image.topics_by_id.get(topic_id)
         if name is None and by_id is not None and by_id.name in named:
             continue
         try:
-            topic = _resolve(c, target, count)
-            if (None, topic.id) in times and name is not None:
-                topic_id = topic.id
+            found = _resolve(c, target, count)
+            if (None, found.id) in times and name is not None:
+                topic_id = found.id
                 raise _invalid("The provided topic name maps to an ID that was already supplied.")
         except KafkaError as e:
             results.append(
@@ -42,8 +49,8 @@ def delete_topics(c: "Controller", request: Any, now_ms: int, next_offset: int) 
                 )
             )
             continue
-        records.append(RemoveTopicRecord(topic_id=topic.id))
-        results.append(types.DeletableTopicResult(name=topic.name, topic_id=topic.id))
+        records.append(RemoveTopicRecord(topic_id=found.id))
+        results.append(types.DeletableTopicResult(name=found.name, topic_id=found.id))
     return Result(records, types.DeleteTopicsResponse(responses=results))
 
 

@@ -16,30 +16,39 @@ from odradek.metadata.placement import place_replicas
 from odradek.metadata.records import MetadataRecord, TopicRecord
 from odradek.metadata.result import Result
 from odradek.metadata.topic_names import check_topic_name, collision_key
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 if TYPE_CHECKING:
     from odradek.metadata.controller import Controller
 
+DESCRIBED = 500
+"""What it takes to tell the whole configuration of a topic."""
 
-def create_topics(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+
+def create_topics(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
     types = response_types(ApiKey.CREATE_TOPICS)
-    times = Counter(topic.name for topic in request.topics)
-    once = [topic for topic in request.topics if times[topic.name] == 1]
-    refused: KafkaError | None = None
-    try:
-        check_partition_total(_asked_partitions(c, topic) for topic in once)
-    except KafkaError as e:
-        refused = e
+    times: Counter[str] = Counter()
+    for topic in request.topics:
+        times[topic.name] += 1
+        yield FEW
+    once = []
+    total = 0
+    for topic in request.topics:
+        if times[topic.name] == 1:
+            once.append(topic)
+            total += _asked_partitions(c, topic)
+        yield FEW
     results: list[Any] = []
     records: list[MetadataRecord] = []
     created: dict[str, str] = {}
+    described: dict[tuple[tuple[str, str], ...], list[Any]] = {}
     for topic in once:
+        yield STEP
         try:
-            if refused is not None:
-                raise refused
-            new, result = _create_topic(c, topic, created, types)
+            check_partition_total(total)
+            new, result = yield from _create_topic(c, topic, created, described, types)
         except KafkaError as e:
             results.append(_failed(types, topic.name, e.code, e.message))
             continue
@@ -49,6 +58,7 @@ def create_topics(c: "Controller", request: Any, now_ms: int, next_offset: int) 
         if key is not None:
             created[key] = topic.name
     for name, count in times.items():
+        yield STEP
         if count > 1:
             results.append(_failed(types, name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
     return Result([] if request.validate_only else records, types.CreateTopicsResponse(topics=results))
@@ -65,8 +75,13 @@ def _asked_partitions(c: "Controller", topic: Any) -> int:
 
 
 def _create_topic(
-    c: "Controller", topic: Any, created: dict[str, str], types: Any
-) -> tuple[list[MetadataRecord], Any]:
+    c: "Controller",
+    topic: Any,
+    created: dict[str, str],
+    described: dict[tuple[tuple[str, str], ...], list[Any]],
+    types: Any,
+) -> Paced[tuple[list[MetadataRecord], Any]]:
+    """`created` and `described` are what the topics before it in its request have: names, configurations."""
     name = topic.name
     if name == METADATA_TOPIC:
         raise KafkaError(
@@ -83,33 +98,42 @@ def _create_topic(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"Topic '{name}' collides with existing topic: {other}",
             )
-    configs = _creation_configs(topic)
-    config_records = topic_config_records(c, name, {}, configs)
-    assignments = _assignments(c, topic)
+    configs = yield from _creation_configs(topic)
+    config_records = yield from topic_config_records(c, name, {}, configs)
+    assignments = yield from _assignments(c, topic)
     topic_id = c.new_uuid()
-    records: list[MetadataRecord] = [
-        TopicRecord(name=name, topic_id=topic_id),
-        *config_records,
-        *(partition_record(c, topic_id, i, replicas) for i, replicas in enumerate(assignments)),
-    ]
+    records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=topic_id), *config_records]
+    for i, replicas in enumerate(assignments):
+        records.append(partition_record(c, topic_id, i, replicas))
+        yield STEP
+    settings = tuple(configs.items())
+    if settings not in described:
+        described[settings] = _effective_configs(c, configs, types)
+        yield DESCRIBED
     result = types.CreatableTopicResult(
         name=name,
         topic_id=topic_id,
         error_message=None,
         num_partitions=len(assignments),
         replication_factor=len(assignments[0]),
-        configs=_effective_configs(c, configs, types),
+        configs=described[settings],
     )
     return records, result
 
 
-def _creation_configs(topic: Any) -> dict[str, str]:
-    nulls = [config.name for config in topic.configs if config.value is None]
+def _creation_configs(topic: Any) -> Paced[dict[str, str]]:
+    nulls = []
+    configs = {}
+    for config in topic.configs:
+        yield FEW
+        configs[config.name] = config.value
+        if config.value is None:
+            nulls.append(config.name)
     if nulls:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}"
         )
-    return {config.name: config.value for config in topic.configs}
+    return configs
 
 
 def _effective_configs(c: "Controller", configs: dict[str, str], types: Any) -> list[Any]:
@@ -125,10 +149,10 @@ def _effective_configs(c: "Controller", configs: dict[str, str], types: Any) -> 
     ]
 
 
-def _assignments(c: "Controller", topic: Any) -> Sequence[tuple[int, ...]]:
+def _assignments(c: "Controller", topic: Any) -> Paced[Sequence[tuple[int, ...]]]:
     """The replicas of each partition: those asked for, or placed here."""
     if topic.assignments:
-        return _manual_assignments(c, topic)
+        return (yield from _manual_assignments(c, topic))
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -142,10 +166,10 @@ def _assignments(c: "Controller", topic: Any) -> Sequence[tuple[int, ...]]:
     replication_factor = topic.replication_factor
     if replication_factor == -1:
         replication_factor = c.config.default_replication_factor
-    return place_replicas(c.image.brokers.values(), partitions, replication_factor, c.rng)
+    return (yield from place_replicas(c.image.brokers.values(), partitions, replication_factor, c.rng))
 
 
-def _manual_assignments(c: "Controller", topic: Any) -> Sequence[tuple[int, ...]]:
+def _manual_assignments(c: "Controller", topic: Any) -> Paced[Sequence[tuple[int, ...]]]:
     if topic.replication_factor != -1:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -166,6 +190,7 @@ def _manual_assignments(c: "Controller", topic: Any) -> Sequence[tuple[int, ...]
                 f"Found multiple manual partition assignments for partition {index}",
             )
         row = tuple(assignment.broker_ids)
+        yield STEP + FEW * len(row)
         check_assignment(c, index, row, replication_factor)
         replication_factor = len(row)
         rows[index] = row

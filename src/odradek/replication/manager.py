@@ -5,7 +5,7 @@ who was elected and who resigned. What a partition does with records is `partiti
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from odradek.log.manager import LogManager
 from odradek.metadata.directories import directory_of
 from odradek.metadata.image import RESERVED_DIRS
 from odradek.replication.partition import Partition
-from odradek.runtime.slices import Slices
+from odradek.runtime.slices import STEP, Paced, Slices
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("odradek.replication.manager")
 
 LATEST_OFFSET = -1
+OPENED = 2_500
+DELETED = 1_000
+"""Opening a log, or putting one out of sight, takes the disk's time, not calls: a slice has few of them."""
+CONFIGURED = 100
 
 
 class RoleChanges(NamedTuple):
@@ -70,6 +74,7 @@ class ReplicaManager:
         self._unopened: dict[TopicPartition, _Unopened] = {}
         self._metrics = metrics
         self._topic_config = topic_config
+        self.is_stopping = False  # then no more logs are opened: the next start does it
 
     # --- lookups --------------------------------------------------------------------------------------
 
@@ -115,33 +120,50 @@ class ReplicaManager:
 
     # --- metadata -------------------------------------------------------------------------------------
 
-    def apply_delta(self, delta: "MetadataDelta") -> RoleChanges:
-        """Deletions first, so that a topic created again under its old name meets no old files."""
+    def apply_delta(self, delta: "MetadataDelta") -> Paced[RoleChanges]:
+        """Deletions first, so that a topic created again under its old name meets no old files.
+
+        A partition that fails is reported and does not keep the others from their roles.
+        """
         changes = RoleChanges([], [], [])
         for topic in delta.deleted_topics:
-            self._delete(topic, changes)
+            yield from self._delete(topic, changes)
         for topic, index, registration in delta.changed_partitions:
             if self.broker_id in registration.replicas:
-                self._apply(topic, index, registration, changes)
+                is_open = TopicPartition(topic.name, index) in self.partitions
+                if self.is_stopping and not is_open:
+                    continue
+                try:
+                    self._apply(topic, index, registration, changes)
+                except Exception:
+                    log.exception("Error applying the metadata of %s-%d", topic.name, index)
+                yield 2 * STEP if is_open else OPENED
         return _lasting(changes)
 
     def waiting(self) -> "list[tuple[TopicImage, int, PartitionRegistration]]":
         """The partitions whose logs could not be opened yet, as the metadata has them."""
         return [(topic, tp.partition, row) for tp, (topic, row, _) in self._unopened.items()]
 
-    def open_waiting(self) -> RoleChanges:
+    def open_waiting(self) -> Paced[RoleChanges]:
         """Try again to open the logs for which descriptors or memory were lacking."""
         changes = RoleChanges([], [], [])
-        for topic, index, registration in self.waiting():
-            self._apply(topic, index, registration, changes)
+        for tp in list(self._unopened):
+            unopened = self._unopened.get(tp)  # what the metadata says of it now
+            if unopened is not None and not self.is_stopping:
+                self._apply(unopened.topic, tp.partition, unopened.registration, changes)
+                yield OPENED
         return _lasting(changes)
 
-    def configs_changed(self, topics: list[str]) -> None:
+    def configs_changed(self, topics: "Iterable[TopicImage]") -> Paced[None]:
         """Rebuild the effective configuration of these topics' logs."""
-        wanted = frozenset(topics)
-        for tp, partition in self.partitions.items():
-            if tp.topic in wanted:
-                partition.configure(self._topic_config(tp.topic))
+        for topic in topics:
+            config = self._topic_config(topic.name)
+            yield CONFIGURED
+            for index in topic.partitions:
+                partition = self._by_topic.get((topic.name, index))
+                if partition is not None:
+                    partition.configure(config)
+                yield STEP
 
     def _remember(self, partition: Partition, topic_id: UUID) -> None:
         topic, index = tp = partition.topic_partition
@@ -191,23 +213,29 @@ class ReplicaManager:
             if partition.is_leader:
                 changes.elected.append(partition)
 
-    def _delete(self, topic: "TopicImage", changes: RoleChanges) -> None:
+    def _delete(self, topic: "TopicImage", changes: RoleChanges) -> Paced[None]:
         changes.deleted_topics.append(topic.name)
         self._names.pop(topic.id, None)
         self._metrics.forget_topic(topic.name)
         for index in topic.partitions:
-            tp = TopicPartition(topic.name, index)
-            partition = self.partitions.get(tp)
-            if partition is None:
-                self.offline.pop(tp, None)
-                self._unopened.pop(tp, None)
-                self.logs.delete(tp)
-                continue
-            self._forget(partition)
-            if partition.is_leader:
-                changes.resigned.append(tp)
-            partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            try:
+                self._delete_partition(TopicPartition(topic.name, index), changes)
+            except Exception:
+                log.exception("Error deleting %s-%d", topic.name, index)
+            yield DELETED
+
+    def _delete_partition(self, tp: TopicPartition, changes: RoleChanges) -> None:
+        partition = self.partitions.get(tp)
+        if partition is None:
+            self.offline.pop(tp, None)
+            self._unopened.pop(tp, None)
             self.logs.delete(tp)
+            return
+        self._forget(partition)
+        if partition.is_leader:
+            changes.resigned.append(tp)
+        partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self.logs.delete(tp)
 
     # --- records --------------------------------------------------------------------------------------
 

@@ -221,3 +221,23 @@ def test_many_resources_leave_the_loop_to_others_in_between() -> None:
         return count
 
     assert asyncio.run(turns()) >= len(names) // 10
+
+
+def test_more_records_than_one_batch_may_have_are_refused_altogether() -> None:
+    """As Apache Kafka refuses more than 10,000 records for one request."""
+    node = AdminNode()
+    node.create("t")
+    unknown: list[tuple[str, int, str | None]] = [(f"unknown.{i}", SET, "1") for i in range(5_100)]
+    answers = incremental(
+        node, (TOPIC, "t", [("retention.ms", SET, "1000")]), (BROKER, "1", unknown), (BROKER, "", unknown)
+    )
+    assert {code for _, code, _ in answers} == {ErrorCode.POLICY_VIOLATION}
+    assert not node.image.topic_config("t") and not node.image.config(BROKER, "1")
+
+
+def test_of_many_unknown_topic_settings_the_first_by_name_is_named() -> None:
+    node = AdminNode()
+    node.create("t")
+    settings: list[tuple[str, int, str | None]] = [(f"unknown.{i}", SET, "1") for i in range(100)]
+    ((_, code, message),) = incremental(node, (TOPIC, "t", [("retention.ms", SET, "1000"), *settings]))
+    assert (code, message) == (ErrorCode.INVALID_CONFIG, "Unknown topic config name: unknown.0")

@@ -28,6 +28,17 @@ def test_a_topic_is_created_at_every_version(version: int) -> None:
         assert result.topic_id == node.image.topics_by_name["t"].id
 
 
+def test_thousands_of_null_configs_are_refused_in_words_that_fit_the_answer() -> None:
+    types = types_of(ApiKey.CREATE_TOPICS)
+    request = creation("t")
+    request.topics[0].configs = [
+        types.CreatableTopicConfig(name=f"a.name.that.is.rather.long.{i}", value=None) for i in range(3_000)
+    ]
+    (result,) = AdminNode().ask(ApiKey.CREATE_TOPICS, request, 2).topics
+    assert result.error_code == ErrorCode.INVALID_CONFIG
+    assert result.error_message.startswith("Null value not supported for topic configs: a.name.")
+
+
 def test_without_a_controller_every_topic_is_told_why() -> None:
     node = AdminNode()
     node.failure = KafkaError(ErrorCode.NOT_CONTROLLER, "no controller")

@@ -8,6 +8,7 @@ from odradek.coordinators.groups.consumer_group import ConsumerGroup
 from odradek.coordinators.groups.replies import ConsumerGroupHeartbeatResponse
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import RESOURCE_GROUP, PartitionRegistration, TopicImage
+from odradek.runtime.slices import at_once
 
 from .harness import Harness, replayed
 
@@ -44,7 +45,7 @@ class ConsumerHarness(Harness):
             topics_by_name=topics,
             topics_by_id={topic.id: topic for topic in topics.values()},
         )
-        self.shard.topics_changed([name], has_new=known is None)
+        at_once(self.shard.topics_changed({name}, has_new=known is None))
         return identifier
 
     def set_group(self, group_id: str, **configs: str) -> None:

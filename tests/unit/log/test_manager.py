@@ -307,7 +307,7 @@ def test_retention_and_producer_expiry_reach_every_log(runtime: LogRuntime, tmp_
             append(manager.get_or_create(tp, ID_A, config(retention_ms=10)), idempotent(0))
         runtime.clock.ms += 86_400_000
         assert await manager.tick_retention() == 2
-        assert manager.tick_producer_expiry() == 2
+        assert await manager.tick_producer_expiry() == 2
         assert [log.log_start_offset for log in manager.logs.values()] == [1, 1]
         await manager.close()
 

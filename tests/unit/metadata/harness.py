@@ -18,6 +18,7 @@ from odradek.metadata.records import (
 )
 from odradek.metadata.replay import Replayer
 from odradek.metadata.versions import SUPPORTED_FEATURES
+from odradek.runtime.slices import at_once
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
@@ -67,13 +68,14 @@ class Harness:
         self.records = again
         if again:
             self.next_offset += len(again)
-            staged = self.controller.stage(
+            staging = self.controller.stage(
                 again, last_offset=self.next_offset - 1, epoch=1, timestamp_ms=self.now_ms
             )
-            self.delta = self.controller.take(staged)
+            self.delta = self.controller.take(at_once(staging))
+            at_once(self.controller.note_names(self.delta))
 
     def call(self, api_key: ApiKey, request: Any) -> Any:
-        result = self.controller.handle(api_key, request, self.now_ms, self.next_offset)
+        result = at_once(self.controller.handle(api_key, request, self.now_ms, self.next_offset))
         self.apply(result.records)
         return result.response
 

@@ -17,6 +17,7 @@ from odradek.raft.driver import RaftDriver
 from odradek.raft.settings import metadata_log_config, static_voters
 from odradek.raft.voters import VoterEndpoint
 from odradek.runtime.api import Runtime
+from odradek.runtime.slices import Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
@@ -27,7 +28,8 @@ class MetadataStack:
     def __init__(self, runtime: Runtime, data_dir: str, settings: Mapping[str, str] | None = None) -> None:
         self.runtime = runtime
         self.config, _ = NodeConfig.from_sources({}, {"log.dirs": data_dir, **(settings or {})})
-        self.publisher = MetadataPublisher()
+        self.slices = Slices()
+        self.publisher = MetadataPublisher(self.slices)
         self.logs = LogManager(runtime, self.config.log_dirs)
         self.identity: Identity | None = None
 
@@ -62,6 +64,7 @@ class MetadataStack:
             self.publisher,
             cluster_id=self.identity.cluster_id,
             incarnation_id=incarnation_id,
+            slices=self.slices,
         )
         await self.controller.start(read_bootstrap(runtime.disk, config.metadata_log_dir))
         self.lifecycle = BrokerLifecycle(

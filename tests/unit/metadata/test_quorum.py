@@ -15,6 +15,7 @@ from odradek.metadata.log_reader import LogReader
 from odradek.metadata.records import NoOpRecord, decode_record
 from odradek.metadata.replay import Replayer
 from odradek.records.batch import iter_batches, iter_records
+from odradek.runtime.slices import STEP, Paced
 from odradek.sim.cluster import CrashKind, NodeCrashed, SimHost
 from odradek.sim.disk import DiskFault
 from odradek.sim.world import World
@@ -84,7 +85,12 @@ def test_an_answer_comes_after_the_commit_and_the_publication() -> None:
         await host.start()
         node = stack(host)
         deltas: list[MetadataDelta] = []
-        node.publisher.subscribe(deltas.append)
+
+        def note(delta: MetadataDelta) -> Paced[None]:
+            deltas.append(delta)
+            yield STEP
+
+        node.publisher.subscribe(note)
         assert deltas[0].image is node.image
         assert await node.create_topic("t", 3) == 0
         assert node.image.topics_by_name["t"].partitions.keys() == {0, 1, 2}
@@ -101,6 +107,82 @@ def test_decisions_see_what_is_not_committed_yet() -> None:
         first = asyncio.ensure_future(node.create_topic("t"))
         second = asyncio.ensure_future(node.create_topic("t"))
         assert [await first, await second] == [0, 36]
+
+    simulate(main)
+
+
+def test_the_records_of_one_request_are_one_batch_however_many_slices_it_takes() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        node.slices.resize(100)
+        begin = node.controller.raft.log_end_offset
+        long = [asyncio.ensure_future(node.create_topic(name, 300)) for name in ("a", "b")]
+        await asyncio.sleep(0)
+        assert node.controller.raft.log_end_offset == begin, "it is still being decided"
+        short = asyncio.ensure_future(node.create_topic("short", 1))
+        assert [await created for created in (*long, short)] == [0, 0, 0]
+        log = node.controller.raft.log
+        piece = log.read(begin, 1 << 20, Isolation.LOG_END).slice
+        assert piece is not None
+        data = piece.read()
+        sizes = [batch.last_offset + 1 - batch.base_offset for batch in iter_batches(data)]
+        assert [size for size in sizes if size > 1] == [301, 2, 301], "the short one went ahead of the second"
+
+    simulate(main)
+
+
+def test_heartbeats_and_producer_ids_are_answered_while_a_delta_is_being_applied() -> None:
+    """Else the broker's session would end behind a client that creates very many partitions."""
+
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        may_end = False
+
+        def slow(delta: MetadataDelta) -> Paced[None]:
+            while not may_end and delta.changed_topics:
+                yield node.slices.slice_calls
+
+        node.publisher.subscribe(slow)
+        created = asyncio.ensure_future(node.create_topic("t"))
+        await until(lambda: "t" in node.image.topics_by_name)
+        types = request_types(ApiKey.BROKER_HEARTBEAT)
+        beat = types.BrokerHeartbeatRequest(
+            broker_id=1, broker_epoch=node.lifecycle.broker_epoch, current_metadata_offset=node.image.offset
+        )
+        answer = await node.controller.call(ApiKey.BROKER_HEARTBEAT, beat)
+        assert (answer.error_code, answer.is_fenced) == (0, False)
+        ids = request_types(ApiKey.ALLOCATE_PRODUCER_IDS).AllocateProducerIdsRequest(
+            broker_id=1, broker_epoch=node.lifecycle.broker_epoch
+        )
+        assert (await node.controller.call(ApiKey.ALLOCATE_PRODUCER_IDS, ids)).error_code == 0
+        assert not created.done(), "whoever created it finds its partitions"
+        may_end = True
+        assert await created == 0
+
+    simulate(main)
+
+
+def test_a_stop_waits_until_what_was_decided_is_applied() -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        applied: list[str] = []
+
+        def slow(delta: MetadataDelta) -> Paced[None]:
+            for topic_id in delta.changed_topics:
+                for _ in range(50):
+                    yield node.slices.slice_calls
+                applied.append(delta.image.topics_by_id[topic_id].name)
+
+        node.publisher.subscribe(slow)
+        asking = [asyncio.ensure_future(node.create_topic(name)) for name in ("a", "b")]
+        await asyncio.sleep(0)
+        await host.stop()
+        assert applied[:2] == ["a", "b"]
+        assert [await asked for asked in asking] == [0, 0]
+        assert not host.leaks
 
     simulate(main)
 

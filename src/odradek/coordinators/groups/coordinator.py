@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, TypeVar
 
 from odradek.coordinators.errors import TOO_LARGE, coordinator_error
@@ -37,7 +37,7 @@ from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
 from odradek.runtime.api import Clock
 from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
-from odradek.runtime.slices import Slices
+from odradek.runtime.slices import Paced, Slices
 
 log = logging.getLogger("odradek.coordinators.groups")
 
@@ -91,11 +91,11 @@ class GroupCoordinator:
         """Their offsets go with them."""
         self._scope.spawn(self._everywhere(c.ForgetTopics(topics)), name="forget offsets of deleted topics")
 
-    def on_topics_changed(self, names: Collection[str], *, has_new: bool) -> None:
+    def on_topics_changed(self, names: Set[str], *, has_new: bool) -> Paced[None]:
         """Groups that read these topics are assigned anew, and regular expressions may match new ones."""
-        for shard in self.host.all_shards():
+        for shard in list(self.host.all_shards()):
             assert isinstance(shard, GroupShard)
-            shard.topics_changed(names, has_new=has_new)
+            yield from shard.topics_changed(names, has_new=has_new)
 
     def reconfigure(self, config: GroupConfig) -> None:
         """Settings changed while the node runs: those that are read when they are needed act at once."""

@@ -4,7 +4,7 @@ What each command does is in its own file; here are the state they share, its ti
 place that changes what the log holds.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Set
 from typing import Any, NamedTuple
 
 from odradek.coordinators.groups import (
@@ -42,7 +42,7 @@ from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.coordinators.timers import Timers
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
-from odradek.runtime.slices import Paced
+from odradek.runtime.slices import FEW, Paced
 
 Group = ClassicGroup | ConsumerGroup | ModernGroup
 Handler = Callable[["GroupShard", Any, Ticket, Now], Result | Paced[Result]]
@@ -271,13 +271,14 @@ class GroupShard:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         return group
 
-    def topics_changed(self, names: Collection[str], *, has_new: bool) -> None:
+    def topics_changed(self, names: Set[str], *, has_new: bool) -> Paced[None]:
         """Topics came, went or grew: groups that read them look at them anew with their next heartbeat."""
         self.topic_hashes.forget(names)
         if has_new:
             self.new_topics_version = self.image().offset
-        for group in self.groups.values():
-            if isinstance(group, ConsumerGroup) and any(map(group.subscribes_to, names)):
+        for group in list(self.groups.values()):
+            yield FEW
+            if isinstance(group, ConsumerGroup) and not names.isdisjoint(group.subscribed_topics):
                 group.metadata_is_fresh = False
 
     def start_consumer_sessions(self, group: ConsumerGroup, now: Now) -> None:

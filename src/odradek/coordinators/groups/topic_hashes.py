@@ -7,7 +7,7 @@ All little-endian; a string is its UTF-16 units and their number as int32.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from odradek.coordinators.groups.xxh3 import xxh3_64
 from odradek.metadata.image import MetadataImage, TopicImage
@@ -36,9 +36,9 @@ class TopicHashes:
             known = self._known[topic.name] = topic, topic_hash(topic, image)
         return known[1]
 
-    def forget(self, names: Iterable[str]) -> None:
-        for name in names:
-            self._known.pop(name, None)
+    def forget(self, names: Set[str]) -> None:
+        for name in self._known.keys() & names:
+            del self._known[name]
 
 
 def topic_hash(topic: TopicImage, image: MetadataImage) -> int:

@@ -20,7 +20,9 @@ from odradek.log.cleaning.throttle import Throttle
 from odradek.log.log import Log
 from odradek.log.manager import LogManager
 from odradek.runtime.api import Runtime
+from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
+from odradek.runtime.slices import FEW, STEP, Paced
 
 if TYPE_CHECKING:
     from odradek.log.cleaning.job import CleaningJob, Replacement
@@ -78,7 +80,7 @@ class Cleaner:
         while True:
             self._wake.clear()
             if self.settings.enabled:
-                self.start_due()
+                await self.start_due()
             pause_ms = max(self.settings.backoff_ms, _LEAST_BACKOFF_MS)
             timer = loop.call_later(pause_ms / 1000, self._wake.set)
             try:
@@ -95,10 +97,14 @@ class Cleaner:
             del self._uncleanable[log]
         return self._uncleanable
 
-    def start_due(self) -> int:
+    def start_due(self) -> Reply[int]:
         """Begin to clean the dirtiest logs, as many as may be cleaned at once; how many were begun."""
+        return self._logs.slices.run(self._start_due(), own=True)
+
+    def _start_due(self) -> Paced[int]:
         now_ms = self.last_look_ms = self._runtime.clock.now_ms()
-        waiting = self._candidates(now_ms)
+        found = yield from self._candidates(now_ms)
+        waiting = [candidate for candidate in found if self._is_there(candidate.log)]
         self.max_dirty_ratio = max((candidate.dirty_ratio for candidate in waiting), default=0.0)
         started = 0
         while len(self._cleaning) < self.settings.threads:
@@ -113,14 +119,20 @@ class Cleaner:
             started += 1
         return started
 
-    def _candidates(self, now_ms: int) -> list[Candidate]:
+    def _is_there(self, log: Log) -> bool:
+        return log.failure is None and self._logs.get(log.topic_partition) is log
+
+    def _candidates(self, now_ms: int) -> Paced[list[Candidate]]:
+        """Each as it is when it is looked at; it may be gone afterwards."""
         left_alone = self.uncleanable
         found = []
         for tp, log in list(self._logs.logs.items()):
-            if not log.config.is_compacted or log.failure is not None:
+            yield FEW
+            if not log.config.is_compacted or not self._is_there(log):
                 continue
             if tp in self._cleaning or log in left_alone:
                 continue
+            yield STEP
             try:
                 found.append(examine(log, now_ms))
             except OSError as e:

@@ -108,7 +108,7 @@ def test_a_dirty_log_is_cleaned_and_its_checkpoint_written(tmp_path: Path) -> No
 def test_a_log_that_is_not_compacted_is_left_alone(tmp_path: Path) -> None:
     async def story(node: Node) -> None:
         fill(node.log("plain", cleanup_policy=("delete",)))
-        assert node.cleaner.start_due() == 0
+        assert await node.cleaner.start_due() == 0
 
     play(tmp_path, story)
 
@@ -130,11 +130,11 @@ def test_log_cleaner_threads_bounds_the_logs_cleaned_at_once(tmp_path: Path) -> 
         logs = [node.log(f"t{i}") for i in range(5)]
         for log in logs:
             fill(log)
-        assert node.cleaner.start_due() == 2
+        assert await node.cleaner.start_due() == 2
         assert [log.being_cleaned for log in logs].count(True) == 2
-        assert node.cleaner.start_due() == 0
+        assert await node.cleaner.start_due() == 0
         node.cleaner.reconfigure(QUICK._replace(threads=3))
-        assert node.cleaner.start_due() == 1
+        assert await node.cleaner.start_due() == 1
         await until(lambda: node.cleaner.cleanings == 3)
 
     play(tmp_path, story, QUICK._replace(threads=2))
@@ -146,11 +146,11 @@ def test_the_dirtiest_is_cleaned_first(tmp_path: Path) -> None:
         fill(clean)
         fill(dirty)
         clean.cleaned_offset = 30
-        assert node.cleaner.start_due() == 1
+        assert await node.cleaner.start_due() == 1
         assert dirty.being_cleaned
         assert not clean.being_cleaned
         await until(lambda: node.cleaner.cleanings == 1)
-        assert node.cleaner.start_due() == 1
+        assert await node.cleaner.start_due() == 1
         assert clean.being_cleaned
 
     play(tmp_path, story)

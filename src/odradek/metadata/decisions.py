@@ -1,0 +1,143 @@
+"""Whose turn it is to decide: one at a time, to the end, so that nothing changes under a long decision.
+
+Whoever comes meanwhile waits, by rank: brokers first, whose sessions would end behind clients, then the
+controller's own ticks, then short requests, then long ones. What is decided is others' business.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from enum import IntEnum
+from functools import partial
+from typing import Any, TypeVar
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.reply import Reply
+from odradek.runtime.slices import Paced, Slices
+from odradek.wire.api_keys import ApiKey
+
+T = TypeVar("T")
+
+FEW_ENTRIES = 16
+"""A request with more entries than that is long."""
+
+
+class Rank(IntEnum):
+    """Who goes first."""
+
+    BROKER = 0
+    TICK = 1
+    SHORT = 2
+    LONG = 3
+
+
+class Decisions:
+    """Runs paced work, one after the other. It goes on when its caller is gone."""
+
+    __slots__ = ("_idle", "_is_closed", "_is_taken", "_slices", "_waiting")
+
+    def __init__(self, slices: Slices) -> None:
+        self._slices = slices
+        self._is_taken = False
+        self._is_closed = False
+        self._idle: asyncio.Future[None] | None = None
+        self._waiting: tuple[deque[tuple[Callable[[], Paced[Any]], asyncio.Future[Any]]], ...] = tuple(
+            deque() for _ in Rank
+        )
+
+    def run(self, begin: Callable[[], Paced[T]], rank: Rank) -> Reply[T]:
+        """Do the work that `begin` gives: now, or when its turn has come."""
+        if self._is_closed:
+            return Reply.failed(KafkaError(ErrorCode.NOT_CONTROLLER))
+        if not self._is_taken and not any(self._waiting):
+            return self._run(begin)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting[rank].append((begin, future))
+        return Reply.later(future)
+
+    async def close(self) -> None:
+        """Refuse whoever waits, and let end what has begun."""
+        self._is_closed = True
+        for queue in self._waiting:
+            while queue:
+                _settle(queue.popleft()[1], Reply.failed(KafkaError(ErrorCode.NOT_CONTROLLER)))
+        if self._is_taken:
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
+
+    def _run(self, begin: Callable[[], Paced[T]]) -> Reply[T]:
+        """Own work of the node: a client that asks for much does not make the next one wait for others."""
+        self._is_taken = True
+        reply = self._slices.run(begin(), own=True)
+        if reply.is_ready:
+            self._is_taken = False
+            return reply
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        reply.when_ready(partial(self._end, future))
+        return Reply.later(future)
+
+    def _end(self, future: "asyncio.Future[Any]", reply: Reply[Any]) -> None:
+        self._is_taken = False
+        _settle(future, reply)
+        if any(self._waiting):
+            asyncio.get_running_loop().call_soon(self._next)
+        elif self._idle is not None:
+            self._idle.set_result(None)
+
+    def _next(self) -> None:
+        """Whoever waited, one in each turn of the loop."""
+        queue = next(filter(None, self._waiting), None)
+        if queue is None:
+            return
+        begin, future = queue.popleft()
+        if not future.cancelled():
+            self._run(begin).when_ready(partial(_settle, future))
+        if not self._is_taken and any(self._waiting):
+            asyncio.get_running_loop().call_soon(self._next)
+
+
+def _settle(future: "asyncio.Future[Any]", reply: Reply[Any]) -> None:
+    if future.done():
+        return
+    if reply.error is None:
+        future.set_result(reply.value)
+    else:
+        future.set_exception(reply.error)
+        future.exception()  # seen: whoever asked may be gone
+
+
+def rank_of(api_key: ApiKey, request: Any) -> Rank:
+    """The rank of a request. What only brokers send is a broker's."""
+    entries = _ENTRIES.get(api_key)
+    if entries is None:
+        return Rank.BROKER
+    return Rank.LONG if entries(request) > FEW_ENTRIES else Rank.SHORT
+
+
+def _new_topics(request: Any) -> int:
+    topics = request.topics
+    if len(topics) > FEW_ENTRIES:
+        return len(topics)
+    return sum(max(t.num_partitions, 1) + len(t.assignments) + len(t.configs) for t in topics)
+
+
+def _new_partitions(request: Any) -> int:
+    topics = request.topics
+    return len(topics) if len(topics) > FEW_ENTRIES else sum(max(topic.count, 1) for topic in topics)
+
+
+def _altered(request: Any) -> int:
+    resources = request.resources
+    if len(resources) > FEW_ENTRIES:
+        return len(resources)
+    return sum(1 + len(resource.configs) for resource in resources)
+
+
+_ENTRIES: dict[ApiKey, Callable[[Any], int]] = {
+    ApiKey.CREATE_TOPICS: _new_topics,
+    ApiKey.DELETE_TOPICS: lambda request: len(request.topics),
+    ApiKey.CREATE_PARTITIONS: _new_partitions,
+    ApiKey.ALTER_CONFIGS: _altered,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _altered,
+    ApiKey.UPDATE_FEATURES: lambda request: len(request.feature_updates),
+}
