@@ -12,6 +12,7 @@ from odradek.log.manager import LogManager
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.image import EMPTY_IMAGE, PartitionRegistration, TopicImage
 from odradek.replication.manager import ReplicaManager
+from odradek.runtime.slices import at_once
 from odradek.sim.disk import DiskFault, DiskFaults
 from odradek.sim.volume import Volume
 from tests.unit.log.support import LogRuntime, VolumeRuntime, config
@@ -35,10 +36,10 @@ def test_who_goes_offline_while_waiting_partitions_are_opened_was_not_elected() 
     logs.on_offline = lambda path, failure: replicas.take_offline(path, str(failure))
     topic = TopicImage("t", uuid.UUID(int=1), dict.fromkeys(range(2), LED))
     faults.rules.append(DiskFault(errno.EMFILE, ["open"]))
-    assert replicas.apply_delta(delta_of(topic)).elected == []
+    assert at_once(replicas.apply_delta(delta_of(topic))).elected == []
     assert [index for _, index, _ in replicas.waiting()] == [0, 1]
     faults.rules[:] = [DiskFault(errno.EIO, ["open"], "/a/t-1/*")]
-    assert replicas.open_waiting().elected == []
+    assert at_once(replicas.open_waiting()).elected == []
     assert replicas.waiting() == []
     assert sorted(tp.partition for tp in replicas.offline) == [0, 1]
     asyncio.run(logs.close())
@@ -58,7 +59,7 @@ def test_who_goes_offline_while_a_delta_is_applied_was_not_elected(tmp_path: Pat
     lost = logs.logs[TopicPartition("t", 3)]
     lost.topic_id = None  # as after a start that found no partition.metadata
     shutil.rmtree(lost.path)
-    changes = replicas.apply_delta(delta_of(topic))
+    changes = at_once(replicas.apply_delta(delta_of(topic)))
     assert [d.failure is None for d in logs.directories] == [True, False]
     assert [p.topic_partition.partition for p in changes.elected] == [0, 2]
     assert sorted(tp.partition for tp in replicas.offline) == [1, 3]
