@@ -12,7 +12,7 @@ from odradek.core.types import TopicPartition
 from odradek.log.manager import LogManager
 from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.directories import directory_of
-from odradek.runtime.slices import FEW, Paced
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
@@ -37,7 +37,7 @@ class DirectoryAssigner:
     def look_at(self, partitions: "Iterable[tuple[TopicImage, int, PartitionRegistration]]") -> Paced[None]:
         """Find the replicas of which the metadata does not know where they lie."""
         for topic, index, registration in partitions:
-            yield FEW
+            yield STEP
             if self._broker_id in registration.replicas and registration.directories:
                 directory_id = self._logs.directory_id(TopicPartition(topic.name, index))
                 if directory_id is None or directory_id == directory_of(registration, self._broker_id):

@@ -99,7 +99,7 @@ class Draft:
         for topic_id, index in self.changed_partitions:
             topic = self.open_topics[topic_id]
             delta.changed_partitions.append((topic, index, topic.partitions[index]))
-            yield FEW
+            yield 3 * FEW
         delta.changed_configs = list(self.open_configs)
         return delta
 

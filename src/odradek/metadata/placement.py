@@ -33,7 +33,7 @@ def place_replicas(
     rows = []
     for i in range(partitions):
         rows.append(_row(active, fenced, start + i, replication_factor))
-        yield FEW * replication_factor
+        yield FEW * (1 + replication_factor)
     return rows
 
 

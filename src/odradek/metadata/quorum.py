@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 _TICK_SECONDS = 0.5
 _STALL_SECONDS = 1.0
 _offset = itemgetter(0)
-_ENCODED = 15
+_ENCODED = 25
 """What it takes to encode a record."""
 _ANSWERED_WHEN_COMMITTED = frozenset((ApiKey.BROKER_HEARTBEAT, ApiKey.ALLOCATE_PRODUCER_IDS))
 """Nobody who asks these looks for partitions afterwards, and sessions end while many are being created."""

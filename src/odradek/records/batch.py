@@ -5,6 +5,7 @@ The header alone is header.py's, what a leader accepts is check.py's.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import (
@@ -43,6 +44,8 @@ __all__ = [
     "iter_records",
     "records_of",
 ]
+
+_timestamp = itemgetter(0)
 
 
 @dataclass(slots=True)
@@ -153,7 +156,7 @@ def build_batch(
         attributes=attributes,
         last_offset_delta=len(records) - 1,
         base_timestamp=base_timestamp,
-        max_timestamp=max(NO_TIMESTAMP, *(record[0] for record in records)),
+        max_timestamp=max(NO_TIMESTAMP, max(map(_timestamp, records))),
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,

@@ -8,6 +8,7 @@ from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import KafkaError
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -17,10 +18,15 @@ async def create_partitions(ctx: RequestContext, request: Any) -> Any:
     try:
         return await ctx.node.controller.call(ApiKey.CREATE_PARTITIONS, request)
     except KafkaError as e:
-        types = response_types(ApiKey.CREATE_PARTITIONS)
-        return types.CreatePartitionsResponse(
-            results=[
-                types.CreatePartitionsTopicResult(name=name, error_code=e.code, error_message=e.message)
-                for name in dict.fromkeys(topic.name for topic in request.topics)
-            ]
+        return await ctx.node.slices.run(_refused(request, e))
+
+
+def _refused(request: Any, error: KafkaError) -> Paced[Any]:
+    types = response_types(ApiKey.CREATE_PARTITIONS)
+    results = {}
+    for topic in request.topics:
+        results[topic.name] = types.CreatePartitionsTopicResult(
+            name=topic.name, error_code=error.code, error_message=error.message
         )
+        yield STEP
+    return types.CreatePartitionsResponse(results=list(results.values()))

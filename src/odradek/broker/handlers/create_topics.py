@@ -7,6 +7,7 @@ from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import KafkaError
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -16,10 +17,15 @@ async def create_topics(ctx: RequestContext, request: Any) -> Any:
     try:
         return await ctx.node.controller.call(ApiKey.CREATE_TOPICS, request)
     except KafkaError as e:
-        types = response_types(ApiKey.CREATE_TOPICS)
-        return types.CreateTopicsResponse(
-            topics=[
-                types.CreatableTopicResult(name=name, error_code=e.code, error_message=e.message, configs=())
-                for name in dict.fromkeys(topic.name for topic in request.topics)
-            ]
+        return await ctx.node.slices.run(_refused(request, e))
+
+
+def _refused(request: Any, error: KafkaError) -> Paced[Any]:
+    types = response_types(ApiKey.CREATE_TOPICS)
+    results = {}
+    for topic in request.topics:
+        results[topic.name] = types.CreatableTopicResult(
+            name=topic.name, error_code=error.code, error_message=error.message, configs=()
         )
+        yield STEP
+    return types.CreateTopicsResponse(topics=list(results.values()))

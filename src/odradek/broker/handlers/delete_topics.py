@@ -4,6 +4,7 @@ from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -15,17 +16,27 @@ async def delete_topics(ctx: RequestContext, request: Any) -> Any:
     try:
         response = await ctx.node.controller.call(ApiKey.DELETE_TOPICS, request)
     except KafkaError as e:
-        types = response_types(ApiKey.DELETE_TOPICS)
-        return types.DeleteTopicsResponse(
-            responses=[
-                types.DeletableTopicResult(
-                    name=topic.name, topic_id=topic.topic_id, error_code=e.code, error_message=e.message
-                )
-                for topic in request.topics
-            ]
-        )
+        return await ctx.node.slices.run(_refused(request, e))
     if ctx.api_version < _KNOWS_DELETION_DISABLED:
-        for result in response.responses:
-            if result.error_code == ErrorCode.TOPIC_DELETION_DISABLED:
-                result.error_code = ErrorCode.INVALID_REQUEST
+        await ctx.node.slices.run(_in_older_words(response.responses))
     return response
+
+
+def _in_older_words(results: list[Any]) -> Paced[None]:
+    for result in results:
+        yield FEW
+        if result.error_code == ErrorCode.TOPIC_DELETION_DISABLED:
+            result.error_code = ErrorCode.INVALID_REQUEST
+
+
+def _refused(request: Any, error: KafkaError) -> Paced[Any]:
+    types = response_types(ApiKey.DELETE_TOPICS)
+    results = []
+    for topic in request.topics:
+        results.append(
+            types.DeletableTopicResult(
+                name=topic.name, topic_id=topic.topic_id, error_code=error.code, error_message=error.message
+            )
+        )
+        yield STEP
+    return types.DeleteTopicsResponse(responses=results)
