@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 MAX_FILES: Final = 512
 MAX_HEALTH: Final = 64
-MAX_OTHERS: Final = 64
+MAX_OTHERS: Final = 128
 
 
 class DescriptorShares(NamedTuple):
@@ -26,5 +26,5 @@ def share_descriptors(limit: int) -> DescriptorShares:
     """Divide the limit of the process (RLIMIT_NOFILE)."""
     files = min(MAX_FILES, limit // 4)
     health = min(MAX_HEALTH, max(1, limit // 16))
-    others = min(MAX_OTHERS, limit // 8)
+    others = min(MAX_OTHERS, limit // 4)  # a roll of many partitions opens and syncs their files for a moment
     return DescriptorShares(max(1, limit - files - health - others), files, health)
