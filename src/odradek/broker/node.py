@@ -187,13 +187,9 @@ class Node:
         self._recovery_told_s = asyncio.get_running_loop().time()
         await self.logs.load_beside(self._topic_config, config.int("num.recovery.threads.per.data.dir"))
         self.logs.set_aside_strays(self._is_stray)
-        for subscriber in (
-            self._take_configs,
-            self._take_partitions,
-            self._assigner.look_at,
-            self._tell_groups,
-        ):
-            self.metadata.subscribe(subscriber)
+        self.metadata.subscribe(
+            self._take_configs, self._take_partitions, self._assigner.look_at, self._tell_groups
+        )
         await self.lifecycle.unfence()
         undo.push_async_callback(self.groups.close)
         self.groups.start()
