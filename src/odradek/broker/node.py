@@ -187,13 +187,12 @@ class Node:
         self._recovery_told_s = asyncio.get_running_loop().time()
         threads = config.int("num.recovery.threads.per.data.dir")
         await self.logs.load_beside(self._topic_config, threads, self._is_stray)
-        for subscriber in (
+        self.metadata.subscribe(
             self._take_configs,
             self._take_partitions,
             lambda delta: self._assigner.look_at(delta.changed_partitions),
             self._tell_groups,
-        ):
-            self.metadata.subscribe(subscriber)
+        )
         await self.lifecycle.unfence()
         undo.push_async_callback(self.groups.close)
         self.groups.start()

@@ -259,6 +259,9 @@ class PersistedLogs:
     def _write_checkpoint(
         self, directory: LogDir, name: str, gathered: Reply[dict[TopicPartition, int]]
     ) -> None:
+        if gathered.error is not None:
+            del self._checkpointing[directory.path, name]
+            raise gathered.error
         news = directory.offsets_to_write(name, gathered.value) if directory.failure is None else None
         if news is not None:
             self._offload(

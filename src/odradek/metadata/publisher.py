@@ -51,11 +51,13 @@ class MetadataPublisher:
         self._is_applying = False
         self._idle: asyncio.Future[None] | None = None
 
-    def subscribe(self, subscriber: Subscriber) -> None:
+    def subscribe(self, *subscribers: Subscriber) -> None:
         """From now on; what is there already comes first, as one delta, and at once."""
         if self.image is not EMPTY_IMAGE:
-            at_once(subscriber(full_delta(self.image)))
-        self._subscribers.append(subscriber)
+            everything = full_delta(self.image)
+            for subscriber in subscribers:
+                at_once(subscriber(everything))
+        self._subscribers += subscribers
 
     def publish(self, delta: MetadataDelta) -> None:
         """A commit. A subscriber that fails is reported and does not keep the others from it."""

@@ -87,7 +87,7 @@ class QuorumController:
         self._last_append_time = 0.0
         self._stopping = False
         self._scope = Scope(self._task_failed)
-        self._snapshots = SnapshotWriter(runtime, config, raft, publisher)
+        self._snapshots = SnapshotWriter(runtime, config, raft, publisher, self._slices)
         raft.on_committed = self._committed
         raft.on_failed = self._failed
         publisher.on_applied = self._applied

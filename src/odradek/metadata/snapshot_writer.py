@@ -1,23 +1,24 @@
 """When to write a snapshot of the committed image, and writing it without holding up the loop."""
 
-import asyncio
 import logging
-from itertools import islice
 from typing import Final
 
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.records import encode_record
 from odradek.metadata.snapshot import image_records
 from odradek.metadata.versions import RecordVersions
 from odradek.raft.driver import RaftDriver
-from odradek.raft.snapshots import SnapshotId
+from odradek.raft.snapshots import SnapshotBuilder, SnapshotId
 from odradek.runtime.api import Runtime
+from odradek.runtime.slices import Paced, Slices
 
 _log = logging.getLogger(__name__)
 
-_RECORDS_PER_TURN: Final = 256
+_RECORDS_PER_BATCH: Final = 256
+_ENCODED: Final = 25  # calls
 _LEAST_BYTES: Final = 64 << 10
 
 
@@ -29,8 +30,14 @@ class SnapshotWriter:
     """
 
     def __init__(
-        self, runtime: Runtime, config: NodeConfig, raft: RaftDriver, publisher: MetadataPublisher
+        self,
+        runtime: Runtime,
+        config: NodeConfig,
+        raft: RaftDriver,
+        publisher: MetadataPublisher,
+        slices: Slices,
     ) -> None:
+        self._slices = slices
         self._runtime = runtime
         self._config = config
         self._raft = raft
@@ -63,7 +70,7 @@ class SnapshotWriter:
         return True
 
     async def write(self) -> None:
-        """Write the committed image as it is now, a part per turn of the loop, then drop what is too old."""
+        """Write the committed image as it is now, in slices, then drop what is too old."""
         assert self._writing, "a snapshot is written when it is due"
         image = self._publisher.image
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
@@ -71,11 +78,7 @@ class SnapshotWriter:
         self._oldest_ms = None
         try:
             builder = self._raft.new_snapshot(snapshot_id, image.timestamp_ms)
-            versions = RecordVersions.at(image.metadata_version)
-            records = image_records(image)
-            while chunk := [encode_record(r, versions.of(r)) for r in islice(records, _RECORDS_PER_TURN)]:
-                builder.add(chunk)
-                await asyncio.sleep(0)
+            await self._slices.run(self._add_records(builder, image), own=True)
             data = builder.finish()
             await self._raft.save_snapshot(snapshot_id, data)
             self._snapshot_bytes = len(data)
@@ -87,3 +90,16 @@ class SnapshotWriter:
             _log.error("Cannot write a snapshot of the metadata at offset %d: %s", snapshot_id.end_offset, e)
         finally:
             self._writing = False
+
+    @staticmethod
+    def _add_records(builder: SnapshotBuilder, image: MetadataImage) -> Paced[None]:
+        versions = RecordVersions.at(image.metadata_version)
+        values = []
+        for record in image_records(image):
+            values.append(encode_record(record, versions.of(record)))
+            yield _ENCODED
+            if len(values) == _RECORDS_PER_BATCH:
+                builder.add(values)
+                values = []
+        if values:
+            builder.add(values)

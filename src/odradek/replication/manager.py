@@ -156,6 +156,8 @@ class ReplicaManager:
 
     def configs_changed(self, topics: "Iterable[TopicImage]") -> Paced[None]:
         """Rebuild the effective configuration of these topics' logs."""
+        if not self.partitions:
+            return  # the node starts: they open with it
         for topic in topics:
             config = self._topic_config(topic.name)
             yield CONFIGURED

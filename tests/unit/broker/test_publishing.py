@@ -1,7 +1,10 @@
 """Commits of the metadata log that take a node long: others are served meanwhile, and a stop may come."""
 
+import logging
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from odradek.core.types import TopicPartition
 from odradek.wire.api_keys import ApiKey
@@ -104,3 +107,42 @@ def test_a_stop_in_the_middle_finishes_a_deletion(tmp_path: Path) -> None:
     with staged(tmp_path / "data") as stage:
         assert opened(stage, "broad") == 0
     assert not list((tmp_path / "data").glob("*-stray"))
+
+
+def test_a_partition_that_fails_is_reported_and_keeps_no_other_from_its_role(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with staged(tmp_path / "data") as stage, stage.client() as client:
+        logs = stage.node.logs
+        get_or_create = logs.get_or_create
+
+        def failing(tp: TopicPartition, *args: Any, **kwargs: Any) -> Any:
+            if tp.partition == 1:
+                raise ValueError("no good")
+            return get_or_create(tp, *args, **kwargs)
+
+        monkeypatch.setattr(logs, "get_or_create", failing)
+        with caplog.at_level(logging.ERROR):
+            create(stage, client, "t", 4)
+        assert [tp.partition for tp in stage.node.replicas.partitions] == [0, 2, 3]
+        assert [r.getMessage() for r in caplog.records] == ["Error applying the metadata of t-1"]
+        monkeypatch.undo()
+        create(stage, client, "next", 2)
+        assert opened(stage, "next") == 2
+
+
+def test_a_checkpoint_is_gathered_in_slices_and_news_meanwhile_are_written_too(tmp_path: Path) -> None:
+    with staged(tmp_path / "data") as stage, stage.client() as client:
+        create(stage, client, "broad", MANY)
+        stage.settle()
+        logs, checkpoint = stage.node.logs, tmp_path / "data" / "replication-offset-checkpoint"
+        stage.node.slices.resize(20)
+        stage.loop.call_soon(logs.checkpoint_high_watermarks)
+        stage.turn()
+        produced = stage.ask(client, request_bytes(ApiKey.PRODUCE, 9, produce_values("broad", RECORDS)))
+        assert answer_of(ApiKey.PRODUCE, 9, produced).responses[0].partition_responses[0].error_code == 0
+        stage.loop.call_soon(logs.checkpoint_high_watermarks)
+        stage.settle()
+        lines = checkpoint.read_text().splitlines()
+        end = logs.logs[TopicPartition("broad", 0)].high_watermark
+        assert end > 0 and f"broad 0 {end}" in lines

@@ -165,8 +165,9 @@ def _is_expired(offset: CommittedOffset, since_ms: int, retention_ms: int, now_m
 def forget_topics(shard: "GroupShard", command: ForgetTopics, ticket: Ticket, now: Now) -> Paced[Result]:
     records: list[Record] = []
     for group_id in shard.offsets.group_ids():
+        yield STEP
         for topic, partition in shard.offsets.keys(group_id):
-            yield FEW
+            yield 2 * FEW
             deleted_id = command.topics.get(topic)
             if deleted_id is None:
                 continue
