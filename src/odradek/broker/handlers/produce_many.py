@@ -27,9 +27,10 @@ async def produce_many(ctx: RequestContext, message: Any) -> Any:
     slices = ctx.node.slices
     at_a_time = max(1, slices.few_entries // 4)
     parts = await slices.run(_parts(ctx, message, at_a_time))
+    pace = slices.pacer()
     waits = []
     for part in parts:
-        await slices.run(_turn(at_a_time))
+        await pace(at_a_time * _WRITE_CALLS)
         await handle_part(ctx.node, part)
         waits.append(part.when_settled())
     for wait in waits:
@@ -40,11 +41,6 @@ async def produce_many(ctx: RequestContext, message: Any) -> Any:
             part.raise_if_refused()
         return None
     return await slices.run(_response(ctx, message, parts))
-
-
-def _turn(entries: int) -> Paced[None]:
-    """A turn for so many partitions."""
-    yield entries * _WRITE_CALLS
 
 
 def _parts(ctx: RequestContext, message: Any, at_a_time: int) -> Paced[list[PendingProduce]]:
