@@ -90,8 +90,8 @@ def alter_replica_log_dirs(world: World, version: int) -> Iterator[dict[str, Any
         }
 
     here = world.log_dir()
-    yield values()
     yield values((here, {world.topic: [0]}))
+    yield values()
     yield values((here, {world.topic: [0, 9], world.other: [0]}))
     yield values(("/no/such", {world.topic: [0, 9], world.other: [0]}))
     yield values(("relative", {world.topic: [0]}))
