@@ -28,9 +28,9 @@ _UNKNOWN_TYPE = 0
 
 def describe_loggers(names: Collection[str]) -> Iterator[ConfigEntry]:
     """The level in force of each logger; no names: of all. A name that no logger has is left out."""
-    for name in sorted(_loggers()) if not names else sorted(filter(_find, names)):
-        logger = _find(name)
-        assert logger is not None
+    for name, logger in sorted(_loggers().items()):
+        if names and name not in names:
+            continue
         level = _name_of(logger.getEffectiveLevel())
         yield ConfigEntry(name, level, ConfigSource.DYNAMIC_BROKER_LOGGER, False, False, _UNKNOWN_TYPE, ())
 
@@ -78,9 +78,9 @@ def _level_wanted(change: Any) -> int:
     return _LEVELS[change.value]
 
 
-def _loggers() -> list[str]:
-    known = logging.root.manager.loggerDict
-    return [ROOT, *(name for name in known if _find(name) is not None)]
+def _loggers() -> dict[str, logging.Logger]:
+    found = {name: _find(name) for name in (ROOT, *logging.root.manager.loggerDict)}
+    return {name: logger for name, logger in found.items() if logger is not None}
 
 
 def _find(name: str) -> logging.Logger | None:
