@@ -9,8 +9,10 @@ from functools import cache
 from pkgutil import get_data
 
 from odradek.core.config_keys import GROUP_KEYS, TOPIC_KEYS, ConfigKey, broker_key
+from odradek.core.config_protection import PROTECTING_KEYS
 
 NO_EFFECT = "Has no effect in Odradek."
+REFUSED = "Not supported in Odradek: a node does not start with a class set here."
 
 
 def topic_documentation(name: str) -> str:
@@ -26,6 +28,8 @@ def broker_documentation(name: str) -> str | None:
     key = broker_key(name)
     if key is None:
         return None
+    if key.name in PROTECTING_KEYS:
+        return REFUSED
     if key.name != name:
         return NO_EFFECT  # no setting of a single listener acts
     return _of(key, _broker_texts())
