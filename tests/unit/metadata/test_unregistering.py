@@ -3,6 +3,7 @@
 from typing import Any
 
 from odradek.core.errors import ErrorCode
+from odradek.metadata.records import FENCE, BrokerRegistrationChangeRecord
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.unit.metadata.harness import Harness, with_one_broker
@@ -36,6 +37,26 @@ def test_a_forgotten_broker_may_come_again() -> None:
     h.now_ms += 60_000
     assert unregister(h, 2).error_code == 0
     h.start_broker(2)
+
+
+def test_a_broker_that_held_many_partitions_is_unregistered_in_steps() -> None:
+    h = with_one_broker()
+    h.start_broker(2)
+    h.create("t", assignments={i: [2, 1] for i in range(100)}, partitions=-1, replication_factor=-1)
+    registration = h.image.brokers[2]
+    change = BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=registration.epoch, fenced=FENCE)
+    h.apply([change])
+    h.now_ms += 60_000
+    request = request_types(ApiKey.UNREGISTER_BROKER).UnregisterBrokerRequest(broker_id=2)
+    work = h.controller.handle(ApiKey.UNREGISTER_BROKER, request, h.now_ms, h.next_offset)
+    steps = []
+    try:
+        while True:
+            steps.append(next(work))
+    except StopIteration as done:
+        result = done.value
+    assert len(result.records) == 101
+    assert len(steps) > 100 and max(steps) < 1_000
 
 
 def test_a_broker_that_is_alive_is_not_unregistered() -> None:
