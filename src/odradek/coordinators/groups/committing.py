@@ -155,7 +155,7 @@ def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) 
     else:
         for wanted in command.topics:
             topics.append((yield from _wanted_topic(wanted, committed.get(wanted.name, {}))))
-            yield FEW
+            yield 2 * FEW
     if command.require_stable and shard.offsets.has_open_transactions(command.group_id):
         for topic in topics:
             rows = []

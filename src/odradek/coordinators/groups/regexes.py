@@ -17,7 +17,7 @@ from odradek.coordinators.groups.draft import Draft
 from odradek.coordinators.shard import Now, Result
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import MetadataImage
-from odradek.runtime.slices import Paced
+from odradek.runtime.slices import STEP, Paced
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -100,7 +100,7 @@ def _matching(regex: str, image: MetadataImage) -> Paced[frozenset[str]]:
     for name in image.topics_by_name:
         if (yield from pattern.matches(name)):
             matching.append(name)
-        yield len(name) // 4
+        yield STEP // 2 + len(name) // 4
     return frozenset(matching)
 
 
