@@ -39,8 +39,10 @@ FEW_RECORDS = 16
 """A command that makes no more records is handled in one go."""
 RECORD_CALLS = 20
 """What it takes to encode, or to replay, one record."""
-TICK_CALLS = 200
-"""What it takes to handle one deadline."""
+TICK_CALLS = 40
+"""What it takes to handle one deadline, beside what the shard says of it."""
+REPLY_CALLS = 100
+"""What it takes to answer a request that waited: the answer is encoded and sent in the next turn."""
 
 
 class CoordinatorHost:
@@ -132,9 +134,19 @@ class CoordinatorHost:
         log.info("Loaded %s-%d up to offset %d", self._topic, partition_index, slot.applied_end_offset)
 
     def _activate(self, slot: Slot) -> None:
+        """Begin the soft state; where that takes long, the slot is taken meanwhile."""
         slot.is_loaded = True
-        at_once(self._run(slot, slot.shard.activate(self._now()), None))
-        self._arm(slot)
+        outcome = slot.shard.activate(self._now())
+        if isinstance(outcome, Result):
+            at_once(self._run(slot, outcome, None))
+            self._arm(slot)
+        else:
+            self._handle_long(slot, outcome, None).when_ready(self._watch)
+
+    def _watch(self, done: Reply[Any]) -> None:
+        """Nobody waits for the outcome of the node's own work."""
+        if done.error is not None and not isinstance(done.error, KafkaError):
+            self._on_failure(done.error)
 
     def _on_failure(self, error: BaseException) -> None:
         log.error("A task of the coordinator of %s failed", self._topic, exc_info=error)
@@ -196,15 +208,25 @@ class CoordinatorHost:
         return (yield from self._run(slot, result, ticket))
 
     def _end_long(self, slot: Slot, ticket: Ticket | None, reply: Reply[Any]) -> Reply[Any]:
-        slot.is_taken = False
-        if self._slots.get(slot.partition_index) is not slot:
+        if not self._give_back(slot):
             return Reply.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
-        self._arm(slot)
-        if slot.resumed or slot.waiting_short or slot.waiting_long:
-            asyncio.get_running_loop().call_soon(self._serve_waiting, slot)
         if reply.error is not None:
             return reply
         return self._answered(slot, reply.value, ticket) if ticket is not None else Reply(None)
+
+    def _give_back(self, slot: Slot) -> bool:
+        """A command that took long is over: let others at the shard. Whether this node still has it."""
+        slot.is_taken = False
+        if self._slots.get(slot.partition_index) is not slot:
+            return False
+        self._arm(slot)
+        self._serve_later(slot)
+        return True
+
+    def _serve_later(self, slot: Slot) -> None:
+        if not slot.is_serving and (slot.resumed or slot.waiting_short or slot.waiting_long):
+            slot.is_serving = True
+            asyncio.get_running_loop().call_soon(self._serve_waiting, slot)
 
     def _wait_for_slot(self, slot: Slot, command: Any) -> Reply[Any]:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -214,6 +236,7 @@ class CoordinatorHost:
 
     def _serve_waiting(self, slot: Slot) -> None:
         """What came while the slot was taken, one in each turn of the loop."""
+        slot.is_serving = False
         if slot.is_taken or self._slots.get(slot.partition_index) is not slot:
             return
         queue = slot.waiting_short or slot.waiting_long
@@ -222,8 +245,7 @@ class CoordinatorHost:
         elif queue:
             command, future = queue.popleft()
             _pass_on(self.submit(slot.partition_index, command), future)
-        if slot.resumed or slot.waiting_short or slot.waiting_long:
-            asyncio.get_running_loop().call_soon(self._serve_waiting, slot)
+        self._serve_later(slot)
 
     def _run(self, slot: Slot, result: Result, ticket: Ticket | None) -> Paced[Any]:
         """Do what a result asks for, to the end. Gives the answer; None while it waits."""
@@ -249,7 +271,7 @@ class CoordinatorHost:
                 else:
                     others.append((waiting, reply))
             if others:
-                self._deliver(slot, others)
+                yield from self._deliver(slot, others)
             if follow is None:
                 break
             try:
@@ -290,8 +312,12 @@ class CoordinatorHost:
         size = most = 0
         if result.atomic and len(result.records) > FEW_RECORDS:
             most = slot.log.max_batch_bytes
+        encode_in_slices = self._format.encode_in_slices if slot.is_taken else None
         for record in result.records:
-            key, value = self._format.encode(record)
+            if encode_in_slices is None:
+                key, value = self._format.encode(record)
+            else:
+                key, value = yield from encode_in_slices(record)
             encoded.append((key, value))
             size += len(key) + len(value or b"")
             if most and size > most:
@@ -310,20 +336,28 @@ class CoordinatorHost:
             first_offset = end_offset - (end - start)
             for i in range(start, end):
                 key, value = result.records[i]
-                slot.shard.replay(key, value, first_offset + i - start, producer_id)
+                steps = slot.shard.replay(key, value, first_offset + i - start, producer_id)
+                if steps is not None:
+                    yield from steps
                 if not (i + 1 - start) % FEW_RECORDS:
                     yield FEW_RECORDS * RECORD_CALLS
             slot.applied_end_offset = end_offset
             start = end
         return None
 
-    def _deliver(self, slot: Slot, replies: list[tuple[Ticket, Any]]) -> None:
+    def _deliver(self, slot: Slot, replies: list[tuple[Ticket, Any]]) -> Paced[None]:
+        """Answer who waits, when the log can no longer lose what they are told.
+
+        Who is answered is asked for again at each step: a slot that is lost has told all of them already.
+        """
+        yield len(replies)
         if slot.log.high_watermark >= slot.applied_end_offset:
-            _release(slot, replies)
+            yield from _release(slot, replies)
             return
 
         def committed(done: "asyncio.Future[None]") -> None:
-            _release(slot, replies, None if done.cancelled() else done.exception())
+            error = None if done.cancelled() else done.exception()
+            self._slices.run(_release(slot, replies, error), own=True)
 
         slot.log.when_committed(slot.applied_end_offset, self._commit_timeout_ms).add_done_callback(committed)
 
@@ -381,15 +415,16 @@ class CoordinatorHost:
         self._slices.run(self._tick(slot), own=True).when_ready(partial(self._ticked, slot))
 
     def _tick(self, slot: Slot) -> Paced[None]:
-        """Handle what is due, until a command that takes long has the slot."""
+        """Handle what is due, until a command that takes long has the slot. Each deadline takes the slot too."""
         while not slot.is_taken and self._slots.get(slot.partition_index) is slot:
-            result = slot.shard.tick(self._now())
-            if result is None:
+            outcome = slot.shard.tick(self._now())
+            if outcome is None:
                 return
-            if len(result.records) > FEW_RECORDS:
-                self._handle_long(slot, result, None)
-                return
-            at_once(self._run(slot, result, None))
+            slot.is_taken = True
+            try:
+                yield from self._in_slices(slot, outcome, None)
+            finally:
+                self._give_back(slot)
             yield TICK_CALLS
 
     def _ticked(self, slot: Slot, done: Reply[None]) -> None:
@@ -403,11 +438,14 @@ class CoordinatorHost:
         return Now(self._clock.now_ms(), int(asyncio.get_running_loop().time() * 1000))
 
 
-def _release(slot: Slot, replies: list[tuple[Ticket, Any]], error: BaseException | None = None) -> None:
+def _release(
+    slot: Slot, replies: list[tuple[Ticket, Any]], error: BaseException | None = None
+) -> Paced[None]:
     for ticket, reply in replies:
         future = slot.waiting.pop(ticket, None)
         if future is not None:
             _settle(future, reply if error is None else error)
+            yield REPLY_CALLS
 
 
 def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:

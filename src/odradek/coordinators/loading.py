@@ -9,6 +9,7 @@ from odradek.core.errors import ExhaustedError
 from odradek.core.types import NO_PRODUCER_ID
 from odradek.records.batch import BatchMeta, iter_batches, iter_records
 from odradek.records.control import ControlType, parse_control_key
+from odradek.runtime.slices import at_once
 
 if TYPE_CHECKING:
     from odradek.coordinators.slot import PartitionLog
@@ -65,5 +66,7 @@ def replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: For
         if decoded is None:
             log.warning("A record of unknown type at offset %d is ignored", record.offset)
             continue
-        shard.replay(*decoded, record.offset, producer_id)
+        steps = shard.replay(*decoded, record.offset, producer_id)
+        if steps is not None:
+            at_once(steps)
     return count

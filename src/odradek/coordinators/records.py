@@ -257,6 +257,11 @@ def encode_value(value: CoordinatorValue, version: int | None = None) -> bytes:
     return _PREFIX.pack(version) + value.codec.encoder(version)(value)
 
 
+def value_prefix(value: CoordinatorValue) -> bytes:
+    """What comes before a value that is encoded in slices: its version."""
+    return _PREFIX.pack(value.written_version)
+
+
 def decode_group_record(
     key: Buffer, value: Buffer | None
 ) -> tuple[CoordinatorKey, CoordinatorValue | None] | None:

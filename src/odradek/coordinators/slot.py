@@ -59,6 +59,7 @@ class Slot:
         "failed",
         "graces",
         "is_loaded",
+        "is_serving",
         "is_taken",
         "is_ticking",
         "loading",
@@ -85,6 +86,7 @@ class Slot:
         self.graces = 0
         self.is_taken = False  # by a command that takes long
         self.is_ticking = False  # what is due is being handled
+        self.is_serving = False  # who waited for it is about to be served
         self.resumed: deque[Callable[[Now], Result]] = deque()  # what became safe while it was taken
         self.waiting_short: deque[tuple[Any, asyncio.Future[Any]]] = deque()
         self.waiting_long: deque[tuple[Any, asyncio.Future[Any]]] = deque()

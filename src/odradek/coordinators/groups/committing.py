@@ -208,6 +208,8 @@ def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now
     is_active = isinstance(group, ClassicGroup) and group.state is not GroupState.EMPTY
     if isinstance(group, ClassicGroup) and is_active and not group.uses_consumer_protocol:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    if isinstance(group, ConsumerGroup):
+        yield from group.collect_topics()
     codes = []
     records: list[Record] = []
     for topic, partitions in command.topics:

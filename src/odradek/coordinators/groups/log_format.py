@@ -5,8 +5,10 @@ all begin with the group's id, which is all that is needed to keep them apart.
 """
 
 import struct
+from functools import cache
 from typing import NamedTuple
 
+from odradek.coordinators.groups.partition_maps import STEP_CALLS
 from odradek.coordinators.records import (
     CoordinatorKey,
     OffsetCommitKey,
@@ -14,10 +16,13 @@ from odradek.coordinators.records import (
     decode_group_record,
     encode_key,
     encode_value,
+    value_prefix,
 )
 from odradek.coordinators.shard import Encoded, Record
 from odradek.core.errors import ProtocolError
 from odradek.core.types import ZERO_UUID
+from odradek.runtime.slices import Paced
+from odradek.wire.codec import Codec, SlicedEncoder
 
 # key of a share or streams group: record type int16, length of the group id int16, group id, ...
 _KEY = struct.Struct(">hh")
@@ -58,6 +63,31 @@ def encode(record: Record) -> Encoded:
         return _encode_commit_key(key), None if value is None else _encode_commit_value(value)
     assert isinstance(key, CoordinatorKey)
     return encode_key(key), None if value is None else encode_value(value)
+
+
+def encode_in_slices(record: Record) -> Paced[Encoded]:
+    """The same. The record of a group may name thousands of members, that of a member thousands of topics."""
+    key, value = record
+    if value is None or isinstance(key, ModernKey | OffsetCommitKey):
+        return encode(record)
+    steps = _sliced_encoder(value.codec, value.written_version)(value)
+    calls = 0
+    while True:
+        try:
+            calls += 1 + steps.send(None)
+        except StopIteration as done:
+            pieces: list[bytes] = done.value
+            yield calls
+            break
+        if calls > STEP_CALLS:
+            yield calls
+            calls = 0
+    return encode_key(key), b"".join((value_prefix(value), *pieces))
+
+
+@cache
+def _sliced_encoder(codec: Codec, version: int) -> SlicedEncoder:
+    return codec.sliced_encoder(version)
 
 
 def _encode_commit_key(key: OffsetCommitKey) -> bytes:
