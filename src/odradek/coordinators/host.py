@@ -245,6 +245,7 @@ class CoordinatorHost:
         elif queue:
             command, future = queue.popleft()
             _pass_on(self.submit(slot.partition_index, command), future)
+        self._arm(slot)
         self._serve_later(slot)
 
     def _run(self, slot: Slot, result: Result, ticket: Ticket | None) -> Paced[Any]:
@@ -409,14 +410,17 @@ class CoordinatorHost:
             return
         slot.graces = 0
         slot.timer = None
-        if slot.is_taken:
+        if slot.is_busy:
             return  # whoever has it arms the timer afterwards
         slot.is_ticking = True
         self._slices.run(self._tick(slot), own=True).when_ready(partial(self._ticked, slot))
 
     def _tick(self, slot: Slot) -> Paced[None]:
-        """Handle what is due, until a command that takes long has the slot. Each deadline takes the slot too."""
-        while not slot.is_taken and self._slots.get(slot.partition_index) is slot:
+        """Handle what is due, one deadline after the other, each of which takes the slot.
+
+        Whoever waits for the slot by then goes first: it may be the heartbeat that a deadline is about.
+        """
+        while not slot.is_busy and self._slots.get(slot.partition_index) is slot:
             outcome = slot.shard.tick(self._now())
             if outcome is None:
                 return

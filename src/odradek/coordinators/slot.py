@@ -90,3 +90,8 @@ class Slot:
         self.resumed: deque[Callable[[Now], Result]] = deque()  # what became safe while it was taken
         self.waiting_short: deque[tuple[Any, asyncio.Future[Any]]] = deque()
         self.waiting_long: deque[tuple[Any, asyncio.Future[Any]]] = deque()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether deadlines have to wait: for a command that takes long, or for short ones behind it."""
+        return self.is_taken or bool(self.waiting_short)

@@ -1,8 +1,8 @@
 """A consumer group (KIP-848): its members, its epochs, who shall have what and who has it.
 
 Everything but the two soft fields is what the records say and changes in `apply` alone, on the group itself
-when replayed, or on a copy on which a decision is tried out (draft.py). A record may name thousands of topics:
-`apply` is paced work, and nobody asks the group anything before it is over.
+when replayed, or on a copy on which a decision is tried out (draft.py). A record may name thousands of
+topics: `apply` is paced work, and nobody asks the group anything before it is over.
 """
 
 from collections import Counter
@@ -234,9 +234,13 @@ class ConsumerGroup:
         """The same. Remembered until a record changes them: no record is applied between two steps."""
         if self._topics is None:
             names: set[str] = set()
+            calls = 0
             for member in self.members.values():
                 names |= member.subscribed_topic_names
-                yield FEW + len(member.subscribed_topic_names) // ENTRIES_PER_CALL
+                calls += 1 + len(member.subscribed_topic_names) // ENTRIES_PER_CALL
+                if calls > STEP_CALLS:
+                    yield calls
+                    calls = 0
             for regex in self.subscribed_regexes:
                 if regex in self.regexes:
                     names |= self.regexes[regex].topics

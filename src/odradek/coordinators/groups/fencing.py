@@ -10,7 +10,7 @@ from odradek.coordinators.groups.consumer_member import ConsumerMember
 from odradek.coordinators.groups.consumer_records import member_tombstones, regex_tombstone
 from odradek.coordinators.groups.draft import Draft
 from odradek.coordinators.shard import Now, Result
-from odradek.runtime.slices import Paced
+from odradek.runtime.slices import Paced, gathered
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -35,7 +35,7 @@ def fence(
         [regex_tombstone(group.group_id, regex) for regex in group.regexes if regex not in subscribed]
     )
     topics = yield from draft.group.collect_topics()
-    metadata_hash = yield from shard.topic_hashes.of_group(topics, shard.image())
+    metadata_hash = yield from gathered(shard.topic_hashes.of_group(topics, shard.image()))
     yield from targeting.bump_group_epoch(draft, metadata_hash)
     return Result(response, draft.records)
 

@@ -25,7 +25,7 @@ from odradek.coordinators.groups.states import GroupState
 from odradek.coordinators.records import GroupMetadataKey, GroupMetadataValue
 from odradek.coordinators.shard import Now, Record, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.runtime.slices import Paced
+from odradek.runtime.slices import Paced, gathered
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -207,7 +207,7 @@ def _take_over(
     assignments = {m.member_id: m.assignment for m in group.members.values()}
     assignments[successor.member_id] = old.assignment
     group.incoming = successor
-    record = yield from group.record(assignments, now.wall_ms)
+    record = yield from gathered(group.record(assignments, now.wall_ms))
     result = Result(None, [(GroupMetadataKey(group=group.group_id), record)])
 
     def settled(now: Now) -> Paced[Result]:

@@ -8,7 +8,6 @@ import struct
 from functools import cache
 from typing import NamedTuple
 
-from odradek.coordinators.groups.partition_maps import STEP_CALLS
 from odradek.coordinators.records import (
     CoordinatorKey,
     OffsetCommitKey,
@@ -21,7 +20,7 @@ from odradek.coordinators.records import (
 from odradek.coordinators.shard import Encoded, Record
 from odradek.core.errors import ProtocolError
 from odradek.core.types import ZERO_UUID
-from odradek.runtime.slices import Paced
+from odradek.runtime.slices import Paced, gathered
 from odradek.wire.codec import Codec, SlicedEncoder
 
 # key of a share or streams group: record type int16, length of the group id int16, group id, ...
@@ -70,18 +69,7 @@ def encode_in_slices(record: Record) -> Paced[Encoded]:
     key, value = record
     if value is None or isinstance(key, ModernKey | OffsetCommitKey):
         return encode(record)
-    steps = _sliced_encoder(value.codec, value.written_version)(value)
-    calls = 0
-    while True:
-        try:
-            calls += 1 + steps.send(None)
-        except StopIteration as done:
-            pieces: list[bytes] = done.value
-            yield calls
-            break
-        if calls > STEP_CALLS:
-            yield calls
-            calls = 0
+    pieces = yield from gathered(_sliced_encoder(value.codec, value.written_version)(value))
     return encode_key(key), b"".join((value_prefix(value), *pieces))
 
 

@@ -22,7 +22,7 @@ from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Now, Record, Result
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.metadata.image import MetadataImage
-from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.runtime.slices import FEW, STEP, Paced, gathered
 from odradek.wire import consumer_protocol as wire
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def to_classic(
         assignments[m.member_id] = classic_assignment(target, m.metadata(protocol), image)
         yield STEP + 3 * FEW * len(target)
     protocols = {m.member_id: m.protocols for m in classic.members.values()}
-    record = yield from classic.record(assignments, now.wall_ms)
+    record = yield from gathered(classic.record(assignments, now.wall_ms))
     result.records.append((GroupMetadataKey(group=group.group_id), record))
     log.info("Converting the consumer group %r to a classic group", group.group_id)
 

@@ -1,9 +1,9 @@
 """How a classic group gets from one generation to the next: prepare, wait for members, complete.
 
-Functions over a shard and one of its groups; what is to be appended or answered is added to `out`. A group may
-have thousands of members, and all of them are called, counted and answered: this is paced work. The host lets
-nobody else at the shard meanwhile (host.py), so that generation, state and members are after a step what they
-were before it; that this node still coordinates is looked at before anything is appended.
+Functions over a shard and one of its groups; what is to be appended or answered is added to `out`. A group
+may have thousands of members, and all of them are called, counted and answered: this is paced work. The host
+lets nobody else at the shard meanwhile (host.py), so that generation, state and members are after a step what
+they were before it; that this node still coordinates is looked at before anything is appended.
 """
 
 import logging
@@ -21,7 +21,7 @@ from odradek.coordinators.groups.states import GroupState, can_rebalance
 from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.runtime.slices import FEW, STEP, Paced, gathered
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -193,19 +193,23 @@ def complete(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) ->
         log.error("Group %r could not complete rebalance because no members rejoined", group.group_id)
         shard.schedule_join(group, now, group.rebalance_timeout_ms)
         return
-    yield from group.begin_generation(now.wall_ms)
+    yield from gathered(group.begin_generation(now.wall_ms))
     log.info(
         "Stabilized group %r generation %d with %d members",
         group.group_id,
         group.generation_id,
         len(group.members),
     )
+    yield from gathered(_answer_joins(shard, group, out, now))
+    shard.schedule_sync(group, now, group.rebalance_timeout_ms)
+
+
+def _answer_joins(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
     for member in group.members.values():
         answer_join(group, member, out, (yield from joined(group, member)))
         member.is_new = False
         shard.start_session(group, member, now)
         yield STEP // 2
-    shard.schedule_sync(group, now, group.rebalance_timeout_ms)
 
 
 def _become_empty(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:

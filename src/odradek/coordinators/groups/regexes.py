@@ -17,7 +17,7 @@ from odradek.coordinators.groups.draft import Draft
 from odradek.coordinators.shard import Now, Result
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import MetadataImage
-from odradek.runtime.slices import STEP, Paced
+from odradek.runtime.slices import STEP, Paced, gathered
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -82,7 +82,7 @@ def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[Result
         resolved = ResolvedRegex(topics, image.offset, now.wall_ms)
         yield from draft.add(regex_record(group.group_id, regex, resolved))
     topics = yield from draft.group.collect_topics()
-    metadata_hash = yield from shard.topic_hashes.of_group(topics, image)
+    metadata_hash = yield from gathered(shard.topic_hashes.of_group(topics, image))
     if changed or metadata_hash != group.metadata_hash:
         yield from targeting.bump_group_epoch(draft, metadata_hash)
     return Result(None, draft.records)

@@ -42,7 +42,7 @@ from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.coordinators.timers import Timers
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
-from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.runtime.slices import FEW, STEP, Paced, gathered
 
 Group = ClassicGroup | ConsumerGroup | ModernGroup
 Handler = Callable[["GroupShard", Any, Ticket, Now], Result | Paced[Result]]
@@ -115,11 +115,11 @@ class GroupShard:
             self._replay_offset(key, value, offset, producer_id)
             return None
         if isinstance(key, GroupMetadataKey):
-            return self._replay_group(key.group, value)
+            return gathered(self._replay_group(key.group, value))
         if isinstance(key, ModernKey):
             self._replay_modern(key, value)
             return None
-        return self._replay_consumer(key, value)
+        return gathered(self._replay_consumer(key, value))
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         self.offsets.end_transaction(producer_id, committed)

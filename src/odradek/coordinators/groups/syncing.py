@@ -14,7 +14,7 @@ from odradek.coordinators.groups.states import GroupState
 from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.runtime.slices import STEP, Paced
+from odradek.runtime.slices import STEP, Paced, gathered
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -71,7 +71,7 @@ def _assign(
             group.group_id,
             group.generation_id,
         )
-    record = yield from group.record(assignments, now.wall_ms)
+    record = yield from gathered(group.record(assignments, now.wall_ms))
     out.records.append((GroupMetadataKey(group=group.group_id), record))
 
     def settled(now: Now) -> Paced[Result]:

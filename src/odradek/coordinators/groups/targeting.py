@@ -4,12 +4,12 @@ All of it is paced work, about one image of the cluster: whoever begins looks at
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.coordinators.groups import consumer_records as r
-from odradek.coordinators.groups.assignors import ASSIGNORS, Spec
+from odradek.coordinators.groups.assignors import ASSIGNORS, Assignment, Spec
 from odradek.coordinators.groups.consumer_group import ConsumerGroup
 from odradek.coordinators.groups.consumer_member import ConsumerMember
 from odradek.coordinators.groups.draft import Draft
@@ -17,7 +17,7 @@ from odradek.coordinators.groups.partition_maps import ENTRIES_PER_CALL, are_sam
 from odradek.coordinators.groups.reconciling import Goal, Owned, reconcile
 from odradek.coordinators.shard import Now, Record
 from odradek.metadata.image import MetadataImage
-from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.runtime.slices import FEW, STEP, Paced, gathered
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -29,7 +29,7 @@ def update_group_epoch(shard: "GroupShard", draft: Draft, bump: bool, image: Met
     """A new epoch if the members ask for one, or if their topics are not what they were."""
     group = draft.group
     topics = yield from group.collect_topics()
-    metadata_hash = yield from shard.topic_hashes.of_group(topics, image)
+    metadata_hash = yield from gathered(shard.topic_hashes.of_group(topics, image))
     if bump or metadata_hash != group.metadata_hash:
         yield from bump_group_epoch(draft, metadata_hash)
     if group.has_partition_metadata:
@@ -52,16 +52,22 @@ def update_target(shard: "GroupShard", draft: Draft, image: MetadataImage, now: 
     if name not in shard.config.consumer_assignors:
         name = default
     group_id, epoch = group.group_id, group.group_epoch
-    targets = yield from ASSIGNORS[name]((yield from _spec(group, image)))
-    changed: list[Record] = []
+    spec = yield from gathered(_spec(group, image))
+    targets = yield from gathered(ASSIGNORS[name](spec))
+    yield from gathered(draft.extend((yield from gathered(_changed(group, targets)))))
+    yield from draft.add(r.target_epoch_record(group_id, epoch, now.wall_ms))
+    log.info("Computed a new target assignment of group %r for epoch %d with %s", group_id, epoch, name)
+
+
+def _changed(group: ConsumerGroup, targets: Mapping[str, Assignment]) -> Paced[list[Record]]:
+    """A record for each member whose target is another than before."""
+    records: list[Record] = []
     for member_id, target in targets.items():
         known = group.targets.get(member_id)
         if known is None or not (yield from are_same(known, target)):
-            changed.append((yield from r.target_record(group_id, member_id, target)))
+            records.append((yield from r.target_record(group.group_id, member_id, target)))
         yield FEW
-    yield from draft.extend(changed)
-    yield from draft.add(r.target_epoch_record(group_id, epoch, now.wall_ms))
-    log.info("Computed a new target assignment of group %r for epoch %d with %s", group_id, epoch, name)
+    return records
 
 
 def _may_assign(shard: "GroupShard", group: ConsumerGroup, now: Now) -> bool:
@@ -108,13 +114,13 @@ def reconcile_member(
     owned: Owned | None,
     image: MetadataImage,
 ) -> Paced[ConsumerMember]:
-    """Take the member a step towards its target; gives it as it then is, the same object if nothing changed."""
+    """Take the member a step towards its target; gives the member, the same object if nothing changed."""
     group = draft.group
     if not subscription_changed and member.is_reconciled_to(group.assignment_epoch):
         return member
-    subscribed = yield from _ids(group.topics_of(member), image)
+    subscribed = yield from gathered(_ids(group.topics_of(member), image))
     goal = Goal(group.assignment_epoch, group.target(member.member_id), subscribed, group.owners_of)
-    updated = yield from reconcile(member, goal, owned, subscription_changed)
+    updated = yield from gathered(reconcile(member, goal, owned, subscription_changed))
     yield STEP
     if (yield from _is_unchanged(member, updated)):
         return member
