@@ -3,7 +3,8 @@
 One slot per partition of an internal topic that this node leads. Commands are handled one at a time, to the
 end. A command that takes long is handled in slices, and its slot is taken meanwhile: nothing of the shard can
 change between two of them. Whoever comes to a taken slot waits, the short ahead of the long. That this node
-still leads is looked at again before the records are appended, as one batch.
+still leads is looked at again before the records are appended, as one batch. Deadlines are handled in the
+same way, after the short commands that wait. Who waits for others is answered a few in each turn of the loop.
 
 What a command answers leaves when the high watermark has passed everything its shard has applied, so that
 nobody learns what could still be lost. Losing the leadership drops the shard; the next election loads it anew
@@ -36,7 +37,7 @@ LATE_S = 0.1
 MAX_GRACES = 5
 """How often in a row a late timer is put off."""
 FEW_RECORDS = 16
-"""A command that makes no more records is handled in one go."""
+"""A command that makes no more records, and answers no more others, is handled in one go."""
 RECORD_CALLS = 20
 """What it takes to encode, or to replay, one record."""
 TICK_CALLS = 40
@@ -93,12 +94,11 @@ class CoordinatorHost:
             slot.loading.cancel()
         if slot.timer is not None:
             slot.timer.cancel()
-        waiting, slot.waiting = slot.waiting, {}
-        for future in waiting.values():
-            _settle(future, KafkaError(ErrorCode.NOT_COORDINATOR))
-        for queue in (slot.waiting_short, slot.waiting_long):
-            while queue:
-                _settle(queue.popleft()[1], KafkaError(ErrorCode.NOT_COORDINATOR))
+        waiting = [*slot.waiting.values(), *(f for queue in slot.queues for _, f in queue)]
+        slot.waiting = {}
+        for queue in slot.queues:
+            queue.clear()
+        self._slices.run(_send_elsewhere(waiting), own=True)
 
     async def close(self) -> None:
         for partition_index in self.partitions:
@@ -166,7 +166,11 @@ class CoordinatorHost:
         ticket = self._tickets
         try:
             outcome = slot.shard.handle(command, ticket, self._now())
-            if type(outcome) is not Result or len(outcome.records) > FEW_RECORDS:
+            if (
+                type(outcome) is not Result
+                or len(outcome.records) > FEW_RECORDS
+                or len(outcome.replies) > FEW_RECORDS
+            ):
                 return self._handle_long(slot, outcome, ticket)
             answer = at_once(self._run(slot, outcome, ticket))
         except (KafkaError, ProtocolError) as e:
@@ -450,6 +454,12 @@ def _release(
         if future is not None:
             _settle(future, reply if error is None else error)
             yield REPLY_CALLS
+
+
+def _send_elsewhere(waiting: "list[asyncio.Future[Any]]") -> Paced[None]:
+    for future in waiting:
+        _settle(future, KafkaError(ErrorCode.NOT_COORDINATOR))
+        yield REPLY_CALLS
 
 
 def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:

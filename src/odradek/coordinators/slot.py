@@ -92,6 +92,11 @@ class Slot:
         self.waiting_long: deque[tuple[Any, asyncio.Future[Any]]] = deque()
 
     @property
+    def queues(self) -> "tuple[deque[tuple[Any, asyncio.Future[Any]]], ...]":
+        """Who came while it was taken."""
+        return self.waiting_short, self.waiting_long
+
+    @property
     def is_busy(self) -> bool:
         """Whether deadlines have to wait: for a command that takes long, or for short ones behind it."""
         return self.is_taken or bool(self.waiting_short)
