@@ -124,7 +124,7 @@ class CoordinatorHost:
     async def _load(self, partition_index: int, slot: Slot) -> None:
         try:
             slot.applied_end_offset = await replay_log(
-                slot.log, slot.shard, self._format, self._load_buffer_bytes
+                slot.log, slot.shard, self._format, self._load_buffer_bytes, self._slices
             )
         except Exception:
             slot.failed = True
@@ -168,6 +168,7 @@ class CoordinatorHost:
             outcome = slot.shard.handle(command, ticket, self._now())
             if (
                 type(outcome) is not Result
+                or outcome.is_long
                 or len(outcome.records) > FEW_RECORDS
                 or len(outcome.replies) > FEW_RECORDS
             ):
@@ -313,24 +314,30 @@ class CoordinatorHost:
         """Append and replay; what need not stay together goes in pieces."""
         now_ms = self._clock.now_ms()
         producer_id = NO_PRODUCER_ID if result.producer is None else result.producer[0]
+        encode_long = self._format.encode_long if result.is_long else None
         encoded: list[Encoded] = []
+        cuts: list[int] = []  # where batches end, so that none is much larger than it needs to be
         size = most = 0
         if result.atomic and len(result.records) > FEW_RECORDS:
             most = slot.log.max_batch_bytes
-        encode_in_slices = self._format.encode_in_slices if slot.is_taken else None
         for record in result.records:
-            if encode_in_slices is None:
+            if encode_long is None:
                 key, value = self._format.encode(record)
             else:
-                key, value = yield from encode_in_slices(record)
+                key, value = yield from encode_long(record)
             encoded.append((key, value))
             size += len(key) + len(value or b"")
             if most and size > most:
                 return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
+            if size >= SPLIT_BYTES and not result.atomic:
+                cuts.append(len(encoded))
+                size = 0
             if not len(encoded) % FEW_RECORDS:
                 yield FEW_RECORDS * RECORD_CALLS
         start = 0
-        for end in [len(encoded)] if result.atomic else _cuts(encoded):
+        for end in [*cuts, len(encoded)]:
+            if start == end:
+                break
             if self._slots.get(slot.partition_index) is not slot:
                 return KafkaError(ErrorCode.NOT_COORDINATOR)
             try:
@@ -475,16 +482,3 @@ def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:
 def _pass_on(reply: Reply[Any], future: "asyncio.Future[Any]") -> None:
     """Settle a future with what a reply brings."""
     reply.when_ready(lambda ready: _settle(future, ready.value if ready.error is None else ready.error))
-
-
-def _cuts(encoded: list[Encoded]) -> list[int]:
-    """Where to end each batch so that none is much larger than it needs to be."""
-    cuts, size = [], 0
-    for i, (key, value) in enumerate(encoded):
-        size += len(key) + len(value or b"")
-        if size >= SPLIT_BYTES:
-            cuts.append(i + 1)
-            size = 0
-    if not cuts or cuts[-1] != len(encoded):
-        cuts.append(len(encoded))
-    return cuts

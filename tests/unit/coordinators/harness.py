@@ -6,7 +6,7 @@ from typing import Any
 from odradek.coordinators.groups import commands as c
 from odradek.coordinators.groups.classic import ClassicGroup
 from odradek.coordinators.groups.config import GroupConfig
-from odradek.coordinators.groups.log_format import decode, encode, encode_in_slices
+from odradek.coordinators.groups.log_format import decode, decode_in_slices, encode, encode_in_slices
 from odradek.coordinators.groups.replies import JoinGroupResponse, SyncGroupResponse
 from odradek.coordinators.groups.shard import GroupShard
 from odradek.coordinators.shard import Now, Record, Result
@@ -86,6 +86,7 @@ class Harness:
         encoded = encode((key, value))
         assert decode(*encoded) == (key, value), "a record survives its bytes"
         assert at_once(encode_in_slices((key, value))) == encoded, "in slices it is the same"
+        assert encoded[1] is None or at_once(decode_in_slices(*encoded)) == (key, value)
         self.log.append((key, value))
         replay(self.shard, key, value, len(self.log) - 1, producer_id)
 

@@ -66,6 +66,7 @@ def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now
     yield from targeting.update_target(shard, draft, image, now)
     updated = yield from targeting.reconcile_member(draft, updated, bump, owned, image)
     result = Result(_joined(updated), draft.records)
+    result.is_long = True
 
     def settled(now: Now) -> Paced[Result]:
         converted = shard.consumer_group(command.group_id)

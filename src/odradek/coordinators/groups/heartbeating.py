@@ -77,6 +77,7 @@ def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, n
     if joins or _is_full(command) or not (yield from are_same(member.assigned, updated.assigned)):
         response.assignment = yield from _assignment(updated)
     result = Result(response, draft.records)
+    result.is_long = True
     if upgraded is not None:
         yield from migrating.send_back(upgraded, result)
 
@@ -217,6 +218,7 @@ def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Paced[R
         return (yield from fencing.fence(shard, group, [member], response, now))
     gone = member._replace(member_epoch=LEFT_FOR_A_WHILE, pending_revocation={})
     result = Result(response, [(yield from current_record(group.group_id, gone))])
+    result.is_long = True
 
     def settled(now: Now) -> Result:
         shard.forget_revocation(group, member.member_id)

@@ -209,6 +209,7 @@ def _take_over(
     group.incoming = successor
     record = yield from gathered(group.record(assignments, now.wall_ms))
     result = Result(None, [(GroupMetadataKey(group=group.group_id), record)])
+    result.is_long = True
 
     def settled(now: Now) -> Paced[Result]:
         shard.end_session(group, old.member_id)

@@ -192,6 +192,7 @@ def to_classic(
     protocols = {m.member_id: m.protocols for m in classic.members.values()}
     record = yield from gathered(classic.record(assignments, now.wall_ms))
     result.records.append((GroupMetadataKey(group=group.group_id), record))
+    result.is_long = True
     log.info("Converting the consumer group %r to a classic group", group.group_id)
 
     def settled(now: Now) -> Paced[Result]:

@@ -85,7 +85,9 @@ def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[Result
     metadata_hash = yield from gathered(shard.topic_hashes.of_group(topics, image))
     if changed or metadata_hash != group.metadata_hash:
         yield from targeting.bump_group_epoch(draft, metadata_hash)
-    return Result(None, draft.records)
+    result = Result(None, draft.records)
+    result.is_long = True
+    return result
 
 
 def _matching(regex: str, image: MetadataImage) -> Paced[frozenset[str]]:

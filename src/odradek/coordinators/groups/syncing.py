@@ -73,6 +73,7 @@ def _assign(
         )
     record = yield from gathered(group.record(assignments, now.wall_ms))
     out.records.append((GroupMetadataKey(group=group.group_id), record))
+    out.is_long = True
 
     def settled(now: Now) -> Paced[Result]:
         done = Result()
