@@ -145,6 +145,7 @@ class GroupShard:
         self.offsets.put(producer_id, key.group, key.topic, key.partition, committed)
 
     def _replay_group(self, group_id: str, value: GroupMetadataValue | None) -> Paced[None]:
+        yield 2 * STEP
         group = self.groups.get(group_id)
         if value is None:
             if isinstance(group, ClassicGroup):
