@@ -8,9 +8,11 @@ handler returns. A peer that does not read its replies is not read from either.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from itertools import compress, repeat
+from operator import is_
 from struct import Struct
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from odradek.broker.dispatch import dispatch
 from odradek.broker.handlers import produce
@@ -37,6 +39,7 @@ _PRODUCE = 0
 # What a peer may have asked for and not been answered yet, since an earlier reply is still to come.
 MAX_PENDING_REPLIES = 1000
 MAX_PARKED_BYTES = 4 << 20
+PIECE_BYTES = 100  # of a piece of a reply beside its content
 FRAMES_PER_TURN = 128  # so that a flood of tiny requests leaves the loop to others in between
 # All but Produce are decoded into objects, many times larger than their bytes; Apache has no such bound.
 MAX_DECODED_BYTES = 8 << 20
@@ -275,7 +278,7 @@ class Connection:
         if self._pending:
             self._park(self.reserve(header), pieces)
         else:
-            self._push(pieces)
+            self.output.push_all(pieces)
         self._server.observe(header.api_key, header.api_version, self.last_active)
 
     def reply_many(self, header: RequestHeader, replies: list[bytes]) -> None:
@@ -294,21 +297,24 @@ class Connection:
         return place
 
     def fulfil(self, place: Place, *pieces: bytes | Slice) -> None:
-        self._park(place, pieces)
         self._server.observe(place.header.api_key, place.header.api_version, place.received_at)
         if self.closed:
             return
         pending = self._pending
-        if pending[0] is place:
-            was_full = self._is_full()
-            while pending and pending[0].done:
-                pieces = pending.popleft().pieces
-                self._parked_bytes -= _held_bytes(pieces)
-                self._push(pieces)
-            self.output.flush()
-            self._adjust_reading()
-            if was_full:
-                self._server.loop.call_soon(self._go_on)
+        if pending[0] is not place:
+            self._park(place, pieces)
+            return
+        was_full = self._is_full()
+        self.output.push_all(pieces)
+        pending.popleft()
+        while pending and pending[0].done:
+            pieces = pending.popleft().pieces
+            self._parked_bytes -= _held_bytes(pieces)
+            self.output.push_all(pieces)
+        self.output.flush()
+        self._adjust_reading()
+        if was_full:
+            self._server.loop.call_soon(self._go_on)
 
     def _park(self, place: Place, pieces: tuple[bytes | Slice, ...]) -> None:
         place.pieces = pieces
@@ -333,15 +339,6 @@ class Connection:
         )
         self.output.flush()
         self.close(None)
-
-    def _push(self, pieces: tuple[bytes | Slice, ...]) -> None:
-        output = self.output
-        for piece in pieces:
-            if type(piece) is bytes:
-                output.push(piece)
-            else:
-                assert not isinstance(piece, bytes)
-                output.push_file(piece)
 
     def _on_moving(self) -> None:
         self.last_sent = self._server.loop.time()
@@ -391,8 +388,9 @@ class Connection:
 
 
 def _held_bytes(pieces: tuple[bytes | Slice, ...]) -> int:
-    """The memory that a reply takes until it is sent; parts of files take none."""
-    return sum(len(piece) for piece in pieces if isinstance(piece, bytes))
+    """The memory that a reply takes until it is sent; of parts of files only their names."""
+    of_bytes = compress(pieces, map(is_, map(type, pieces), repeat(bytes)))  # no call for each piece
+    return sum(map(len, cast(Iterator[bytes], of_bytes))) + PIECE_BYTES * len(pieces)
 
 
 def _check_size(buffer: bytearray, start: int, end: int, limit: int) -> None:

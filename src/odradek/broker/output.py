@@ -2,12 +2,14 @@
 
 Small parts are read and sent together with the bytes around them; large ones go by sendfile. A part that
 the page cache does not hold is read in the pool, chunk by chunk, so the loop never waits for a disk.
+What was read and the socket did not take is read again later: a peer that does not read takes no memory.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
+from itertools import islice
 from typing import Protocol
 
 from odradek.records.kernel import allocate
@@ -17,6 +19,8 @@ SENDFILE_FROM_BYTES = 128 * 1024
 CHUNK_BYTES = 1024 * 1024
 TURN_BYTES = 8 * CHUNK_BYTES
 GATHER_PIECES = 64
+GATHER_BYTES = 256 * 1024
+TURN_PIECES = 2 * GATHER_PIECES
 _ENDS_EARLY = "the log file ends before the slice that was to be sent"
 
 
@@ -31,16 +35,16 @@ class Slice(Protocol):
     def size(self) -> int: ...
 
 
-class _FilePart:
-    """What is still to be sent of a slice."""
+class _Rest:
+    """What is still to be sent of a slice that was begun."""
 
     __slots__ = ("fd", "owner", "position", "size")
 
-    def __init__(self, owner: Slice) -> None:
+    def __init__(self, owner: Slice, sent: int) -> None:
         self.owner = owner
         self.fd = owner.fd
-        self.position = owner.position
-        self.size = owner.size
+        self.position = owner.position + sent
+        self.size = owner.size - sent
 
 
 class _State(Enum):
@@ -69,7 +73,7 @@ class OutputQueue:
     ) -> None:
         self._runtime = runtime
         self._sock = sock
-        self._pieces: deque[bytes | bytearray | _FilePart] = deque()
+        self._pieces: deque[bytes | Slice] = deque()
         self._probe = bytearray(1)
         self._on_moving = on_moving
         self._on_drained = on_drained
@@ -83,8 +87,10 @@ class OutputQueue:
         assert data, "an empty piece would be sent forever"
         self._pieces.append(data)
 
-    def push_file(self, part: Slice) -> None:
-        self._pieces.append(_FilePart(part))
+    def push_all(self, pieces: Sequence[bytes | Slice]) -> None:
+        """In one go, however many they are."""
+        assert b"" not in pieces, "an empty piece would be sent forever"
+        self._pieces.extend(pieces)
 
     def flush(self) -> bool:
         """Send what the socket takes now. True when nothing is left."""
@@ -135,28 +141,30 @@ class OutputQueue:
             self._runtime.net.add_writer(self._sock, self._on_writable)
 
     def _send(self) -> _State:
-        pieces, sock, turn = self._pieces, self._sock, 0
+        pieces, sock, turn_bytes, turn_pieces = self._pieces, self._sock, 0, 0
         try:
             while pieces:
-                if turn >= TURN_BYTES:
+                if turn_bytes >= TURN_BYTES or turn_pieces >= TURN_PIECES:
                     return _State.SOCKET_FULL  # let others have their turn; the socket wakes us again
                 head = pieces[0]
-                if type(head) is _FilePart and head.size >= SENDFILE_FROM_BYTES:
+                if not isinstance(head, bytes) and head.size >= SENDFILE_FROM_BYTES:
                     if not self._is_cached(head):
                         self._read_in_pool(head)
                         return _State.READING_DISK
                     sent = sock.sendfile(head.fd, head.position, min(head.size, CHUNK_BYTES))
                     if sent == 0:
                         raise OSError(_ENDS_EARLY)
+                    turn_pieces += 1
                 else:
                     gathered = self._gather()
                     if not gathered:
-                        assert type(head) is _FilePart
+                        assert not isinstance(head, bytes)
                         self._read_in_pool(head)
                         return _State.READING_DISK
                     sent = sock.sendmsg(gathered) if len(gathered) > 1 else sock.send(gathered[0])
+                    turn_pieces += len(gathered)
                 self._consume(sent)
-                turn += sent
+                turn_bytes += sent
         except BlockingIOError:
             return _State.SOCKET_FULL
         return _State.IDLE
@@ -165,38 +173,37 @@ class OutputQueue:
         """Bytes and small cached parts up to the next piece that must go another way."""
         gathered: list[bytes | bytearray] = []
         total = 0
-        pieces = self._pieces
-        for i in range(min(len(pieces), GATHER_PIECES)):
-            piece = pieces[i]
-            if type(piece) is _FilePart:
-                if piece.size >= SENDFILE_FROM_BYTES or total >= CHUNK_BYTES:
+        for piece in islice(self._pieces, GATHER_PIECES):
+            data: bytes | bytearray | None
+            if type(piece) is bytes:
+                data = piece
+            else:
+                assert not isinstance(piece, bytes)
+                if piece.size >= SENDFILE_FROM_BYTES or total >= GATHER_BYTES:
                     break
                 data = self._read_cached(piece)
                 if data is None:
                     break
-                pieces[i] = piece = data
-            assert not isinstance(piece, _FilePart)
-            gathered.append(piece)
-            total += len(piece)
+            gathered.append(data)
+            total += len(data)
         return gathered
 
     def _consume(self, sent: int) -> None:
         pieces = self._pieces
         while sent:
             head = pieces[0]
-            size = head.size if isinstance(head, _FilePart) else len(head)
+            size = len(head) if isinstance(head, bytes) else head.size
             if sent >= size:
                 pieces.popleft()
                 sent -= size
                 continue
-            if isinstance(head, _FilePart):
-                head.position += sent
-                head.size -= sent
-            else:
+            if isinstance(head, bytes):
                 pieces[0] = head[sent:]
+            else:
+                pieces[0] = _Rest(head, sent)
             return
 
-    def _is_cached(self, part: _FilePart) -> bool:
+    def _is_cached(self, part: Slice) -> bool:
         """Whether the next chunk can be sent without touching the disk: its ends stand for the whole."""
         last = part.position + min(part.size, CHUNK_BYTES) - 1
         try:
@@ -206,7 +213,7 @@ class OutputQueue:
             return False
         return True
 
-    def _read_cached(self, part: _FilePart) -> bytearray | None:
+    def _read_cached(self, part: Slice) -> bytearray | None:
         """A whole small part, if that needs no disk."""
         data = allocate(part.size)
         try:
@@ -223,8 +230,8 @@ class OutputQueue:
             raise OSError(_ENDS_EARLY)
         return data
 
-    def _read_in_pool(self, part: _FilePart) -> None:
-        """Read the next chunk away from the loop, put its bytes in front, and go on sending."""
+    def _read_in_pool(self, part: Slice) -> None:
+        """Read the next chunk away from the loop, send what the socket takes of it, and go on."""
         size = min(part.size, CHUNK_BYTES)
         future = self._runtime.offload(lambda: self._read(part.fd, size, part.position))
 
@@ -233,12 +240,12 @@ class OutputQueue:
                 return  # closed meanwhile
             self._state = _State.IDLE
             try:
-                data = done.result()
+                self._consume(self._sock.send(done.result()))
+            except BlockingIOError:
+                pass
             except OSError as e:
                 self._on_error(e)
                 return
-            self._consume(size)
-            self._pieces.appendleft(data)
             self._go_on()
 
         future.add_done_callback(on_read)

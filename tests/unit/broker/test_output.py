@@ -77,7 +77,7 @@ def test_bytes_and_small_slices_leave_in_one_call_and_in_order():
     world = World({1: DATA})
     out = world.queue()
     out.push(b"head")
-    out.push_file(Slice(1, 10, 1000))
+    out.push_all([Slice(1, 10, 1000)])
     out.push(b"tail")
     assert out.flush()
     assert world.sent == b"head" + DATA[10:1010] + b"tail"
@@ -88,7 +88,7 @@ def test_large_slices_go_by_sendfile_between_their_neighbours():
     world = World({1: DATA})
     out = world.queue()
     out.push(b"head")
-    out.push_file(Slice(1, 0, SENDFILE_FROM_BYTES))
+    out.push_all([Slice(1, 0, SENDFILE_FROM_BYTES)])
     out.push(b"tail")
     assert out.flush()
     assert world.sent == b"head" + DATA[:SENDFILE_FROM_BYTES] + b"tail"
@@ -100,8 +100,8 @@ def test_a_full_socket_is_continued_at_the_very_byte():
         world = World({1: DATA}, room=first_room)
         out = world.queue()
         out.push(b"head")
-        out.push_file(Slice(1, 0, 1000))
-        out.push_file(Slice(1, 0, 2 * CHUNK_BYTES))
+        out.push_all([Slice(1, 0, 1000)])
+        out.push_all([Slice(1, 0, 2 * CHUNK_BYTES)])
         out.push(b"tail")
         assert not out.flush()
         assert world.writer is not None
@@ -117,7 +117,7 @@ def test_cold_data_is_read_in_the_pool_and_then_sent():
         world = World({1: DATA}, cold={1})
         out = world.queue()
         out.push(b"head")
-        out.push_file(Slice(1, 0, len(DATA)))
+        out.push_all([Slice(1, 0, len(DATA))])
         out.push(b"tail")
         assert not out.flush()
         for _ in range(20):
@@ -133,7 +133,7 @@ def test_a_file_shorter_than_its_slice_is_an_error_not_a_hang():
     for size in (100, SENDFILE_FROM_BYTES):
         world = World({1: b""})
         out = world.queue()
-        out.push_file(Slice(1, 0, size))
+        out.push_all([Slice(1, 0, size)])
         out.flush()
         assert len(world.errors) == 1
 
@@ -142,7 +142,7 @@ def test_closing_while_the_disk_is_read_sends_nothing_more():
     async def run():
         world = World({1: DATA}, cold={1})
         out = world.queue()
-        out.push_file(Slice(1, 0, len(DATA)))
+        out.push_all([Slice(1, 0, len(DATA))])
         out.flush()
         out.close()
         for _ in range(5):
