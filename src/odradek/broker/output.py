@@ -239,13 +239,18 @@ class OutputQueue:
             if self._state is not _State.READING_DISK:
                 return  # closed meanwhile
             self._state = _State.IDLE
+            sent = 0
             try:
-                self._consume(self._sock.send(done.result()))
+                sent = self._sock.send(done.result())
             except BlockingIOError:
                 pass
             except OSError as e:
                 self._on_error(e)
                 return
-            self._go_on()
+            self._consume(sent)
+            if sent < size:
+                self._move_to(_State.SOCKET_FULL)
+            else:
+                self._go_on()
 
         future.add_done_callback(on_read)

@@ -1,9 +1,13 @@
 """The output queue on a socket that takes what it likes and a disk that may be cold."""
 
 import asyncio
+import math
+import tracemalloc
 from typing import NamedTuple
 
-from odradek.broker.output import CHUNK_BYTES, SENDFILE_FROM_BYTES, OutputQueue
+import pytest
+
+from odradek.broker.output import CHUNK_BYTES, SENDFILE_FROM_BYTES, TURN_PIECES, OutputQueue
 from odradek.testing.inline import done_at_once
 
 
@@ -148,5 +152,48 @@ def test_closing_while_the_disk_is_read_sends_nothing_more():
         for _ in range(5):
             await asyncio.sleep(0)
         assert world.sent == b""
+
+    asyncio.run(run())
+
+
+def test_many_small_pieces_are_sent_in_turns():
+    world = World({1: DATA})
+    out = world.queue()
+    pieces = [piece for i in range(500) for piece in (b"%3d" % i, Slice(1, i, 7))]
+    out.push_all(pieces)
+    assert not out.flush()
+    assert len(world.sent) == TURN_PIECES * 5
+    turns = 1
+    while world.writer is not None:
+        world.writer()
+        turns += 1
+    assert turns == math.ceil(len(pieces) / TURN_PIECES)
+    assert world.sent == b"".join(b"%3d" % i + DATA[i : i + 7] for i in range(500))
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("size", [SENDFILE_FROM_BYTES - 1, len(DATA) // 3])
+def test_a_peer_that_does_not_read_takes_no_memory(size, cold):
+    async def run():
+        world = World({1: DATA}, room=1000, cold={1} if cold else ())
+        out = world.queue()
+        out.push_all([Slice(1, i * size, size) for i in range(3)])
+        tracemalloc.start()
+        try:
+            out.flush()
+            for _ in range(20):
+                await asyncio.sleep(0)
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert len(world.sent) == 1000
+        assert held < 8_000
+        while len(world.sent) < 3 * size:
+            world.room += size // 2
+            if world.writer is not None:
+                world.writer()
+            await asyncio.sleep(0)
+        assert world.sent == DATA[: 3 * size]
+        assert world.drained == 1
 
     asyncio.run(run())
