@@ -9,7 +9,7 @@ from odradek.wire.api_keys import ApiKey
 from odradek.wire.headers import encode_request
 from odradek.wire.messages import request_types
 from tests.hostile.cases import Measured, measure, taken
-from tests.hostile.names import Names
+from tests.hostile.names import RECORDS, Names
 from tests.hostile.shapes import Shape, frame
 from tests.hostile.stage import Client
 from tests.hostile.world import StagedWorld, staged_world
@@ -192,6 +192,20 @@ def test_a_fetch_of_a_session_of_many_partitions_is_sliced(world: StagedWorld) -
         with stage.work.counting():
             assert stage.ask(client, again) is not None
             taken(world, "a fetch of a session", len(again)).check()
+
+
+def test_a_fetch_of_many_partitions_with_records_is_sliced(world: StagedWorld) -> None:
+    """Its reply has two pieces for each of them: all are handed to the connection, and sent, in turns."""
+    stage, shape = world.stage, Shape("known", ("topics", "partitions"))
+    with stage.client() as client:
+        written = frame(
+            ApiKey.PRODUCE, 13, Shape("known", ("topic_data", "partition_data")), 1_500, Names(world, {})
+        )
+        assert stage.ask(client, written) is not None
+    asked = frame(ApiKey.FETCH, 18, shape, 1_500, Names(world, {"each fetch_offset": 0}))
+    measured = measure(world, "a fetch of 1,500 partitions", asked)
+    assert measured.answer_bytes > 1_500 * len(RECORDS)
+    measured.check()
 
 
 def test_a_connection_that_ends_is_let_go_in_slices(world: StagedWorld) -> None:

@@ -16,6 +16,7 @@ from odradek.runtime.api import Disk
 MAX_DESCRIPTORS: Final = 512
 _READ_CHUNK_BYTES: Final = 1 << 20
 _SMALL_BYTES: Final = 4096
+_CHANCES: Final = 32  # files that were used and are passed over, lest one open looks at all of them
 _TOO_MANY_OPEN: Final = (errno.EMFILE, errno.ENFILE)
 
 
@@ -263,7 +264,13 @@ class FilePool:
 
     def _shrink_to(self, count: int) -> None:
         candidates = self._open
+        chances = _CHANCES
         while len(candidates) > count:
             file = candidates.popleft()
-            if file.handle is not None and not file.spare():
+            if file.handle is None or file.spare():
+                continue
+            if chances:
+                chances -= 1
                 candidates.append(file)
+            else:
+                file.spare()
