@@ -216,7 +216,7 @@ def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now
             continue
         codes.append([ErrorCode.NONE] * len(partitions))
         yield FEW
-        for partition in partitions:
+        for partition in dict.fromkeys(partitions):  # one tombstone, however often it is named
             yield FEW
             if shard.offsets.get(command.group_id, topic, partition) is not None or shard.offsets.is_pending(
                 command.group_id, topic, partition
