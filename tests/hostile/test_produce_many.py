@@ -10,7 +10,12 @@ from tests.hostile.names import RECORDS
 from tests.hostile.stage import Client
 from tests.hostile.world import StagedWorld
 
-ASKED = (("wide", range(0)), ("known-0001", range(3)), ("wide", range(1_480, 1_520)), ("known-0002", range(1)))
+ASKED = (
+    ("wide", range(0)),
+    ("known-0001", range(3)),
+    ("wide", range(1_480, 1_520)),
+    ("known-0002", range(1)),
+)
 ERRORS = {"known-0001": [0, 3, 3], "wide": [0] * 20 + [3] * 20, "known-0002": [0]}
 
 

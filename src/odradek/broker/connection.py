@@ -39,6 +39,7 @@ _PRODUCE = 0
 # What a peer may have asked for and not been answered yet, since an earlier reply is still to come.
 MAX_PENDING_REPLIES = 1000
 MAX_PARKED_BYTES = 4 << 20
+MAX_WAITING_PARTITIONS = 1000  # of the fetches that wait for records; the last one may go beyond
 PIECE_BYTES = 100  # of a piece of a reply beside its content
 FRAMES_PER_TURN = 128  # so that a flood of tiny requests leaves the loop to others in between
 # All but Produce are decoded into objects, many times larger than their bytes; Apache has no such bound.
@@ -48,12 +49,13 @@ MAX_DECODED_BYTES = 8 << 20
 class Place:
     """A place in the order of replies, filled when its handler is done."""
 
-    __slots__ = ("done", "header", "pieces", "received_at")
+    __slots__ = ("done", "header", "partitions", "pieces", "received_at")
 
     def __init__(self, header: RequestHeader, received_at: float) -> None:
         self.header = header
         self.received_at = received_at
         self.pieces: tuple[bytes | Slice, ...] = ()
+        self.partitions = 0  # that it waits for
         self.done = False
 
 
@@ -71,6 +73,7 @@ class Connection:
         "_sock",
         "_suspended",
         "_tasks",
+        "_waiting_partitions",
         "closed",
         "last_active",
         "last_sent",
@@ -99,6 +102,7 @@ class Connection:
         self.routes: list[Route] = []  # the ways that this producer's requests take
         self._pending: deque[Place] = deque()
         self._parked_bytes = 0  # of the replies in it that are done
+        self._waiting_partitions = 0  # of all of them
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._suspended = False  # the request in hand takes several turns: nothing behind it runs
         self._reading = True
@@ -169,7 +173,11 @@ class Connection:
 
     def _is_full(self) -> bool:
         """Whether so much waits for an earlier reply that no more may be asked; `fulfil` goes on then."""
-        return len(self._pending) >= MAX_PENDING_REPLIES or self._parked_bytes >= MAX_PARKED_BYTES
+        return (
+            len(self._pending) >= MAX_PENDING_REPLIES
+            or self._parked_bytes >= MAX_PARKED_BYTES
+            or self._waiting_partitions >= MAX_WAITING_PARTITIONS
+        )
 
     def _take_frames(self) -> None:
         """Handle every whole frame; a run of Produce frames as one."""
@@ -296,6 +304,14 @@ class Connection:
         self._pending.append(place)
         return place
 
+    def wait_for(self, place: Place, partitions: int) -> None:
+        """Its handler waits for so many partitions, or may: where that is many, no more may be asked."""
+        more = partitions - place.partitions
+        if more > 0:
+            place.partitions = partitions
+            self._waiting_partitions += more
+            self._adjust_reading()
+
     def fulfil(self, place: Place, *pieces: bytes | Slice) -> None:
         self._server.observe(place.header.api_key, place.header.api_version, place.received_at)
         if self.closed:
@@ -307,10 +323,12 @@ class Connection:
         was_full = self._is_full()
         self.output.push_all(pieces)
         pending.popleft()
+        self._waiting_partitions -= place.partitions
         while pending and pending[0].done:
-            pieces = pending.popleft().pieces
-            self._parked_bytes -= _held_bytes(pieces)
-            self.output.push_all(pieces)
+            place = pending.popleft()
+            self._waiting_partitions -= place.partitions
+            self._parked_bytes -= _held_bytes(place.pieces)
+            self.output.push_all(place.pieces)
         self.output.flush()
         self._adjust_reading()
         if was_full:

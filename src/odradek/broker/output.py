@@ -83,6 +83,11 @@ class OutputQueue:
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
+    @property
+    def holds_files(self) -> bool:
+        """Whether files stay open for what is to be sent. Between two parts of files are few bytes."""
+        return any(not isinstance(piece, bytes) for piece in islice(self._pieces, 4))
+
     def push(self, data: bytes) -> None:
         assert data, "an empty piece would be sent forever"
         self._pieces.append(data)
