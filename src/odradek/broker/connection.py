@@ -96,7 +96,7 @@ class Connection:
         self.last_active = server.loop.time()  # when something was received
         self.last_sent = self.last_active  # when a peer that is slow to read took more
         self.output = OutputQueue(
-            server.runtime, sock, self._on_moving, self._on_drained, self._on_output_error
+            server.runtime, sock, server.turns, self._on_moving, self._on_drained, self._on_output_error
         )
         self._input = InputBuffer(server.buffers)
         self.routes: list[Route] = []  # the ways that this producer's requests take

@@ -12,15 +12,17 @@ from enum import Enum, auto
 from itertools import islice
 from typing import Protocol
 
+from odradek.broker.sending import SendingTurns
 from odradek.records.kernel import allocate
 from odradek.runtime.api import Runtime, Socket
 
 SENDFILE_FROM_BYTES = 128 * 1024
 CHUNK_BYTES = 1024 * 1024
-TURN_BYTES = 8 * CHUNK_BYTES
 GATHER_PIECES = 64
 GATHER_BYTES = 256 * 1024
 TURN_PIECES = 2 * GATHER_PIECES
+SHORT_PIECES = 8
+SHORT_BYTES = 64 * 1024
 _ENDS_EARLY = "the log file ends before the slice that was to be sent"
 
 
@@ -51,6 +53,7 @@ class _State(Enum):
     IDLE = auto()
     SOCKET_FULL = auto()
     READING_DISK = auto()
+    NEXT_TURN = auto()
 
 
 class OutputQueue:
@@ -59,20 +62,33 @@ class OutputQueue:
     `on_moving` is called when a socket that was full takes more, which is a sign of life of the peer,
     `on_drained` when a queue that could not be sent at once has become empty,
     `on_error` when the socket or the file failed: nothing more can be sent then.
+    `turns` tells how much may be sent now; all queues share it.
     """
 
-    __slots__ = ("_on_drained", "_on_error", "_on_moving", "_pieces", "_probe", "_runtime", "_sock", "_state")
+    __slots__ = (
+        "_on_drained",
+        "_on_error",
+        "_on_moving",
+        "_pieces",
+        "_probe",
+        "_runtime",
+        "_sock",
+        "_state",
+        "_turns",
+    )
 
     def __init__(
         self,
         runtime: Runtime,
         sock: Socket,
+        turns: SendingTurns,
         on_moving: Callable[[], None],
         on_drained: Callable[[], None],
         on_error: Callable[[OSError], None],
     ) -> None:
         self._runtime = runtime
         self._sock = sock
+        self._turns = turns
         self._pieces: deque[bytes | Slice] = deque()
         self._probe = bytearray(1)
         self._on_moving = on_moving
@@ -131,6 +147,12 @@ class OutputQueue:
         self._on_moving()
         self._go_on()
 
+    def _on_turn(self) -> None:
+        if self._state is _State.NEXT_TURN:
+            self._state = _State.IDLE
+            self._on_moving()
+            self._go_on()
+
     def _go_on(self) -> None:
         self._run()
         if not self._pieces:
@@ -144,22 +166,27 @@ class OutputQueue:
         self._state = state
         if state is _State.SOCKET_FULL:
             self._runtime.net.add_writer(self._sock, self._on_writable)
+        elif state is _State.NEXT_TURN:
+            self._turns.wait(self._on_turn)
 
     def _send(self) -> _State:
-        pieces, sock, turn_bytes, turn_pieces = self._pieces, self._sock, 0, 0
+        pieces, sock, turns, turn_pieces = self._pieces, self._sock, self._turns, 0
         try:
             while pieces:
-                if turn_bytes >= TURN_BYTES or turn_pieces >= TURN_PIECES:
-                    return _State.SOCKET_FULL  # let others have their turn; the socket wakes us again
                 head = pieces[0]
-                if not isinstance(head, bytes) and head.size >= SENDFILE_FROM_BYTES:
+                is_large = not isinstance(head, bytes) and head.size >= SENDFILE_FROM_BYTES
+                is_over = turns.left <= 0 or turn_pieces >= TURN_PIECES
+                if is_over and (is_large or len(pieces) > SHORT_PIECES):
+                    return _State.NEXT_TURN
+                if is_large:
+                    assert not isinstance(head, bytes)
                     if not self._is_cached(head):
                         self._read_in_pool(head)
                         return _State.READING_DISK
                     sent = sock.sendfile(head.fd, head.position, min(head.size, CHUNK_BYTES))
                     if sent == 0:
                         raise OSError(_ENDS_EARLY)
-                    turn_pieces += 1
+                    used = 1
                 else:
                     gathered = self._gather()
                     if not gathered:
@@ -167,9 +194,11 @@ class OutputQueue:
                         self._read_in_pool(head)
                         return _State.READING_DISK
                     sent = sock.sendmsg(gathered) if len(gathered) > 1 else sock.send(gathered[0])
-                    turn_pieces += len(gathered)
+                    used = len(gathered)
                 self._consume(sent)
-                turn_bytes += sent
+                if used > SHORT_PIECES or sent >= SHORT_BYTES:
+                    turns.charge(sent, used)
+                    turn_pieces += used
         except BlockingIOError:
             return _State.SOCKET_FULL
         return _State.IDLE

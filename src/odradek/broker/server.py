@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.buffers import BufferPool
 from odradek.broker.connection import Connection
+from odradek.broker.sending import SendingTurns
 from odradek.runtime.api import Listener, Runtime, Socket
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Server:
         self.runtime = runtime
         self.loop = asyncio.get_running_loop()
         self.max_request_bytes = max_request_bytes
+        self.turns = SendingTurns(self.loop.call_soon)
         self.buffers = BufferPool(node.config.int("queued.max.request.bytes"))
         self._metrics = node.metrics
         self.connections: dict[int, Connection] = {}

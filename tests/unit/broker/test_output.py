@@ -3,11 +3,13 @@
 import asyncio
 import math
 import tracemalloc
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
 
 from odradek.broker.output import CHUNK_BYTES, SENDFILE_FROM_BYTES, TURN_PIECES, OutputQueue
+from odradek.broker.sending import TURN_BYTES, SendingTurns
 from odradek.testing.inline import done_at_once
 
 
@@ -24,6 +26,11 @@ class World:
         self.files, self.room, self.cold = dict(files), room, set(cold)
         self.sent, self.calls, self.writer = b"", [], None
         self.disk = self.net = self
+        self.soon = []
+        self.turns = SendingTurns(self.soon_append)
+
+    def soon_append(self, callback):
+        self.soon.append(callback)
 
     def _take(self, data, how):
         if self.room == 0:
@@ -65,7 +72,16 @@ class World:
 
     def queue(self):
         self.drained, self.moved, self.errors = 0, 0, []
-        return OutputQueue(self, self, self._on_moving, self._on_drained, self.errors.append)
+        return OutputQueue(self, self, self.turns, self._on_moving, self._on_drained, self.errors.append)
+
+    def turn(self):
+        """One turn of the loop; whether anything is left to do."""
+        soon, self.soon = self.soon, []
+        for callback in soon:
+            callback()
+        if self.writer is not None and self.room:
+            self.writer()
+        return bool(self.soon) or self.writer is not None
 
     def _on_moving(self):
         self.moved += 1
@@ -133,6 +149,30 @@ def test_cold_data_is_read_in_the_pool_and_then_sent():
     asyncio.run(run())
 
 
+def test_all_queues_share_what_is_sent_in_one_turn():
+    world = World({1: DATA})
+    queues = [world.queue() for _ in range(12)]
+    for queue in queues:
+        queue.push_all([Slice(1, 0, len(DATA))])
+        queue.flush()
+    sent = [len(world.sent)]
+    while world.turn():
+        sent.append(len(world.sent))
+    each_turn = [after - before for before, after in pairwise([0, *sent])]
+    assert max(each_turn) <= TURN_BYTES + CHUNK_BYTES
+    assert not any(queues)
+
+
+def test_short_replies_do_not_wait_for_a_turn():
+    world = World({1: DATA})
+    world.turns.charge(TURN_BYTES, 0)
+    out, large = world.queue(), world.queue()
+    large.push_all([Slice(1, 0, len(DATA))])
+    assert not large.flush()
+    out.push_all([b"head", Slice(1, 0, 1000), b"tail"])
+    assert out.flush()
+
+
 def test_a_file_shorter_than_its_slice_is_an_error_not_a_hang():
     for size in (100, SENDFILE_FROM_BYTES):
         world = World({1: b""})
@@ -164,8 +204,7 @@ def test_many_small_pieces_are_sent_in_turns():
     assert not out.flush()
     assert len(world.sent) == TURN_PIECES * 5
     turns = 1
-    while world.writer is not None:
-        world.writer()
+    while world.turn():
         turns += 1
     assert turns == math.ceil(len(pieces) / TURN_PIECES)
     assert world.sent == b"".join(b"%3d" % i + DATA[i : i + 7] for i in range(500))
