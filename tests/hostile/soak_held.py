@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from odradek.wire.api_keys import ApiKey
 from tests.hostile.names import RECORDS
+from tests.hostile.others import Others
 from tests.hostile.sides import Process, apache, odradek
-from tests.hostile.soak import Others
 from tests.hostile.world import World
 from tests.support import peer
 from tests.support.batches import batch
@@ -81,7 +81,7 @@ def hold(world: World, connections: int, asked: Callable[[int], bytes], each: in
     host, port = process.bootstrap.rsplit(":", 1)
     clients: list[socket.socket] = []
     try:
-        with Others(world, [produce]) as others:
+        with Others(process, [produce]) as others:
             for i in range(connections):
                 sock = socket.socket()
                 clients.append(sock)
