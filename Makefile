@@ -10,7 +10,7 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
-.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids soak-held mutants lock clean
+.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids soak-held mutants counts lock clean
 
 install: $(STAMP)
 
@@ -85,6 +85,10 @@ soak-ids: install
 # HOSTILE_ARGS="--apache" for Apache Kafka too.
 soak-held: install
 	$(BIN)/python -m tests.hostile.soak_held $(HOSTILE_ARGS)
+
+# What six small loads cost in calls, system calls, allocations and (with valgrind) instructions; the tests hold it.
+counts: install
+	$(BIN)/python -m tests.counts.main
 
 # One line at a time is broken in FOLDER; what no test notices is listed, and compared with the list of what is known.
 FOLDER ?= src/odradek/raft

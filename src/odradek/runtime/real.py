@@ -191,8 +191,8 @@ def _load_fallocate() -> Callable[[int, int, int], None]:
 
 
 UNSENT_BYTES = 512 << 10
-"""What the kernel takes for a peer that does not read. Without this bound a thousand of them take all that the machine
-has for TCP. What is on its way does not count: it costs a peer that reads nothing."""
+"""What the kernel takes for a peer that does not read; a thousand of them would take all that there is for TCP.
+What is on its way does not count, so that a peer that reads is not slowed down."""
 
 
 class RealSocket:

@@ -1,8 +1,7 @@
 """A peer that does not read: what the kernel takes for it is bounded."""
 
+import contextlib
 import socket
-
-import pytest
 
 from odradek.runtime.real import UNSENT_BYTES, RealSocket
 
@@ -15,7 +14,7 @@ def test_the_kernel_takes_little_for_a_peer_that_does_not_read() -> None:
         peer.connect(listener.getsockname())
         accepted = RealSocket(*listener.accept())
         taken = 0
-        with pytest.raises(BlockingIOError):
+        with contextlib.suppress(BlockingIOError):
             while taken < 64 << 20:
                 taken += accepted.send(bytes(1 << 20))
         accepted.close()
