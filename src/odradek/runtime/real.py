@@ -191,7 +191,7 @@ def _load_fallocate() -> Callable[[int, int, int], None]:
 
 
 UNSENT_BYTES = 512 << 10
-"""What the kernel takes for a peer that does not read; a thousand of them would take all that there is for TCP.
+"""What the kernel takes for a peer that does not read: a thousand of them would take all there is for TCP.
 What is on its way does not count, so that a peer that reads is not slowed down."""
 
 
