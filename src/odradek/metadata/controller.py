@@ -17,12 +17,15 @@ from odradek.metadata import (
     brokers,
     configs,
     directory_assignment,
+    electing,
     features,
     isr,
     partitions,
     producer_ids,
+    reassigning,
     topic_deletion,
     topics,
+    unregistering,
 )
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.elections import ElectionRules
@@ -201,6 +204,9 @@ _HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.ALTER_CONFIGS: configs.alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.incremental_alter_configs,
     ApiKey.UPDATE_FEATURES: features.update_features,
+    ApiKey.ELECT_LEADERS: electing.elect_leaders,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: reassigning.alter_partition_reassignments,
+    ApiKey.UNREGISTER_BROKER: unregistering.unregister_broker,
     ApiKey.BROKER_REGISTRATION: brokers.register_broker,
     ApiKey.BROKER_HEARTBEAT: brokers.heartbeat,
     ApiKey.ALLOCATE_PRODUCER_IDS: producer_ids.allocate_producer_ids,
