@@ -58,6 +58,11 @@ from odradek.runtime.slices import FEW, Paced, Slices
 log = logging.getLogger("odradek.broker.node")
 
 
+def _tell_failure(reply: Reply[None]) -> None:
+    if reply.error is not None:
+        log.error("Partitions could not be taken offline", exc_info=reply.error)
+
+
 class Node:
     """A broker and controller in one process."""
 
@@ -249,7 +254,7 @@ class Node:
             yield FEW
         for partition in changes.elected:
             yield FEW
-            if not partition.is_leader:
+            if not partition.is_leading:
                 continue  # it has gone meanwhile, with its topic or its directory
             topic, index = partition.topic_partition
             if topic == GROUP_METADATA_TOPIC:
@@ -347,8 +352,8 @@ class Node:
         return self.metadata.image.features.get("group.version", 0) >= 1 and "consumer" in protocols
 
     def _directory_failed(self, path: str, failure: StorageError) -> None:
-        for tp in self.replicas.take_offline(path, failure.message or ""):
-            self._resigned(tp)
+        leaving = self.replicas.take_offline(path, failure.message or "", self._resigned)
+        self.slices.run(leaving, own=True).when_ready(_tell_failure)
         if all(directory.failure is not None for directory in self.logs.directories):
             return  # nothing is left to go on with
         for directory in self.logs.directories:

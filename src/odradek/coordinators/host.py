@@ -122,7 +122,7 @@ class CoordinatorHost:
     async def _load(self, partition_index: int, slot: Slot) -> None:
         try:
             slot.applied_end_offset = await replay_log(
-                slot.log, slot.shard, self._format, self._load_buffer_bytes
+                slot.log, slot.shard, self._format, self._load_buffer_bytes, self._slices
             )
         except Exception:
             slot.failed = True

@@ -9,24 +9,25 @@ from odradek.core.errors import ExhaustedError
 from odradek.core.types import NO_PRODUCER_ID
 from odradek.records.batch import BatchMeta, iter_batches, iter_records
 from odradek.records.control import ControlType, parse_control_key
+from odradek.runtime.slices import Pacer, Slices
 
 if TYPE_CHECKING:
     from odradek.coordinators.slot import PartitionLog
 
 log = logging.getLogger("odradek.coordinators.loading")
 
-YIELD_EVERY = 500
-"""Records replayed before others on the loop get a turn."""
+REPLAYED = 30
+"""What it takes to replay a record."""
 RETRY_S = 0.5
 """Until a read that lacked a descriptor is tried again."""
 
 
 async def replay_log(
-    partition_log: "PartitionLog", shard: Shard, record_format: Format, buffer_bytes: int
+    partition_log: "PartitionLog", shard: Shard, record_format: Format, buffer_bytes: int, slices: Slices
 ) -> int:
-    """Replay the log into the shard, in chunks. Gives the offset after the last record."""
+    """Replay the log into the shard, in chunks and slices. Gives the offset after the last record."""
     offset = partition_log.log_start_offset
-    replayed = 0
+    pace = slices.pacer()
     while offset < partition_log.log_end_offset:
         try:
             data = partition_log.read(offset, buffer_bytes)
@@ -38,10 +39,7 @@ async def replay_log(
             offset = batch.last_offset + 1
             if batch.last_offset < start:
                 continue
-            replayed += replay_batch(data, batch, shard, record_format)
-            if replayed >= YIELD_EVERY:
-                replayed = 0
-                await asyncio.sleep(0)
+            await replay_batch(data, batch, shard, record_format, pace)
         if not data:
             # Compaction may have taken the last records before the end.
             return partition_log.log_end_offset
@@ -50,12 +48,13 @@ async def replay_log(
     return offset
 
 
-def replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: Format) -> int:
-    """Replay one batch. Gives the number of records. A record of a kind we do not know is left out."""
+async def replay_batch(
+    data: bytes, batch: BatchMeta, shard: Shard, record_format: Format, pace: Pacer
+) -> None:
+    """Replay one batch. A record of a kind we do not know is left out."""
     producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
-    count = 0
     for record in iter_records(data, batch):
-        count += 1
+        await pace(REPLAYED)
         if batch.is_control:
             control_type = parse_control_key(record.key)
             if control_type in (ControlType.COMMIT, ControlType.ABORT):
@@ -66,4 +65,3 @@ def replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: For
             log.warning("A record of unknown type at offset %d is ignored", record.offset)
             continue
         shard.replay(*decoded, record.offset, producer_id)
-    return count

@@ -111,6 +111,7 @@ class LocalLog:
         "being_cleaned",
         "cleaned_offset",
         "config",
+        "directory",
         "failure",
         "last_flush_ms",
         "log_end_offset",
@@ -142,6 +143,8 @@ class LocalLog:
         self._rng: random.Random = runtime.rng
         self.pool = pool
         self.path = path
+        self.directory = path.rpartition("/")[0]
+        """The log directory this log lies in. A log that is renamed stays there."""
         self.topic_partition = topic_partition
         self.config = config
         self._roll_after_ms = roll_after_ms(config)
@@ -175,11 +178,6 @@ class LocalLog:
         self._gaps: set[int] = set()
 
     # --- failure --------------------------------------------------------------------------------------
-
-    @property
-    def directory(self) -> str:
-        """The log directory this log lies in."""
-        return self.path.rpartition("/")[0]
 
     def fail(self, error: OSError, doing: str, *, halfway: bool = False) -> KafkaError:
         """The disk failed: the log is not used again until a restart looks at what is left.

@@ -129,6 +129,11 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     @property
+    def is_leading(self) -> bool:
+        """Whether this node leads it, in a directory that works."""
+        return self.is_leader and self.log.failure is None
+
+    @property
     def is_caught_up(self) -> bool:
         """Whether a leader knows all that was committed under earlier ones: it had all of it when it was
         elected, and learns from its followers that they have, too."""
