@@ -1,4 +1,4 @@
-"""`python -m tests.hostile.soak_topics`: thousands of topics made and deleted, again and again, on a real disk.
+"""`python -m tests.hostile.soak_topics`: thousands of topics made and deleted, again and again, on a disk.
 
 After each step: how long it took, the memory of the node and its peak, its descriptors, what its directory
 holds, and how long the short requests of a second connection waited. Pauses of the garbage collector are

@@ -188,6 +188,7 @@ class Node:
         self.producer_ids.broker_epoch = broker_epoch
         self._take_dynamic_configs()
         self._check_stored_protection()
+        await self.server.address_limits.configure(config)
         self.metadata.subscribe(NoEffect(config).on_delta)
         self._recovery_told_s = asyncio.get_running_loop().time()
         threads = config.int("num.recovery.threads.per.data.dir")
@@ -306,6 +307,7 @@ class Node:
             has_defaults = has_defaults or kind == RESOURCE_BROKER
         if has_defaults:
             self._take_dynamic_configs()
+            self._scope.spawn(self._limit_addresses(), name="limit addresses")
             changed = list(known.values())
             yield CONFIGURED
         yield from self.replicas.configs_changed(changed)
@@ -320,6 +322,13 @@ class Node:
         self.server.accept_waiting()
         self.logs.producer_id_expiration_ms = self.config.int("producer.id.expiration.ms")
         self.verifies_transactions = self.config.bool("transaction.partition.verification.enable")
+
+    async def _limit_addresses(self) -> None:
+        """Host names have to be resolved, which may take a while."""
+        try:
+            await self.server.address_limits.configure(self.config)
+        except ConfigError as e:
+            log.error("The limits that were in force for addresses stay: %s", e)
 
     def _check_stored_protection(self) -> None:
         """What was set at run time, here or by Apache Kafka, must not promise more than this node gives."""

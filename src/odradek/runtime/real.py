@@ -229,6 +229,10 @@ class RealNet:
             raise
         return RealListener(sock)
 
+    async def resolve(self, host: str) -> str:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return str(found[0][4][0])
+
     async def connect(self, host: str, port: int) -> RealSocket:
         """Connect to the first address of the host that answers; the last one's error when none does."""
         loop = asyncio.get_running_loop()
