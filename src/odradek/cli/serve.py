@@ -14,6 +14,7 @@ from odradek import __version__
 from odradek.broker.node import Node
 from odradek.cli.data_dir import NEXT, check_data_dirs
 from odradek.cli.errors import Failure
+from odradek.cli.heap import keep_settled
 from odradek.cli.log_limit import LogLimit
 from odradek.cli.recovery_line import RecoveryLine
 from odradek.core.configs import ConfigError, NodeConfig
@@ -95,6 +96,7 @@ async def _run(
         print(f"odradek {__version__} ready: {', '.join(facts)}, {elapsed_ms:.0f} ms", flush=True)
         async with Scope() as scope:
             scope.spawn(limit.run(), name="limit the log")
+            scope.spawn(keep_settled(lambda: node.logs.opened), name="keep the heap settled")
             await stop.wait()
     finally:
         await http.close()

@@ -118,6 +118,7 @@ class Partition:
         self.commit_waiters.fail(code)
         self.settle_waiters.fail(code)
         self.fetch_waiters.wake()
+        self.log.on_settled = None  # else log and partition would keep each other alive
 
     def require_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> None:
         """Refuse what only the leader of the caller's epoch may answer."""

@@ -16,9 +16,14 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Wall-clock time. Durations and timers use the event loop's own clock (`loop.time`, `call_later`)."""
+    """Wall-clock time, which somebody may set, forward or back.
+
+    Durations and timers use a clock that only goes forward: the event loop's own (`loop.time`, `call_later`),
+    or this one's `steady_ms`, whose beginning means nothing.
+    """
 
     def now_ms(self) -> int: ...
+    def steady_ms(self) -> int: ...
 
 
 class FileStat(NamedTuple):

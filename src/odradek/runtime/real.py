@@ -44,6 +44,9 @@ class RealClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
+    def steady_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
 
 class RealDisk:
     __slots__ = ("_fallocate",)
