@@ -57,6 +57,10 @@ from odradek.runtime.slices import FEW, Paced, Slices
 
 log = logging.getLogger("odradek.broker.node")
 
+HEAVY_CHECKS = 2
+"""Of produced records at a time, each of up to 64 MiB decompressed. Half of the pool's threads are left to
+flushes: the controller's wait in the same queue, and without them the broker's own session would end."""
+
 
 def _tell_failure(reply: Reply[None]) -> None:
     if reply.error is not None:
@@ -73,6 +77,7 @@ class Node:
         self.faults = Faults()
         self.slices = Slices()
         self.long_requests = LongRequests()
+        self.heavy_checks = asyncio.Semaphore(HEAVY_CHECKS)
         self.metadata = MetadataPublisher(self.slices)
         self.descriptors = share_descriptors(runtime.descriptor_limit())
         self.logs = LogManager(
