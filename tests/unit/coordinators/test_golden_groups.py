@@ -15,7 +15,7 @@ from odradek.coordinators.loading import replay_log
 from odradek.coordinators.shard import Format, Now
 from odradek.core.types import coordinator_partition
 from odradek.records.batch import iter_batches, iter_records
-from odradek.runtime.slices import Slices, at_once
+from odradek.runtime.slices import at_once
 from tests.golden import loader
 
 from .fake_log import FakeLog
@@ -28,7 +28,7 @@ def load(archive: loader.Archive, partition: int) -> GroupShard:
     for segment in loader.segments(archive, f"__consumer_offsets-{partition}"):
         log.append_segment(segment)
     shard = GroupShard(GroupConfig())
-    end_offset = asyncio.run(replay_log(log, shard, Format(encode, decode), 1_000, Slices()))
+    end_offset = asyncio.run(replay_log(log, shard, Format(encode, decode), 1_000))
     assert end_offset == log.log_end_offset
     shard.activate(Now(0, 0))
     return shard

@@ -3,12 +3,13 @@
 import logging
 from typing import TYPE_CHECKING
 
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import Now, Record, Result, Ticket
 from odradek.coordinators.transactions import ending
 from odradek.coordinators.transactions.commands import ExpireIds
 from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.states import AT_REST, TxnState
 from odradek.core.errors import KafkaError
+from odradek.runtime.slices import FEW, Paced
 
 if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
@@ -16,19 +17,25 @@ if TYPE_CHECKING:
 log = logging.getLogger("odradek.coordinators.transactions")
 
 
-def is_over_time(txn: TransactionMetadata, now: Now) -> bool:
-    return txn.state is TxnState.ONGOING and txn.has_timeout and txn.start_ms + txn.timeout_ms < now.wall_ms
-
-
-def over_time(shard: "TransactionShard", now: Now) -> list[str]:
-    """The ids whose transactions are over their time."""
-    return [txn.transactional_id for txn in shard.transactions.values() if is_over_time(txn, now)]
+def is_over_time(shard: "TransactionShard", txn: TransactionMetadata, now: Now) -> bool:
+    """One that begins in the future tells that the clock was set back. Until it has caught up nobody knows
+    since when the transaction is open: its time is counted from when that was first seen."""
+    if txn.state is not TxnState.ONGOING or not txn.has_timeout:
+        return False
+    if txn.start_ms <= now.wall_ms:
+        shard.seen_ahead.pop(txn.transactional_id, None)
+        return txn.start_ms + txn.timeout_ms < now.wall_ms
+    start_ms, seen_ms = shard.seen_ahead.get(txn.transactional_id, (None, 0))
+    if start_ms != txn.start_ms:
+        seen_ms = now.steady_ms
+        shard.seen_ahead[txn.transactional_id] = txn.start_ms, seen_ms
+    return seen_ms + txn.timeout_ms < now.steady_ms
 
 
 def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) -> Result | None:
-    """Abort a transaction, if it is still over its time; where that cannot be now, the next look will."""
+    """Abort a transaction, if it is over its time; where that cannot be now, the next look will."""
     txn = shard.transactions.get(transactional_id)
-    if txn is None or not is_over_time(txn, now) or shard.is_pending(txn):
+    if txn is None or not is_over_time(shard, txn, now) or shard.is_pending(txn):
         return None
     log.info(
         "Aborting transaction %r of producer %d: open for %d ms, allowed %d ms",
@@ -43,6 +50,7 @@ def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) 
         log.warning("Cannot abort transaction %r: %s", transactional_id, e)
         return None
     producer = txn.client
+    shard.seen_ahead.pop(transactional_id, None)
 
     def noted(_: Now) -> Result:
         shard.note_timeout(transactional_id, producer)
@@ -52,12 +60,12 @@ def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) 
     return result
 
 
-def expire(shard: "TransactionShard", _: ExpireIds, __: Ticket, now: Now) -> Result:
+def expire(shard: "TransactionShard", _: ExpireIds, __: Ticket, now: Now) -> Paced[Result]:
     """Remove ids at rest that have not been used for transactional.id.expiration.ms."""
     horizon = now.wall_ms - shard.config.id_expiration_ms
-    gone = [
-        txn.transactional_id
-        for txn in shard.transactions.values()
-        if txn.state in AT_REST and txn.last_update_ms <= horizon and not shard.is_pending(txn)
-    ]
-    return Result(len(gone), [(transactional_id, None) for transactional_id in gone], atomic=False)
+    gone: list[Record] = []
+    for txn in shard.transactions.values():
+        if txn.last_update_ms <= horizon and txn.state in AT_REST and not shard.is_pending(txn):
+            gone.append((txn.transactional_id, None))
+        yield FEW
+    return Result(len(gone), gone, atomic=False)
