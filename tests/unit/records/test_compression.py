@@ -249,6 +249,35 @@ def test_a_decompression_bomb_takes_no_more_than_the_limit(name: str) -> None:
     assert int(grown_kb) << 10 < limit_bytes + (8 << 20)
 
 
+TINY_BLOCKS: dict[str, tuple[int, bytes]] = {
+    "snappy": (
+        compression.SNAPPY,
+        compression.compress(compression.SNAPPY, b"") + b"\x00\x00\x00\x01\x00" * 50_000,
+    ),
+    "lz4": (compression.LZ4, bytes.fromhex("04224d18604082") + b"\x01\x00\x00\x80x" * 50_000 + bytes(4)),
+    "zstd": (compression.ZSTD, b"\x28\xb5\x2f\xfd\x00\x00" + b"\x00\x00\x00" * 50_000 + b"\x01\x00\x00"),
+    "zstd skippable": (compression.ZSTD, b"\x50\x2a\x4d\x18\x00\x00\x00\x00" * 50_000),
+}
+
+
+@pytest.mark.parametrize("name", TINY_BLOCKS)
+def test_how_much_many_tiny_blocks_hold_is_not_found_out_on_the_loop(name: str) -> None:
+    codec, packed = TINY_BLOCKS[name]
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        bound = compression.bound(codec, packed)
+    finally:
+        sys.setprofile(None)
+    assert bound > 1 << 30  # whoever asks lets others find out
+    assert calls < 10_000
+
+
 @pytest.mark.parametrize("name", LIARS)
 def test_a_refusal_keeps_nothing_of_what_was_decompressed(name: str) -> None:
     """It lives as long as the request that it answers, and many may be answered at a time."""

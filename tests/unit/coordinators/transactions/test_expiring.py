@@ -149,7 +149,7 @@ def test_time_that_jumps_ahead_may_abort_and_time_that_jumps_back_only_delays(h:
     h.advance(55_000)
     assert h.txn().state is S.ONGOING
     h.clock.skew_ms += 3_600_000
-    h.advance(10_000)
+    h.advance(20_000)
     assert h.txn().state is S.COMPLETE_ABORT
     following = h.end(producer, ABORT)
     h.clock.skew_ms -= DAY_MS
