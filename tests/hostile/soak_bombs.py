@@ -1,4 +1,4 @@
-"""`python -m tests.hostile.soak_bombs`: batches that decompress to far more than they are, or lie about it.
+"""`make soak-bombs`: batches that decompress to far more than they are, or lie about it.
 
 Each is produced on one connection, then on many at once, to a node in a process of its own. Told are the
 answer, the time, the memory that the node took, and how long short requests of a second connection waited.
@@ -85,7 +85,7 @@ def throw(world: World, frame: bytes, connections: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="make soak-bombs", description=__doc__)
     parser.add_argument("--many", type=int, default=MANY, help="connections at once (default: %(default)s)")
     args = parser.parse_args()
     print(f"{'':<44}{'bytes':>11}  {HEAD} | {args.many} at once: {HEAD}")

@@ -1,4 +1,4 @@
-"""`python -m tests.hostile.soak_topics`: thousands of topics made and deleted, again and again, on a disk.
+"""`make soak-topics`: thousands of topics made and deleted, again and again, on a disk.
 
 After each step: how long it took, the memory of the node and its peak, its descriptors, what its directory
 holds, and how long the short requests of a second connection waited. Pauses of the garbage collector are
@@ -154,7 +154,7 @@ class Soak:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="make soak-topics", description=__doc__)
     parser.add_argument("--topics", type=int, default=50_000, help="how many (default: %(default)s)")
     parser.add_argument("--at-once", type=int, default=1_000, help="in one request (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=2, help="how often (default: %(default)s)")
