@@ -10,7 +10,7 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
-.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids soak-topics soak-bombs mutants counts lock clean
+.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids soak-held soak-topics soak-bombs mutants counts lock clean
 
 install: $(STAMP)
 
@@ -88,6 +88,11 @@ soak-topics: install
 # Batches that decompress to far more than they are, on one connection and on many at once.
 soak-bombs: install
 	$(BIN)/python -m tests.hostile.soak_bombs $(HOSTILE_ARGS)
+
+# Clients that ask for much and then neither read nor send: memory, descriptors, what a producer sees meanwhile.
+# HOSTILE_ARGS="--apache" for Apache Kafka too.
+soak-held: install
+	$(BIN)/python -m tests.hostile.soak_held $(HOSTILE_ARGS)
 
 # What six small loads cost in calls, system calls, allocations and (with valgrind) instructions; the tests hold it.
 counts: install
