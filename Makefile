@@ -10,7 +10,7 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
-.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids soak-held mutants counts lock clean
+.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids soak-held soak-topics soak-bombs mutants counts lock clean
 
 install: $(STAMP)
 
@@ -80,6 +80,14 @@ soak-hostile: install
 # A node with 100,000 transactional ids: memory, restart, lists, expiry. HOSTILE_ARGS="--ids 10000" for fewer.
 soak-ids: install
 	$(BIN)/python -m tests.hostile.soak_ids $(HOSTILE_ARGS)
+
+# Thousands of topics made and deleted, again and again: memory, waits, descriptors, what is left on the disk.
+soak-topics: install
+	$(BIN)/python -m tests.hostile.soak_topics $(HOSTILE_ARGS)
+
+# Batches that decompress to far more than they are, on one connection and on many at once.
+soak-bombs: install
+	$(BIN)/python -m tests.hostile.soak_bombs $(HOSTILE_ARGS)
 
 # Clients that ask for much and then neither read nor send: memory, descriptors, what a producer sees meanwhile.
 # HOSTILE_ARGS="--apache" for Apache Kafka too.

@@ -118,6 +118,7 @@ class Partition:
         self.commit_waiters.fail(code)
         self.settle_waiters.fail(code)
         self.fetch_waiters.wake()
+        self.log.on_settled = None  # else log and partition would keep each other alive
 
     def require_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> None:
         """Refuse what only the leader of the caller's epoch may answer."""
@@ -127,6 +128,11 @@ class Partition:
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether this node leads it, in a directory that works."""
+        return self.is_leader and self.log.failure is None
 
     @property
     def is_caught_up(self) -> bool:

@@ -31,6 +31,9 @@ class ShiftedClock:
     def now_ms(self) -> int:
         return self._clock.now_ms() + int(self._shift.seconds * 1000)
 
+    def steady_ms(self) -> int:
+        return self._clock.steady_ms() + int(self._shift.seconds * 1000)
+
 
 class ShiftedLoop(asyncio.SelectorEventLoop):
     """An event loop whose timers follow the shift."""

@@ -48,6 +48,7 @@ class TransactionShard:
         "coordinator_epoch",
         "is_active",
         "new_producer_id",
+        "seen_ahead",
         "server_version",
         "speakers",
         "transactions",
@@ -75,6 +76,8 @@ class TransactionShard:
         self._decided: dict[str, None] = {}  # those whose markers are to be written
         self._unfinished: list[str] = []
         """What a former leader had decided, until its markers are sent again."""
+        self.seen_ahead: dict[str, tuple[int, int]] = {}
+        """Ids whose transactions begin in the future: when, and since when that is known in steady time."""
         self._over_time: list[str] | None = None
         """What one look has yet to look at."""
 
