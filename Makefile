@@ -35,6 +35,7 @@ check: install
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 # Tests that share one Apache broker are one xdist group; the rest is spread over two workers.
@@ -79,7 +80,7 @@ soak-hostile: install
 
 # Only after a change of pyproject.toml's dependencies; needs pip-tools.
 lock:
-	pip-compile -q --extra dev --all-build-deps --allow-unsafe --generate-hashes --no-header --no-annotate \
+	pip-compile -q --extra dev --extra dev-spark --all-build-deps --allow-unsafe --generate-hashes --no-header --no-annotate \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras \
 		-o requirements.lock pyproject.toml
 

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable, Hashable, Iterable
 from contextvars import Context
-from typing import Any
+from typing import TypeVarTuple
 from weakref import WeakKeyDictionary
 
 from odradek.runtime.api import Clock
+
+Ts = TypeVarTuple("Ts")
 
 LULLS = 200
 """A timer that only comes again and again is met about so often on the way, however far that is."""
@@ -84,7 +86,7 @@ class ShiftedLoop(asyncio.SelectorEventLoop):
         return super().time() + self._shift.seconds
 
     def call_at(
-        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
         timer = super().call_at(when, callback, *args, context=context)
         if self._ahead is not None:

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from odradek.client.blocking import BlockingClient
 from odradek.core.types import TopicPartition
 from odradek.testing import Broker
+from tests.support.type_checking import pyright
 
 pytest_plugins = ["pytester"]
 
@@ -42,6 +43,14 @@ def test_a_documented_script_runs(example):
         [sys.executable, "-c", example], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_type_checker_finds_nothing_in_the_annotated_examples(tmp_path):
+    annotated = [example for example in examples("docs/testing.md") if "from odradek.testing" in example]
+    for i, example in enumerate(annotated):
+        (tmp_path / f"example_{i}.py").write_text(example)
+    assert len(annotated) == 2
+    assert pyright(tmp_path) == (0, "0 errors, 0 warnings, 0 informations")
 
 
 def test_the_testing_page_names_every_part_of_the_fixture():
