@@ -53,7 +53,7 @@ class Server:
 
     def forget(self, connection: Connection) -> None:
         self.connections.pop(connection.number, None)
-        self._metrics.connections_closed += 1
+        self._metrics.listener(connection.listener).closed += 1
         if self._waiting:
             self.accept_waiting()
 
@@ -95,7 +95,7 @@ class Server:
 
     def _welcome(self, sock: Socket, listener_name: str) -> None:
         self._accepted += 1
-        self._metrics.connections_created += 1
+        self._metrics.listener(listener_name).created += 1
         if self._is_full():
             self._close_least_recently_used(listener_name)
         try:
