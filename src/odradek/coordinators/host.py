@@ -122,7 +122,7 @@ class CoordinatorHost:
     async def _load(self, partition_index: int, slot: Slot) -> None:
         try:
             slot.applied_end_offset = await replay_log(
-                slot.log, slot.shard, self._format, self._load_buffer_bytes
+                slot.log, slot.shard, self._format, self._load_buffer_bytes, self._slices
             )
         except Exception:
             slot.failed = True
@@ -154,7 +154,7 @@ class CoordinatorHost:
         ticket = self._tickets
         try:
             outcome = slot.shard.handle(command, ticket, self._now())
-            if type(outcome) is not Result or len(outcome.records) > FEW_RECORDS:
+            if type(outcome) is not Result or outcome.is_long or len(outcome.records) > FEW_RECORDS:
                 return self._handle_long(slot, outcome, ticket)
             answer = at_once(self._run(slot, outcome, ticket))
         except (KafkaError, ProtocolError) as e:
@@ -286,20 +286,30 @@ class CoordinatorHost:
         """Append and replay; what need not stay together goes in pieces."""
         now_ms = self._clock.now_ms()
         producer_id = NO_PRODUCER_ID if result.producer is None else result.producer[0]
+        encode_long = self._format.encode_long if result.is_long else None
         encoded: list[Encoded] = []
+        cuts: list[int] = []  # where batches end, so that none is much larger than it needs to be
         size = most = 0
         if result.atomic and len(result.records) > FEW_RECORDS:
             most = slot.log.max_batch_bytes
         for record in result.records:
-            key, value = self._format.encode(record)
+            if encode_long is None:
+                key, value = self._format.encode(record)
+            else:
+                key, value = yield from encode_long(record)
             encoded.append((key, value))
             size += len(key) + len(value or b"")
             if most and size > most:
                 return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
+            if size >= SPLIT_BYTES and not result.atomic:
+                cuts.append(len(encoded))
+                size = 0
             if not len(encoded) % FEW_RECORDS:
                 yield FEW_RECORDS * RECORD_CALLS
         start = 0
-        for end in [len(encoded)] if result.atomic else _cuts(encoded):
+        for end in [*cuts, len(encoded)]:
+            if start == end:
+                break
             if self._slots.get(slot.partition_index) is not slot:
                 return KafkaError(ErrorCode.NOT_COORDINATOR)
             try:
@@ -386,7 +396,7 @@ class CoordinatorHost:
             result = slot.shard.tick(self._now())
             if result is None:
                 return
-            if len(result.records) > FEW_RECORDS:
+            if result.is_long or len(result.records) > FEW_RECORDS:
                 self._handle_long(slot, result, None)
                 return
             at_once(self._run(slot, result, None))
@@ -423,16 +433,3 @@ def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:
 def _pass_on(reply: Reply[Any], future: "asyncio.Future[Any]") -> None:
     """Settle a future with what a reply brings."""
     reply.when_ready(lambda ready: _settle(future, ready.value if ready.error is None else ready.error))
-
-
-def _cuts(encoded: list[Encoded]) -> list[int]:
-    """Where to end each batch so that none is much larger than it needs to be."""
-    cuts, size = [], 0
-    for i, (key, value) in enumerate(encoded):
-        size += len(key) + len(value or b"")
-        if size >= SPLIT_BYTES:
-            cuts.append(i + 1)
-            size = 0
-    if not cuts or cuts[-1] != len(encoded):
-        cuts.append(len(encoded))
-    return cuts

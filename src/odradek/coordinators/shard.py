@@ -35,7 +35,8 @@ class Result:
     of a transaction. `response` answers the command itself (None: it waits), `replies` answer commands that
     wait. `then` goes on once the records are replayed, `committed` once the log can no longer lose them.
     `failed` says what follows an append that was refused; without it the command that asked is answered with
-    the error and nothing else happens. `effects` are handed to whoever runs the host.
+    the error and nothing else happens. `effects` are handed to whoever runs the host. `is_long` says that its
+    records, however few, take long to encode.
     """
 
     __slots__ = (
@@ -43,6 +44,7 @@ class Result:
         "committed",
         "effects",
         "failed",
+        "is_long",
         "producer",
         "records",
         "replies",
@@ -56,6 +58,7 @@ class Result:
         self.replies: list[tuple[Ticket, Any]] = []
         self.atomic = atomic
         self.effects: list[Any] = []
+        self.is_long = False
         self.producer: tuple[int, int] | None = None
         self.then: Callable[[Now], Result | Paced[Result]] | None = None
         self.committed: Callable[[Now], Result] | None = None
@@ -63,10 +66,15 @@ class Result:
 
 
 class Format(NamedTuple):
-    """How a topic's records become bytes and back; `decode` gives None for a kind of a newer release."""
+    """How a topic's records become bytes and back; `decode` gives None for a kind of a newer release.
+
+    The other two do the same in slices, where a record may be long.
+    """
 
     encode: Callable[[Record], Encoded]
     decode: Callable[[bytes | None, bytes | None], Record | None]
+    encode_long: Callable[[Record], Paced[Encoded]] | None = None
+    decode_long: Callable[[bytes | None, bytes], Paced[Record | None]] | None = None
 
 
 class Shard(Protocol):
