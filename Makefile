@@ -14,7 +14,7 @@ DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
 .PHONY: install install-lite demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids \
-	mutants counts lock clean
+	soak-held mutants counts lock clean
 
 install: $(STAMP)
 
@@ -105,6 +105,11 @@ soak-hostile: $(ANY_INSTALL)
 # A node with 100,000 transactional ids: memory, restart, lists, expiry. HOSTILE_ARGS="--ids 10000" for fewer.
 soak-ids: $(ANY_INSTALL)
 	$(BIN)/python -m tests.hostile.soak_ids $(HOSTILE_ARGS)
+
+# Clients that ask for much and then neither read nor send: memory, descriptors, what a producer sees meanwhile.
+# HOSTILE_ARGS="--apache" for Apache Kafka too.
+soak-held: $(ANY_INSTALL)
+	$(BIN)/python -m tests.hostile.soak_held $(HOSTILE_ARGS)
 
 # What six small loads cost in calls, system calls, allocations and (with valgrind) instructions; the tests hold it.
 counts: $(ANY_INSTALL)
