@@ -434,6 +434,11 @@ class Node:
     def is_active_controller(self) -> bool:
         return self._quorum.raft.failure is None
 
+    @property
+    def raft(self) -> RaftDriver:
+        """This node's part in the quorum of the metadata log."""
+        return self._quorum.raft
+
     def endpoint(self, node_id: int, listener: str) -> tuple[str, int, str | None] | None:
         """Host, port and rack of a broker on a listener."""
         broker = self.metadata.image.brokers.get(node_id)

@@ -67,7 +67,7 @@ class Server:
         if self.connections.pop(connection.number, None) is not None:
             self._by_listener[connection.listener] -= 1
             self.address_limits.went(connection.peer[0])
-        self._metrics.connections_closed += 1
+        self._metrics.listener(connection.listener).closed += 1
         if self._waiting:
             self.accept_waiting()
 
@@ -114,7 +114,7 @@ class Server:
             self._tell_refused(address)
             return
         self._accepted += 1
-        self._metrics.connections_created += 1
+        self._metrics.listener(listener_name).created += 1
         if self._is_full():
             self._close_least_recently_used(listener_name)
         try:

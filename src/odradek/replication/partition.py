@@ -144,9 +144,17 @@ class Partition:
 
     def _count_isr(self) -> None:
         """Keep what every append asks."""
-        enough = min(self.log.config.min_insync_replicas, max(1, len(self.replicas)))
-        self.under_min_isr = len(self.isr.members) < enough
+        self.under_min_isr = len(self.isr.members) < self._min_isr()
         self.alone = self.isr.maximal == (self.broker_id,)
+
+    def _min_isr(self) -> int:
+        """min.insync.replicas, as far as there are so many replicas."""
+        return min(self.log.config.min_insync_replicas, max(1, len(self.replicas)))
+
+    @property
+    def at_min_isr(self) -> bool:
+        """Whether one in-sync replica less would be too few for acks=all."""
+        return len(self.isr.members) == self._min_isr()
 
     def append_own(self, records: CheckedRecords, transaction_version: int = 0) -> AppendInfo:
         """Append what this node itself wrote, with acks=all. Raises KafkaError."""
