@@ -42,7 +42,9 @@ MAX_PENDING_REPLIES = 1000
 MAX_PARKED_BYTES = 4 << 20
 MAX_WAITING_PARTITIONS = 1000  # of the fetches that wait for records; the last one may go beyond
 PIECE_BYTES = 100  # of a piece of a reply beside its content
-FRAMES_PER_TURN = 128  # so that a flood of tiny requests leaves the loop to others in between
+# What frames are taken to cost, in Python calls: a flood of short requests is handled a slice in each turn.
+PRODUCE_CALLS = 80
+REQUEST_CALLS = 250
 # All but Produce are decoded into objects, many times larger than their bytes; Apache has no such bound.
 MAX_DECODED_BYTES = 8 << 20
 
@@ -195,9 +197,9 @@ class Connection:
         produces: list[tuple[int, int]] = []
         need = 4
         self._more = False
-        frames = 0
+        left = self._server.node.slices.slice_calls
         while end - start >= 6:
-            if frames == FRAMES_PER_TURN or (pending and self._is_full()):
+            if left <= 0 or (pending and self._is_full()):
                 self._more = True
                 break
             size, api_key = _FRAME.unpack_from(buffer, start)
@@ -207,10 +209,11 @@ class Connection:
             if stop > end:
                 need = 4 + size
                 break
-            frames += 1
             if api_key == _PRODUCE:
+                left -= PRODUCE_CALLS
                 produces.append((start + 4, stop))
             else:
+                left -= REQUEST_CALLS
                 if produces:
                     if self._produce(buffer, view, produces):
                         return
