@@ -165,6 +165,7 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._until: Offsets | None = None
+        self._initial: Offsets | None = None
         self._last_batch_at: float | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -177,8 +178,8 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
 
     def initialOffset(self) -> dict[str, Any]:
         topics = Topics(self._options)
-        found = topics.resolve(topics.partitions(), self._options.starting, side="starting")
-        return to_json(found, topics.cluster_id, topics.ids)
+        self._initial = topics.resolve(topics.partitions(), self._options.starting, side="starting")
+        return to_json(self._initial, topics.cluster_id, topics.ids)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         topics = Topics(self._options)
@@ -191,7 +192,9 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
             return start
         if isinstance(limit, ReadMaxRows):
             ends = limit_to(limit.max_rows, known, ends)
-        end = to_json(ends, topics.cluster_id, topics.ids, fresh)
+        # Spark's checkpoint has the ends of batches: where the first one begins is in no other place.
+        is_first = begin == self._initial
+        end = to_json(ends, topics.cluster_id, topics.ids, known if is_first else fresh)
         return start if is_same_place(start, end) else end
 
     def reportLatestOffset(self) -> dict[str, Any]:
@@ -203,8 +206,11 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         present = topics.present()
         begin = self._still_valid(start, end, topics, present)
         ends = self._still_valid(end, end, topics, present)
-        # Not asked for again: a batch that is run again must be what it was, whatever retention did since.
-        known = {**dict.fromkeys(ends, 0), **starts_of(end), **begin}
+        if start == end:
+            return []
+        # Not asked for again: a batch that is run again must be what it was, whatever retention did since,
+        # and wherever a query with startingOffsets=latest would begin now.
+        known = {**dict.fromkeys(ends, 0), **begin, **starts_of(end)}
         return _tasks([OffsetRange(tp, known[tp], ends[tp]) for tp in sorted(ends)], self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
