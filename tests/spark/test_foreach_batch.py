@@ -48,13 +48,14 @@ def test_writes_in_foreach_batch_belong_to_the_batch(
     """The program fails after its first write, is run again with the same batch, and writes nothing twice."""
     source, first, second = make_topic(1), make_topic(1), make_topic(1)
     send(source, [(None, str(i).encode()) for i in range(300)])
+    told = {**options, "checkpointLocation": str(tmp_path)}
 
     def run(fails: bool) -> None:
         def write_both(frame: DataFrame, batch: int) -> None:
-            write(frame.select("value"), options, topic=first, sinkId="first")
+            write(frame.select("value"), told, topic=first, sinkId="first")
             if fails:
                 raise RuntimeError("on purpose")
-            write(frame.select("value"), options, topic=second, sinkId="second")
+            write(frame.select("value"), told, topic=second, sinkId="second")
 
         each_batch(spark, options, source, tmp_path, write_both)
 
@@ -74,7 +75,7 @@ def test_two_writes_of_a_batch_to_one_sink_are_refused(
 
     def write_twice(frame: DataFrame, batch: int) -> None:
         for _ in range(2):
-            write(frame.select("value"), options, topic=sink)
+            write(frame.select("value"), options, topic=sink, checkpointLocation=str(tmp_path))
 
     for _ in range(2):
         with pytest.raises(PySparkException, match="give each write in foreachBatch a sinkId of its own"):
@@ -96,7 +97,8 @@ def test_a_write_may_begin_late_and_leave_batches_out(
     def write_some(frame: DataFrame, batch: int) -> None:
         seen.append(batch)
         if batch in (1, 2, 5):
-            write(frame.select("value"), options, topic=sink, sinkId="errors")
+            told = {"checkpointLocation": str(tmp_path), "sinkId": "errors"}
+            write(frame.select("value"), options, topic=sink, **told)
 
     each_batch(spark, options, source, tmp_path, write_some, maxOffsetsPerTrigger="10")
     assert seen == list(range(6))
@@ -136,6 +138,53 @@ def test_a_write_that_is_told_of_the_checkpoint_knows_its_batch_by_its_offsets(
     with BlockingClient(bootstrap) as client:
         (found,) = client.call(client.admin.committed, group).values()
     assert found.committed_offset == 30
+
+
+def test_a_write_that_is_not_told_of_the_checkpoint_is_refused_and_one_of_another_query_too(
+    spark: SparkSession,
+    options: dict[str, str],
+    make_topic: Callable[..., str],
+    send: Send,
+    committed: Committed,
+    tmp_path: Path,
+) -> None:
+    """Else a copy of the checkpoint that is one batch older would lose its next batch: it would be taken for
+    the one that was committed last."""
+    source, sink = make_topic(1), make_topic(1)
+    send(source, [(None, b"1")])
+
+    def run(checkpoint: Path, **told: str) -> None:
+        def copy(frame: DataFrame, batch: int) -> None:
+            write(frame.select("value"), options, topic=sink, **told)
+
+        each_batch(spark, options, source, checkpoint, copy)
+
+    with pytest.raises(PySparkException, match=r'Add this line to the write.*"checkpointLocation"'):
+        run(tmp_path / "one")
+    run(tmp_path / "one", checkpointLocation=str(tmp_path / "one"))
+    with pytest.raises(PySparkException, match="is that of the query"):
+        run(tmp_path / "two", checkpointLocation=str(tmp_path / "one"))
+    assert ids(committed(sink)) == Counter([1])
+
+
+def test_a_batch_with_other_rows_is_not_taken_for_the_one_that_was_committed(
+    spark: SparkSession,
+    options: dict[str, str],
+    topic: str,
+    committed: Committed,
+    unique: Callable[[str], str],
+) -> None:
+    """Where no checkpoint is known, as in a job that numbers its batches itself."""
+    named = {"topic": topic, "idempotencyKey": unique("days"), "batchId": "7"}
+
+    def run(rows: int, **more: str) -> None:
+        write(spark.range(rows).selectExpr("cast(id as string) value"), options, **named, **more)
+
+    run(3)
+    with pytest.raises(PySparkException, match="was committed with 3 records, and has 5 now"):
+        run(5)
+    run(5, adoptCheckpoint="true")
+    assert ids(committed(topic)) == Counter(range(3))
 
 
 def test_a_write_from_a_thread_is_told_its_batch(

@@ -110,6 +110,8 @@ class SinkOptions:
     checkpoint: str | None
     group: str | None
     adopts: bool
+    name: str
+    """The query's, if it was given one."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         checkpoint=read.text("checkpointlocation"),
         group=read.text("offsets.group"),
         adopts=read.flag("adoptcheckpoint", False),
+        name=read.text("queryname") or "",
     )
 
 

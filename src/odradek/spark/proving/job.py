@@ -7,11 +7,11 @@ from pyspark.sql import SparkSession
 
 from odradek.client.blocking import BlockingClient
 from odradek.core.types import TopicPartition
-from odradek.spark.ledger import Decision, Stream
+from odradek.spark.ledger import Decision, Stream, topics_of
 from odradek.spark.options import Connecting
 from odradek.spark.planning import OffsetRange, Offsets, split
 from odradek.spark.proving.overlaps import check_bounds, check_known, check_overlaps
-from odradek.spark.proving.ranges import Covered, check_ranges, once_each, topics_of, writers_of
+from odradek.spark.proving.ranges import Covered, check_ranges, once_each, writers_of
 from odradek.spark.proving.rows import compare_rows
 from odradek.spark.proving.scanning import (
     bounds_of,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from odradek.core.types import TopicPartition
-from odradek.spark.ledger import Decision, Range, Stream
+from odradek.spark.ledger import Decision, Range, Stream, topics_of
 from odradek.spark.planning import TOPICS, Offsets, from_json, starts_of
 from odradek.spark.proving.violations import DUPLICATE, LOST, UNKNOWN, Violation
 
@@ -60,10 +60,6 @@ def writers_of(history: History, source: str, sink: str) -> Writers:
         else:
             writers.unknown[stream] = kept
     return writers
-
-
-def topics_of(decision: Decision) -> set[str]:
-    return {topic for participant in decision.participants for topic, _ in participant.partitions}
 
 
 def _reads(decision: Decision, source: str) -> bool:
