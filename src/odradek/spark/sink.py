@@ -41,6 +41,7 @@ from odradek.spark.process import client_of, forget, kept, reaching, settle
 from odradek.spark.quick import SentToTasks
 from odradek.spark.rows import RowEncoder, check_columns
 from odradek.spark.tasks import Task
+from odradek.spark.telling import cause_first
 
 log = logging.getLogger("odradek.spark")
 
@@ -123,6 +124,7 @@ class _Writer:
             client.run(_put(outbox, encoded, now_ms))
 
 
+@cause_first
 class StreamWriter(SentToTasks, DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         if options.batch is not None:
@@ -153,6 +155,7 @@ class StreamWriter(SentToTasks, DataSourceStreamArrowWriter):
         _abandon(self._options, messages)
 
 
+@cause_first
 class Writer(SentToTasks, DataSourceArrowWriter):
     """A job of its own, all or nothing; or a write in foreachBatch, which belongs to a batch of a query."""
 

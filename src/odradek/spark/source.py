@@ -35,6 +35,8 @@ from odradek.spark.planning import (
 from odradek.spark.process import client_of, reaching, settle
 from odradek.spark.quick import SentToTasks
 from odradek.spark.reading import DataLossError, read_ranges
+from odradek.spark.tables import Column
+from odradek.spark.telling import cause_first
 
 log = logging.getLogger("odradek.spark")
 
@@ -144,9 +146,11 @@ class Topics:
         return {**found, **self.ends(late)}
 
 
+@cause_first
 class Reader(SentToTasks, DataSourceReader):
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, wanted: tuple[Column, ...] | None = None) -> None:
         self._options = options
+        self._wanted = wanted
 
     def partitions(self) -> Sequence[InputPartition]:
         topics = Topics(self._options)
@@ -156,14 +160,40 @@ class Reader(SentToTasks, DataSourceReader):
         return _tasks([OffsetRange(tp, starts[tp], ends[tp]) for tp in found], self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(partition, self._options)
+        yield from _read(partition, self._options, self._wanted)
 
 
+@cause_first
+class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Of a stream that cannot begin. To make it must not fail: Spark would tell of a reader that it could not
+    stop, and not of the cause."""
+
+    def __init__(self, cause: Exception) -> None:
+        self._cause = cause
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        raise self._cause
+
+    def initialOffset(self) -> dict[str, Any]:
+        raise self._cause
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        raise self._cause
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        raise self._cause
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise self._cause
+
+
+@cause_first
 class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives on the driver for as long as the query runs; `read` is sent to the tasks without its state."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, wanted: tuple[Column, ...] | None = None) -> None:
         self._options = options
+        self._wanted = wanted
         self._until: Offsets | None = None
         self._initial: Offsets | None = None
         self._last_batch_at: float | None = None
@@ -214,7 +244,7 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         return _tasks([OffsetRange(tp, known[tp], ends[tp]) for tp in sorted(ends)], self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(partition, self._options)
+        yield from _read(partition, self._options, self._wanted)
 
     def commit(self, end: dict[str, Any]) -> None:
         """The checkpoint remembers; the sink publishes."""
@@ -314,10 +344,19 @@ def _tasks(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputP
     return [TaskRanges(wanted) for wanted in pack(pieces, options.min_records_per_partition)]
 
 
-def _read(partition: InputPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def _read(
+    partition: InputPartition, options: SourceOptions, wanted: tuple[Column, ...] | None
+) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, TaskRanges):
         return  # Spark's own, where there is nothing to read
     settle()
     with reaching(options.connecting):
         client = client_of(options.connecting)
-        yield from read_ranges(client, partition.wanted, options)
+        batches = read_ranges(client, partition.wanted, options)
+        yield from batches if wanted is None else (_project(batch, wanted) for batch in batches)
+
+
+def _project(batch: pa.RecordBatch, wanted: tuple[Column, ...]) -> pa.RecordBatch:
+    columns = [batch.column(column.name) for column in wanted]
+    shown = [a.view(pa.string()) if c.is_text else a for a, c in zip(columns, wanted, strict=True)]
+    return pa.RecordBatch.from_arrays(shown, [column.name for column in wanted])
