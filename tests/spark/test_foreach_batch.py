@@ -1,9 +1,6 @@
 """Writes in foreachBatch: they belong to a batch of a query, which may be run again, and may be left out."""
 
-import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from odradek.client.blocking import BlockingClient
 from odradek.spark.ledger_log import LedgerLog
-from tests.spark.clusters import connect_server
-from tests.spark.conftest import read_committed
-from tests.spark.driver import ROOT
+from odradek.spark.pipeline import Pipeline
+from odradek.spark.pipeline_spec import parse
 from tests.spark.test_sink import Committed, Send, ids, write
 
 
@@ -244,31 +240,43 @@ def test_batches_that_a_job_numbers_itself_do_not_go_back(
     assert len([stream for stream in known if key.encode() in stream]) == 1
 
 
-@pytest.mark.timeout(300)
-def test_through_spark_connect_a_batch_that_is_run_again_is_written_once(
-    bootstrap: str, make_topic: Callable[..., str], send: Send, tmp_path: Path
+def test_changed_rows_of_a_state_are_written_once_in_update_mode(
+    spark: SparkSession,
+    options: dict[str, str],
+    make_topic: Callable[..., str],
+    send: Send,
+    committed: Committed,
+    tmp_path: Path,
 ) -> None:
+    """Spark refuses the mode to every sink in Python; in foreachBatch it gives it, and a pipeline does so."""
     source, sink = make_topic(1), make_topic(1)
-    send(source, [(None, str(i).encode()) for i in range(300)])
-    with connect_server(tmp_path, "local[2]") as remote:
-        ran = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "tests.spark.replaying",
-                bootstrap,
-                source,
-                sink,
-                str(tmp_path / "checkpoint"),
-            ],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "SPARK_REMOTE": remote},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=200,
-        )
-    assert ran.returncode == 0, ran.stderr[-6_000:]
-    assert ids(read_committed(bootstrap, sink)) == Counter(range(300))
-    with BlockingClient(bootstrap) as client:
-        offsets = client.call(client.admin.committed, f"odradek.copy of {source}")
-    assert [found.committed_offset for found in offsets.values()] == [300]
+    (tmp_path / "count.sql").write_text(
+        "SELECT cast(key AS string) key, cast(count(*) AS string) value FROM words GROUP BY key"
+    )
+    given = {
+        "name": "counting",
+        "trigger": "available-now",
+        "transform": "count.sql",
+        "cluster": options,
+        "sources": {"words": {"subscribe": source, "startingOffsets": "earliest"}},
+        "sinks": {"counts": {"topic": sink, "outputMode": "update"}},
+    }
+
+    def run() -> None:
+        pipeline = Pipeline(parse(given, tmp_path), spark)
+        pipeline.start()
+        pipeline.queries["counts"].awaitTermination(90)
+
+    send(source, [(b"a", b""), (b"b", b""), (b"a", b"")])
+    run()
+    send(source, [(b"b", b"")])
+    run()
+    found = [(message.key(), message.value()) for message in committed(sink)]
+    assert sorted(found[:2]) == [(b"a", b"2"), (b"b", b"1")]
+    assert found[2:] == [(b"b", b"2")], "only what has changed"
+
+    counts = spark.readStream.format("odradek").options(**options, subscribe=source).load().groupBy("key")
+    refused = counts.count().selectExpr("cast(count as string) value").writeStream.format("odradek")
+    refused = refused.options(**options, topic=sink, checkpointLocation=str(tmp_path / "refused"))
+    with pytest.raises(PySparkException, match="odradek does not support Update mode"):
+        refused.outputMode("update").trigger(availableNow=True).start().awaitTermination(90)
