@@ -186,8 +186,12 @@ def invocation(args: argparse.Namespace, sections: list[str]) -> report.Invocati
     )
 
 
+SOAKS = HERE / "soaks.md"
+"""The end of RESULTS.md, which nobody generates."""
+
+
 def write(out: pathlib.Path, results: report.Results) -> None:
-    (out / "RESULTS.md").write_text(report.markdown(results))
+    (out / "RESULTS.md").write_text(report.markdown(results) + SOAKS.read_text())
     (out / "results.json").write_text(results.dump())
     draw(out / "results.svg", "Apache Kafka", results, lambda section: section != SPARK)
     draw(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.support import peer
+from tests.support.durations import Durations
 from tests.support.node import running
 from tests.support.raw import Connection
 from tests.support.topics import create_topic
@@ -19,6 +20,7 @@ from tests.support.topics import create_topic
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "apache: needs java and Apache Kafka's jars; skipped without them")
+    config.pluginmanager.register(Durations(), "durations")
     if os.environ.get("ODRADEK_REQUIRE_KERNEL") == "1":
         _require_kernel()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from odradek.wire.api_keys import ApiKey
 from tests.hostile.expressions import long_names, subscribe
 from tests.hostile.names import RECORDS
+from tests.hostile.others import PAUSE_S, Others
 from tests.hostile.rows import ROWS, Row
 from tests.hostile.sides import Process, answer, apache, odradek
 from tests.hostile.world import World
@@ -23,7 +24,6 @@ from tests.support.produce import produce_values
 from tests.support.raw import request_bytes
 from tests.support.stored import fetch_values
 
-PAUSE_S = 0.002
 PARKED_CONNECTIONS, PARKED_EACH, PRODUCES = 100, 50, 50
 LONG_NAMES, REPEATS = 20, 1_000
 
@@ -46,41 +46,6 @@ class Outcome(NamedTuple):
 HEAD = f"{'p50 ms':>8} {'max ms':>9} {'took s':>7} {'MB':>7} {'':<9}"
 
 
-class Others:
-    """A well-behaved client that asks short questions, and notes how long each answer took."""
-
-    def __init__(self, world: World, asks: list[bytes]) -> None:
-        self._process: Process = world.place
-        self._asks = asks
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self.waits_s: list[float] = []
-        self.failed = False
-
-    def _run(self) -> None:
-        began = time.monotonic()
-        try:
-            with self._process.client() as client:
-                while not self._stop.is_set():
-                    began = time.monotonic()
-                    self._process.ask(client, self._asks[len(self.waits_s) % len(self._asks)])
-                    self.waits_s.append(time.monotonic() - began)
-                    time.sleep(PAUSE_S)
-        except OSError:
-            self.waits_s.append(time.monotonic() - began)
-            self.failed = True
-
-    def __enter__(self) -> "Others":
-        self._thread.start()
-        while not self.waits_s and not self.failed:
-            time.sleep(PAUSE_S)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-
 def observed(world: World, work: Callable[[], str]) -> Outcome:
     """Do something hostile while others ask."""
     asks = [
@@ -98,7 +63,7 @@ def observed(world: World, work: Callable[[], str]) -> Outcome:
     watcher.start()
     began = time.monotonic()
     try:
-        with Others(world, asks) as others:
+        with Others(process, asks) as others:
             ended = work()
             time.sleep(2 * PAUSE_S)
     finally:

@@ -15,6 +15,7 @@ from odradek.core.types import NO_PRODUCER_ID
 from odradek.log.log import FetchInfo, Log
 from odradek.log.producer_state import ProducerState
 from odradek.metadata.producer_id_block import ProducerIds
+from odradek.runtime.slices import Paced
 from odradek.sim.main import EXIT_OK, Story, odradek_node, report, run
 from odradek.sim.scenario import Outcome
 from odradek.sim.txn_scenario import TxnScenario
@@ -77,10 +78,10 @@ def lets_anybody_end(patch: pytest.MonkeyPatch) -> None:
 def ends_only_where_it_is_easy(patch: pytest.MonkeyPatch) -> None:
     attempt = markers.MarkerSender._attempt
 
-    def lazy(self: markers.MarkerSender, order: Any) -> None:
+    def lazy(self: markers.MarkerSender, order: Any) -> Paced[None]:
         while len(order.left) > 2:
             order.left.popitem()
-        attempt(self, order)
+        return attempt(self, order)
 
     patch.setattr(markers.MarkerSender, "_attempt", lazy)
 
@@ -143,6 +144,10 @@ def refuses_without_reason(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TransactionShard, "fence", fence)
 
 
+def takes_every_abort_for_one_of_the_next(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ending, "_is_of_the_next", lambda shard, command: not command.commit)
+
+
 PLANTS: dict[Plant, str] = {
     forgets_what_was_decided: "stuck",
     never_looks_at_the_time: "stuck",
@@ -158,6 +163,7 @@ PLANTS: dict[Plant, str] = {
     aborts_what_was_to_be_kept: "lost write",
     forgets_what_is_open: "",
     refuses_without_reason: "UNKNOWN_SERVER_ERROR",
+    takes_every_abort_for_one_of_the_next: "aborted read",
 }
 
 

@@ -172,10 +172,10 @@ def logdirs(
                 ]
         if partitions:
             rows = sorted(contents, key=lambda row: (row[0], row[1], row[2], row[3]))
-            session.table(Table(columns("BROKER# LOG-DIR TOPIC PARTITION# SIZE# OFFSET-LAG# FUTURE+"), rows))
+            session.table(Table(columns("BROKER# LOG-DIR TOPIC PARTITION# SIZE% OFFSET-LAG# FUTURE+"), rows))
         else:
             session.table(
-                Table(columns("BROKER# LOG-DIR PARTITIONS# SIZE# USABLE# TOTAL# ERROR"), directories)
+                Table(columns("BROKER# LOG-DIR PARTITIONS# SIZE% USABLE% TOTAL% ERROR"), directories)
             )
 
     session.watch(watch, show)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from odradek.cli.errors import Usage, usage
+from odradek.cli.errors import Failure, Usage, usage
 from odradek.cli.offsets import At, OffsetRange
 from odradek.cli.options import OFFSET_FORMS, Format, Partitions, Topics, command
 from odradek.cli.record_format import (
@@ -38,6 +38,10 @@ def consume(
     offsets: Annotated[
         str, typer.Option("-o", "--offsets", metavar="OFFSETS", help=f"What to read: {OFFSET_FORMS}.")
     ] = "start",
+    regex: Annotated[
+        bool,
+        typer.Option("--regex", help="TOPIC is a regular expression: all topics whose whole name matches."),
+    ] = False,
     partitions: Partitions = None,
     count: Annotated[
         int | None,
@@ -100,6 +104,8 @@ def consume(
         raise Usage(
             "what became of records is told of those that are there: not with --follow, -g, --isolation"
         )
+    if regex:
+        names = _matching(session, names)
     printer = _Printer(session, grep, count, with_outcome=tells)
     try:
         with session.cluster.failing(f"topic {', '.join(names)}", names[0]):
@@ -117,6 +123,22 @@ def consume(
         if not follow:
             raise
     printer.close()
+
+
+def _matching(session: Session, expressions: list[str]) -> list[str]:
+    """The topics there are now that an expression matches, none of the cluster's own."""
+    try:
+        patterns = [re.compile(expression) for expression in expressions]
+    except re.error as e:
+        raise Usage(f"--regex {e.pattern!s}: {e}") from e
+    found = [
+        topic.name
+        for topic in session.cluster.topics()
+        if not topic.is_internal and any(pattern.fullmatch(topic.name) for pattern in patterns)
+    ]
+    if not found:
+        raise Failure(f"no topic matches {' or '.join(expressions)}", "next: odradek topic list")
+    return found
 
 
 def _outcomes(given: str | None) -> tuple[str, ...]:

@@ -53,11 +53,12 @@ def verify(
         typer.Argument(metavar="PATH", help="Directories of partitions, or log directories as a whole."),
     ],
 ) -> None:
-    """Check the files of a log directory, of which no node may be running.
+    """Check the files of a log directory.
 
     CRCs, the order of offsets, indexes, producer snapshots, leader epochs and checkpoints. A finding names
     file and position, what must stand there, what does, and what a node does about it when it starts.
-    Nothing is changed. Exits with 3 if there is a finding.
+    Nothing is changed. Exits with 3 if there is a finding. On a running node, what it is writing at that
+    moment may show as one.
     """
     from odradek.cli.verify import verify_paths
 

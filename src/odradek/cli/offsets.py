@@ -51,8 +51,14 @@ _FORMS = "start, end, N, +N, -N, A:B, @TIME, @TIME:TIME"
 
 def parse_offsets(text: str, now_ms: int, zone: tzinfo | None = UTC) -> OffsetRange:
     """A range of offsets; raises ValueError that names the forms there are."""
-    if text.startswith("@"):
-        return _parse_times(text[1:], now_ms, zone)
+    found = _parse_times(text[1:], now_ms, zone) if text.startswith("@") else _parse_range(text)
+    first, stop = found
+    if stop is not None and stop.at is first.at and stop.value < first.value:
+        raise ValueError(f"{text!r} ends before it begins")
+    return found
+
+
+def _parse_range(text: str) -> OffsetRange:
     first, colon, stop = text.partition(":")
     if not colon:
         return OffsetRange(_parse_bound(text, text))

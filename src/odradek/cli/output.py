@@ -16,11 +16,15 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
 
 class Column(NamedTuple):
-    """One column: its header in UPPER-HYPHEN, whether numbers stand in it, whether only `wide` shows it."""
+    """One column: its header in UPPER-HYPHEN, whether numbers stand in it, whether only `wide` shows it.
+
+    `bytes`: numbers of bytes, in units that a person reads where a table is shown.
+    """
 
     header: str
     number: bool = False
     wide: bool = False
+    bytes: bool = False
 
     @property
     def key(self) -> str:
@@ -47,8 +51,11 @@ class Section(NamedTuple):
 
 
 def columns(text: str) -> tuple[Column, ...]:
-    """Columns from a line of headers: `#` marks numbers, `+` what only `wide` shows."""
-    return tuple(Column(word.strip("#+"), "#" in word, "+" in word) for word in text.split())
+    """Columns from a line of headers: `#` marks numbers, `%` bytes, `+` what only `wide` shows."""
+    return tuple(
+        Column(word.strip("#%+"), "#" in word or "%" in word, "+" in word, "%" in word)
+        for word in text.split()
+    )
 
 
 def check_format(name: str) -> str:
@@ -172,15 +179,30 @@ def cell(value: Any) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def human_bytes(count: int) -> str:
+    """A number of bytes in the largest unit of which there is at least one: `1.5 MiB`."""
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        if size < 1023.95:  # what rounds to 1024.0 is one of the next
+            break
+        size, unit = size / 1024, larger
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
 def _aligned(columns: Sequence[Column], rows: Iterable[Sequence[Any]], wide: bool) -> Iterator[str]:
     """Widths come from the first rows; a later cell that is wider moves its own line only."""
     shown = [i for i, column in enumerate(columns) if wide or not column.wide]
+    in_bytes = {i for i in shown if columns[i].bytes}
+
+    def cells_of(row: Sequence[Any]) -> list[str]:
+        return [human_bytes(row[i]) if i in in_bytes and row[i] is not None else cell(row[i]) for i in shown]
+
     remaining = iter(rows)
     first = [[columns[i].header for i in shown]]
-    first += [[cell(row[i]) for i in shown] for row in islice(remaining, _ROWS_TO_MEASURE)]
+    first += [cells_of(row) for row in islice(remaining, _ROWS_TO_MEASURE)]
     widths = [max(map(len, texts)) for texts in zip(*first, strict=True)]
     rights = [columns[i].number for i in shown]
-    for texts in chain(first, ([cell(row[i]) for i in shown] for row in remaining)):
+    for texts in chain(first, map(cells_of, remaining)):
         cells = [
             text.rjust(width) if right else text.ljust(width)
             for text, width, right in zip(texts, widths, rights, strict=True)

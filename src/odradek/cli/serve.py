@@ -4,16 +4,15 @@ import asyncio
 import errno
 import gc
 import logging
-import os
 import resource
 import signal
 import socket
 import time
 
-from odradek import __version__
 from odradek.broker.node import Node
 from odradek.cli.data_dir import NEXT, check_data_dirs
 from odradek.cli.errors import Failure
+from odradek.cli.life import Ready, tell_recovery, tell_start
 from odradek.cli.log_limit import LogLimit
 from odradek.cli.recovery_line import RecoveryLine
 from odradek.core.configs import ConfigError, NodeConfig
@@ -41,14 +40,16 @@ def serve(
     limit: LogLimit,
     *,
     http_is_optional: bool,
+    ready_as_json: bool,
 ) -> None:
     """Run the node until a signal; what keeps it from starting is told in one line."""
+    tell_start(config)
     for warning in [*warnings, *check_data_dirs(config.log_dirs)]:
         log.warning(warning)
     _raise_descriptor_limit()
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            runner.run(_run(config, http_port, started_s, limit, http_is_optional))
+            runner.run(_run(config, http_port, started_s, limit, http_is_optional, ready_as_json))
     except OSError as e:
         raise _start_failure(config, e) from e
     except DirectoryInUseError as e:
@@ -62,19 +63,25 @@ def serve(
 
 
 async def _run(
-    config: NodeConfig, http_port: int | None, started_s: float, limit: LogLimit, http_is_optional: bool
+    config: NodeConfig,
+    http_port: int | None,
+    started_s: float,
+    limit: LogLimit,
+    http_is_optional: bool,
+    ready_as_json: bool,
 ) -> None:
-    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    stop: asyncio.Future[signal.Signals] = loop.create_future()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, _stop_by, stop, number)
     node = Node(config, RealRuntime())
     http = HttpServer(node.runtime, App(node), node.descriptors.health)
-    http_facts: list[str] = []
+    http_address: str | None = None
 
     def serve_http() -> None:
+        nonlocal http_address
         if http_port is not None:
-            http_facts.extend(_listen(http, node.address[0], http_port, http_is_optional))
+            http_address = _listen(http, node.address[0], http_port, http_is_optional)
 
     gc.disable()
     try:
@@ -84,34 +91,46 @@ async def _run(
         await http.close()
         raise
     try:
-        facts = [_address(node.address), f"cluster {node.cluster_id}"]
-        facts.append("data " + ", ".join(os.path.abspath(path) for path in config.log_dirs))
-        facts += http_facts
+        tell_recovery(node.logs.recovery)
         # What start-up made lives as long as the node: the collector need never look at it again.
         gc.collect()
         gc.freeze()
         gc.enable()
-        elapsed_ms = (time.monotonic() - started_s) * 1000
-        print(f"odradek {__version__} ready: {', '.join(facts)}, {elapsed_ms:.0f} ms", flush=True)
+        ready = Ready(
+            _address(node.address),
+            node.cluster_id,
+            config.log_dirs,
+            http_address,
+            round((time.monotonic() - started_s) * 1000),
+        )
+        print(ready.json() if ready_as_json else ready.text(), flush=True)
         async with Scope() as scope:
             scope.spawn(limit.run(), name="limit the log")
-            await stop.wait()
+            number = await stop
+        stopping_s = time.monotonic()
+        log.info("Stopping: %s", number.name)
     finally:
         await http.close()
         await node.stop()
+    log.info("Stopped after %.0f ms", (time.monotonic() - stopping_s) * 1000)
 
 
-def _listen(http: HttpServer, host: str, port: int, is_optional: bool) -> list[str]:
+def _stop_by(stop: "asyncio.Future[signal.Signals]", number: signal.Signals) -> None:
+    if not stop.done():
+        stop.set_result(number)
+
+
+def _listen(http: HttpServer, host: str, port: int, is_optional: bool) -> str | None:
     """Where HTTP is served. A port that nobody asked for may be taken."""
     try:
-        return [f"http {_address(http.listen(host, port))}"]
+        return _address(http.listen(host, port))
     except OSError as e:
         if e.errno != errno.EADDRINUSE:
             raise
         if not is_optional:
             raise Failure(f"--http {port}: the port is taken", "next: odradek start --http 0") from e
         log.warning("No /metrics: port %d is taken (--http PORT chooses another)", port)
-        return []
+        return None
 
 
 def _address(address: tuple[str, int]) -> str:

@@ -116,7 +116,15 @@ def start(started_s: float, values: Mapping[str, Any]) -> None:
     from odradek.cli.serve import serve
 
     limit = set_up_logging(log_format, sys.stderr)
-    serve(config, warnings, http_port, started_s, limit, http_is_optional=values["http"] is None)
+    serve(
+        config,
+        warnings,
+        http_port,
+        started_s,
+        limit,
+        http_is_optional=values["http"] is None,
+        ready_as_json=log_format == "json",
+    )
 
 
 def _port(flag: str, text: str) -> int:

@@ -166,7 +166,13 @@ def delete(session: Session, names: Topics, yes: Yes = False, dry_run: DryRun = 
 def add_partitions(
     session: Session,
     name: Topic,
-    count: Annotated[int, typer.Argument(metavar="COUNT", min=1, help="How many to add.")],
+    total: Annotated[
+        int | None, typer.Option("--to", metavar="TOTAL", min=1, help="So many in all.", show_default=False)
+    ] = None,
+    more: Annotated[
+        int | None, typer.Option("--by", metavar="COUNT", min=1, help="So many more.", show_default=False)
+    ] = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
     """Add partitions to a topic.
@@ -175,14 +181,19 @@ def add_partitions(
     """
     from odradek.cli.topic_admin import create_partitions
 
+    if (total is None) == (more is None):
+        raise Usage("give --to TOTAL (so many in all) or --by COUNT (so many more)")
     before = len(session.cluster.topic(name).partitions)
-    create_partitions(session.cluster, name, before + count, validate_only=dry_run)
-    if not dry_run:
-        session.settle(lambda: len(session.cluster.topic(name).partitions) > before)
+    after = total if total is not None else before + (more or 0)
+    create_partitions(session.cluster, name, after, validate_only=True)
+    table = Table(columns("TOPIC PARTITIONS-BEFORE# PARTITIONS-AFTER#"), [[name, before, after]])
+    count = after - before
+    question = f"Add {count} partition{'s' * (count > 1)} to {name}? This cannot be undone."
+    if session.confirm(table, question, yes=yes, dry_run=dry_run):
+        create_partitions(session.cluster, name, after, validate_only=False)
+        session.settle(lambda: len(session.cluster.topic(name).partitions) >= after)
         session.settle(lambda: session.cluster.have_leaders([name]))
-    session.table(
-        Table(columns("TOPIC PARTITIONS-BEFORE# PARTITIONS-AFTER#"), [[name, before, before + count]])
-    )
+        session.table(table)
 
 
 @command(app, "trim")

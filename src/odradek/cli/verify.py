@@ -10,8 +10,8 @@ from odradek.cli.progress import Progress
 from odradek.cli.session import Session
 from odradek.cli.stored_configs import stored_topics
 from odradek.core.types import TopicPartition
-from odradek.log.names import LOG_SUFFIX, META_PROPERTIES, parse_partition_dir
-from odradek.log.verifying.comparing import Located, Replica, compare
+from odradek.log.names import LOCK, LOG_SUFFIX, META_PROPERTIES, parse_partition_dir
+from odradek.log.verifying.comparing import Located, Replica, Unread, compare
 from odradek.log.verifying.directory import (
     check_identity,
     check_partition,
@@ -44,8 +44,13 @@ def verify_paths(session: Session, paths: Sequence[str]) -> None:
     with _progress(session, disk, places, "verifying") as progress:
         for place in places:
             directory = read_log_directory(disk, place.log_dir, into if place.whole else None)
+            in_use = disk.is_locked(f"{place.log_dir}/{LOCK}")
+            if in_use:
+                session.terminal.note(
+                    f"a node runs on {place.log_dir}: what it is writing now may show as a finding"
+                )
             if place.whole:
-                check_identity(disk, directory, into)
+                check_identity(disk, directory, into, in_use=in_use)
             topics = stored_topics(disk, place.log_dir)
             for name, tp in place.partitions:
                 extent = check_partition(
@@ -91,9 +96,11 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def _told(located: Located | None) -> tuple[str | int | None, ...]:
+def _told(located: Located | Unread | None) -> tuple[str | int | None, ...]:
     if located is None:
         return (None,) * 4
+    if isinstance(located, Unread):
+        return located.file, located.position, None, None
     epoch = located.batch.partition_leader_epoch
     return located.file, located.position, None if epoch < 0 else epoch, located.batch.crc
 

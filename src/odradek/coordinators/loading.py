@@ -2,68 +2,91 @@
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinators.shard import Format, Shard
 from odradek.core.errors import ExhaustedError
 from odradek.core.types import NO_PRODUCER_ID
 from odradek.records.batch import BatchMeta, iter_batches, iter_records
 from odradek.records.control import ControlType, parse_control_key
+from odradek.runtime.slices import Paced, Slices
 
 if TYPE_CHECKING:
     from odradek.coordinators.slot import PartitionLog
 
 log = logging.getLogger("odradek.coordinators.loading")
 
-YIELD_EVERY = 500
-"""Records replayed before others on the loop get a turn."""
+RECORD_CALLS: Final = 20
+"""What it takes to decode and replay one record."""
+RECORDS_AT_ONCE: Final = 16
+BATCH_CALLS: Final = 40
+"""What it takes to open a batch, its first record included."""
+LONG_VALUE_BYTES: Final = 512
+"""A value that is longer is decoded in slices, where its format can."""
 RETRY_S = 0.5
 """Until a read that lacked a descriptor is tried again."""
 
 
 async def replay_log(
-    partition_log: "PartitionLog", shard: Shard, record_format: Format, buffer_bytes: int
+    partition_log: "PartitionLog",
+    shard: Shard,
+    record_format: Format,
+    buffer_bytes: int,
+    slices: Slices | None = None,
 ) -> int:
     """Replay the log into the shard, in chunks. Gives the offset after the last record."""
+    slices = slices or Slices()
     offset = partition_log.log_start_offset
-    replayed = 0
     while offset < partition_log.log_end_offset:
         try:
             data = partition_log.read(offset, buffer_bytes)
         except ExhaustedError:
             await asyncio.sleep(RETRY_S)
             continue
-        start = offset
-        for batch in iter_batches(data):
-            offset = batch.last_offset + 1
-            if batch.last_offset < start:
-                continue
-            replayed += replay_batch(data, batch, shard, record_format)
-            if replayed >= YIELD_EVERY:
-                replayed = 0
-                await asyncio.sleep(0)
         if not data:
             # Compaction may have taken the last records before the end.
             return partition_log.log_end_offset
+        start = offset
+        offset = await slices.run(_replay(data, start, shard, record_format), own=True)
         if offset == start:
             raise ValueError(f"no whole batch at offset {offset}, before the log end")
     return offset
 
 
-def replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: Format) -> int:
-    """Replay one batch. Gives the number of records. A record of a kind we do not know is left out."""
+def _replay(data: bytes, start: int, shard: Shard, record_format: Format) -> Paced[int]:
+    """Replay what was read from `start` on. Gives the offset after it."""
+    offset = start
+    for batch in iter_batches(data):
+        offset = batch.last_offset + 1
+        yield BATCH_CALLS
+        if batch.last_offset >= start:
+            yield from _replay_batch(data, batch, shard, record_format)
+    return offset
+
+
+def _replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: Format) -> Paced[None]:
+    """Replay one batch. A record of a kind we do not know is left out."""
     producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
+    decode, decode_long = record_format.decode, record_format.decode_long
     count = 0
     for record in iter_records(data, batch):
         count += 1
+        if not count % RECORDS_AT_ONCE:
+            yield RECORDS_AT_ONCE * RECORD_CALLS
         if batch.is_control:
             control_type = parse_control_key(record.key)
             if control_type in (ControlType.COMMIT, ControlType.ABORT):
                 shard.replay_marker(producer_id, control_type is ControlType.COMMIT)
             continue
-        decoded = record_format.decode(record.key, record.value)
+        value = record.value
+        if decode_long is None or value is None or len(value) <= LONG_VALUE_BYTES:
+            decoded = decode(record.key, value)
+        else:
+            decoded = yield from decode_long(record.key, value)
         if decoded is None:
             log.warning("A record of unknown type at offset %d is ignored", record.offset)
             continue
-        shard.replay(*decoded, record.offset, producer_id)
-    return count
+        steps = shard.replay(*decoded, record.offset, producer_id)
+        if steps is not None:
+            yield 2 * RECORD_CALLS  # it is one of a group: its value has many fields
+            yield from steps

@@ -6,11 +6,14 @@ What a record means is not known here: the shards replay them.
 
 import struct
 from collections.abc import Sequence
+from functools import cache
 from typing import ClassVar
 from uuid import UUID
 
 from odradek.core.errors import ProtocolError
 from odradek.core.types import ZERO_UUID, Buffer
+from odradek.runtime.slices import Paced
+from odradek.wire.codec import SlicedDecoder, SlicedEncoder
 from odradek.wire.layout import Layout, of
 
 _PREFIX = struct.Struct(">h")
@@ -255,6 +258,27 @@ def encode_value(value: CoordinatorValue, version: int | None = None) -> bytes:
     if version is None:
         version = value.written_version
     return _PREFIX.pack(version) + value.codec.encoder(version)(value)
+
+
+def encode_value_in_slices(value: CoordinatorValue, version: int) -> Paced[bytes]:
+    pieces = yield from _sliced_encoder(type(value), version)(value)
+    return b"".join((_PREFIX.pack(version), *pieces))
+
+
+def decode_value_in_slices(value_type: type[CoordinatorValue], value: Buffer) -> Paced[CoordinatorValue]:
+    decoded: CoordinatorValue
+    decoded, _ = yield from _sliced_decoder(value_type, _prefix(value))(value, 2)
+    return decoded
+
+
+@cache
+def _sliced_encoder(value_type: type[CoordinatorValue], version: int) -> SlicedEncoder:
+    return value_type.codec.sliced_encoder(version)
+
+
+@cache
+def _sliced_decoder(value_type: type[CoordinatorValue], version: int) -> SlicedDecoder:
+    return value_type.codec.sliced_decoder(version)
 
 
 def decode_group_record(

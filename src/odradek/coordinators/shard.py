@@ -35,7 +35,8 @@ class Result:
     of a transaction. `response` answers the command itself (None: it waits), `replies` answer commands that
     wait. `then` goes on once the records are replayed, `committed` once the log can no longer lose them.
     `failed` says what follows an append that was refused; without it the command that asked is answered with
-    the error and nothing else happens. `effects` are handed to whoever runs the host.
+    the error and nothing else happens. `effects` are handed to whoever runs the host. `is_long` says that its
+    records, however few, take long to encode.
     """
 
     __slots__ = (
@@ -43,6 +44,7 @@ class Result:
         "committed",
         "effects",
         "failed",
+        "is_long",
         "producer",
         "records",
         "replies",
@@ -56,17 +58,23 @@ class Result:
         self.replies: list[tuple[Ticket, Any]] = []
         self.atomic = atomic
         self.effects: list[Any] = []
+        self.is_long = False
         self.producer: tuple[int, int] | None = None
         self.then: Callable[[Now], Result | Paced[Result]] | None = None
         self.committed: Callable[[Now], Result] | None = None
-        self.failed: Callable[[KafkaError, Now], Result] | None = None
+        self.failed: Callable[[KafkaError, Now], Result | Paced[Result]] | None = None
 
 
 class Format(NamedTuple):
-    """How a topic's records become bytes and back; `decode` gives None for a kind of a newer release."""
+    """How a topic's records become bytes and back; `decode` gives None for a kind of a newer release.
+
+    The other two do the same in slices, where a record may be long.
+    """
 
     encode: Callable[[Record], Encoded]
     decode: Callable[[bytes | None, bytes | None], Record | None]
+    encode_long: Callable[[Record], Paced[Encoded]] | None = None
+    decode_long: Callable[[bytes | None, bytes], Paced[Record | None]] | None = None
 
 
 class Shard(Protocol):
@@ -79,20 +87,23 @@ class Shard(Protocol):
         """
         ...
 
-    def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> None:
-        """Apply one record, just appended or read back; `producer_id` is -1 outside a transaction."""
+    def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> Paced[None] | None:
+        """Apply one record, just appended or read back; `producer_id` is -1 outside a transaction.
+
+        In steps if it may take long: it is applied when they are over.
+        """
         ...
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         """Apply the end of a producer's transaction."""
         ...
 
-    def activate(self, now: Now) -> Result:
+    def activate(self, now: Now) -> Result | Paced[Result]:
         """The log is replayed: start the soft state."""
         ...
 
-    def tick(self, now: Now) -> Result | None:
-        """Handle one timer that is due; None when none is."""
+    def tick(self, now: Now) -> Result | Paced[Result] | None:
+        """Handle one timer that is due, in steps if it takes long; None when none is."""
         ...
 
     def next_deadline_ms(self) -> int | None:

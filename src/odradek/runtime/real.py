@@ -134,6 +134,17 @@ class RealDisk:
             raise
         return fd
 
+    def is_locked(self, path: str) -> bool:
+        """Whether a node holds the lock. Neither takes it nor makes the file."""
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            return _is_locked(fd)
+        finally:
+            os.close(fd)
+
     def usage(self, path: str) -> tuple[int, int]:
         volume = os.statvfs(path)
         return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
@@ -145,6 +156,18 @@ def _lock_file(fd: int) -> None:
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
     else:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_locked(fd: int) -> bool:
+    if hasattr(fcntl, "F_OFD_GETLK"):
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind: int = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked))[0]
+        return kind != fcntl.F_UNLCK
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _load_fallocate() -> Callable[[int, int, int], None]:

@@ -89,7 +89,10 @@ def test_usage_errors_exit_with_2() -> None:
     [
         ("topic create x -p abc", "-p abc: not a number\n  next: odradek topic create --help"),
         ("consume t -n 0", "-n 0: at least 1\n  next: odradek consume --help"),
-        ("topic add-partitions t x", "COUNT x: not a number\n  next: odradek topic add-partitions --help"),
+        (
+            "topic add-partitions t --to x",
+            "--to x: not a number\n  next: odradek topic add-partitions --help",
+        ),
         ("topic frob", "no such command 'frob'\n  next: odradek topic --help"),
         ("topic describe", "missing argument 'TOPIC'\n  next: odradek topic describe --help"),
     ],

@@ -170,12 +170,45 @@ def test_a_replica_that_is_behind_or_begins_later_is_told(replicas: tuple[Path, 
     assert ends["first_offset"] == int(segments(a)[-1].stem)
 
 
-def test_a_damaged_batch_is_as_if_it_were_missing(replicas: tuple[Path, Path]) -> None:
+def test_a_damaged_batch_is_told_with_its_place(replicas: tuple[Path, Path]) -> None:
     a, b = replicas
     flip(segments(b)[1], 70)
+    for (differs,), good, bad in ((_differences(a, b), "a", "b"), (_differences(b, a), "b", "a")):
+        assert differs["difference"] == f"bad CRC in {bad.upper()}"
+        assert (differs[f"{bad}_file"], differs[f"{bad}_position"]) == (str(segments(b)[1]), 0)
+        assert (differs[f"{bad}_crc"], differs["first_offset"]) == (None, int(segments(a)[1].stem))
+        assert differs[f"{good}_crc"] is not None
+
+
+def test_a_torn_end_is_told_with_its_place(replicas: tuple[Path, Path]) -> None:
+    a, b = replicas
+    last = segments(b)[-1]
+    last.write_bytes(last.read_bytes()[:-1])
     (differs,) = _differences(a, b)
-    assert differs["difference"] == "only A has them"
-    assert (differs["b_crc"], differs["first_offset"]) == (None, int(segments(a)[1].stem))
+    assert (differs["difference"], differs["b_file"]) == ("torn batch in B", str(last))
+
+
+def test_batches_that_neither_can_read_are_told_of_both(replicas: tuple[Path, Path]) -> None:
+    a, b = replicas
+    for replica in replicas:
+        flip(segments(replica)[1], 70)
+    first = int(segments(a)[1].stem)
+    found = [(row["difference"], row["first_offset"]) for row in _differences(a, b)]
+    assert found == [("bad CRC in A", first), ("bad CRC in B", first)]
+
+
+def test_a_directory_in_use_is_no_finding(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Broker(data_dir=str(data)) as broker:
+        assert odradek("topic", "create", "t", "-b", broker.bootstrap_servers).code == 0
+        outcome = odradek("log", "verify", str(data), "-f", "json")
+        assert (outcome.code, rows(outcome)) == (0, []), outcome
+        assert outcome.stderr.startswith(f"a node runs on {data}: ")
+        assert odradek("log", "verify", str(data / "t-0")).code == 0
+    (data / ".kafka_cleanshutdown").unlink()
+    assert [row["problem"] for row in rows(odradek("log", "verify", str(data), "-f", "json"))] == [
+        "not closed cleanly"
+    ]
 
 
 def test_partitions_that_only_one_has_are_told(replicas: tuple[Path, Path]) -> None:

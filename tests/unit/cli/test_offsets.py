@@ -53,6 +53,16 @@ def test_what_is_no_offset_is_refused_with_the_forms_there_are(text: str) -> Non
         parse_offsets(text, NOW_MS)
 
 
+@pytest.mark.parametrize("text", ["5:1", "+5:+1", "-1:-5", "@6000:5000"])
+def test_a_range_that_ends_before_it_begins_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="ends before it begins"):
+        parse_offsets(text, NOW_MS)
+
+
+def test_an_empty_range_is_one() -> None:
+    assert resolved("20:20") == (20, 20)
+
+
 def test_a_bad_time_is_named() -> None:
     with pytest.raises(ValueError, match="not a time: 'noon'"):
         parse_offsets("@noon", NOW_MS)

@@ -29,6 +29,16 @@ def test_a_table_without_rows_still_has_its_header() -> None:
     assert render_table(Table(columns("GROUP STATE"), []), "text") == "GROUP  STATE\n"
 
 
+def test_bytes_are_in_units_for_a_person_and_exact_for_a_program() -> None:
+    sizes = [0, 1023, 1024, 1_048_560, 1_572_864, 5 << 40, None]
+    table = Table(columns("SIZE%"), [[size] for size in sizes])
+    shown = ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "1.5 MiB", "5.0 TiB", "-"]
+    assert [line.strip() for line in render_table(table, "text").splitlines()] == ["SIZE", *shown]
+    assert render_table(table, "wide") == render_table(table, "text")
+    assert [row["size"] for row in json.loads(render_table(table, "json"))] == sizes
+    assert render_table(table, "csv").split("\n")[1:-1] == ["" if s is None else str(s) for s in sizes]
+
+
 def test_json_and_json_lines_hold_every_column_and_null_for_unknown() -> None:
     rows = json.loads(render_table(TABLE, "json"))
     assert rows[1] == {"topic": "x", "partitions": None, "replicas": 1, "id": "b"}

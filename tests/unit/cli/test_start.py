@@ -18,7 +18,15 @@ from odradek.testing.broker import Broker
 from tests.support.command import odradek
 from tests.support.node import ODRADEK, NodeProcess, running
 
+STARTING = re.compile(
+    r"\[.{23}\] INFO Starting odradek 0\.1\.0 as node \d+ \(broker, controller\): listeners PLAINTEXT://\S+, "
+    r"CONTROLLER://\S+, directories (.*), Python \d+\.\d+\.\d+, process (\d+) \(odradek\.cli\.serve\)\n"
+)
 READY = re.compile(r"odradek 0\.1\.0 ready: 127\.0\.0\.1:\d+, cluster [\w-]{22}, data (.*), \d+ ms\n")
+
+READY_WITH_HTTP = re.compile(
+    r"odradek 0\.1\.0 ready: 127\.0\.0\.1:\d+, cluster [\w-]{22}, data .*, http 127\.0\.0\.1:\d+, \d+ ms"
+)
 
 
 def test_plain_command_lines_are_read_without_typer() -> None:
@@ -105,6 +113,38 @@ def test_a_node_says_when_it_is_ready_and_stops_cleanly(tmp_path: Path, ending: 
     assert "Traceback" not in node.log()
 
 
+def test_a_node_logs_its_start_and_its_stop(tmp_path: Path) -> None:
+    settings = ("num.partitions=3", "log.retention.hours=168", "ssl.keystore.password=secret")
+    arguments = [part for setting in settings for part in ("--set", setting)]
+    node = NodeProcess(tmp_path / "data", *arguments)
+    assert node.stop() == 0
+    first, second, *_, stopping, stopped = node.log().splitlines(keepends=True)
+    found = STARTING.fullmatch(first)
+    assert found, first
+    assert found.groups() == (str(tmp_path / "data"), str(node.pid))
+    # What is set to its default does not differ; a secret is not shown.
+    assert " INFO Settings that differ from their defaults: num.partitions=3, " in second
+    assert second.endswith("ssl.keystore.password=[hidden] (odradek.cli.serve)\n")
+    assert "secret" not in node.log()
+    assert "INFO Stopping: SIGTERM (" in stopping
+    assert re.search(r"INFO Stopped after \d+ ms \(", stopped)
+
+
+def test_a_start_after_a_kill_says_what_was_recovered(tmp_path: Path) -> None:
+    node = NodeProcess(tmp_path / "data")
+    try:
+        assert odradek("topic", "create", "t", "-p", "3", "-b", node.bootstrap).code == 0
+    finally:
+        node.kill()
+    again = NodeProcess(tmp_path / "data")
+    assert again.stop() == 0
+    assert re.search(
+        r"INFO The last stop was not clean: recovered (\d+) of \1 partitions, 0\.0 of 0\.0 GB \(", again.log()
+    )
+    assert NodeProcess(tmp_path / "data").stop() == 0
+    assert again.log().count("The last stop was not clean") == 1
+
+
 def test_a_directory_belongs_to_one_node_at_a_time_and_to_one_node_id(tmp_path: Path) -> None:
     with running(tmp_path / "data") as node:
         refused = start_and_wait("--data-dir", str(tmp_path / "data"), "--port", "0", "--http", "off")
@@ -147,9 +187,12 @@ def test_json_logs_and_http(tmp_path: Path) -> None:
     file.write_text("num.partition=3\nlog.retention.hours=\\\n  5\n")
     node = NodeProcess(tmp_path / "data", "--log-format", "json", "--config", str(file), "--http", "0")
     try:
-        found = re.search(r"http (127\.0\.0\.1):(\d+)", node.ready_line)
-        assert found, node.ready_line
-        with socket.create_connection((found[1], int(found[2])), 10) as connection:
+        ready = json.loads(node.ready_line)
+        host, _, port = ready["odradek.http"].partition(":")
+        assert READY_WITH_HTTP.fullmatch(ready["message"]), ready
+        assert ready["odradek.log_dirs"] == [str(tmp_path / "data")]
+        assert (ready["log.level"], ready["process.pid"]) == ("INFO", node.pid)
+        with socket.create_connection((host, int(port)), 10) as connection:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             assert connection.recv(4096).startswith(b"HTTP/1.1 200")
     finally:
@@ -161,9 +204,14 @@ def test_json_logs_and_http(tmp_path: Path) -> None:
 
 
 def start_and_wait(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
+    """A start that is refused; of its log only the first line, that it starts, may stand before the error."""
+    refused = subprocess.run(
         [ODRADEK, "start", *arguments], capture_output=True, text=True, timeout=60, check=False
     )
+    first, end, rest = refused.stderr.partition("\n")
+    if STARTING.fullmatch(first + end):
+        refused.stderr = rest
+    return refused
 
 
 @pytest.mark.parametrize(

@@ -31,5 +31,8 @@ async def describe_transactions(ctx: RequestContext, request: Any) -> Any:
         for tp in list(txn.partitions):
             topics.setdefault(tp.topic, []).append(tp.partition)
             await pace(FEW)
-        row.topics = [types.TopicData(topic=name, partitions=indexes) for name, indexes in topics.items()]
+        row.topics = []
+        for name, indexes in topics.items():
+            row.topics.append(types.TopicData(topic=name, partitions=indexes))
+            await pace(STEP)
     return types.DescribeTransactionsResponse(transaction_states=rows)

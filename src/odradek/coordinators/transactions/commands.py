@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from odradek.coordinators.plain import plain
-from odradek.coordinators.transactions.metadata import Identity
+from odradek.coordinators.transactions.metadata import FEW_PARTITIONS, Identity
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 
@@ -42,6 +42,10 @@ class AddPartitions:
     connection: int | None
     """None where a broker asks for its client."""
 
+    @property
+    def is_long(self) -> bool:
+        return len(self.partitions) > FEW_PARTITIONS
+
 
 @plain()
 class VerifyPartitions:
@@ -54,13 +58,17 @@ class VerifyPartitions:
 
 @plain()
 class EndTxn:
-    """Answered by the Identity that the producer goes on with."""
+    """Answered by the Identity that the producer goes on with.
+
+    `is_acknowledged`: the connection has told this producer already that its last commit succeeded.
+    """
 
     transactional_id: str
     producer: Identity
     commit: bool
     client_version: int
     connection: int
+    is_acknowledged: bool = False
 
 
 @plain()
@@ -93,6 +101,8 @@ class ListTransactions:
 @plain()
 class ExpireIds:
     """Remove transactional ids that nobody has used for long. Answered by their number."""
+
+    is_long: ClassVar = True
 
 
 class WriteMarkers(NamedTuple):

@@ -48,6 +48,7 @@ class TransactionCoordinator:
         self.config = config
         self._partition_count = partition_count
         self._server_version = server_version
+        slices = slices or Slices()
         self.host = CoordinatorHost(
             TRANSACTION_STATE_TOPIC,
             lambda epoch: TransactionShard(config, epoch, new_producer_id, server_version),
@@ -58,7 +59,7 @@ class TransactionCoordinator:
             perform=self._perform,
             slices=slices,
         )
-        self.markers = MarkerSender(leader_of, deliver, self._all_heard)
+        self.markers = MarkerSender(leader_of, deliver, self._all_heard, slices)
         self._loaded_partitions: int | None = None
         self._scope = Scope(
             lambda error: log.error("The transaction coordinator's chores failed", exc_info=error)
@@ -114,17 +115,18 @@ class TransactionCoordinator:
 
     def _all_heard(self, partition_index: int, markers: c.WriteMarkers) -> None:
         """Note that a transaction is complete; where the log does not take it now, ask again."""
-        reply = self.host.submit(
-            partition_index, c.MarkersWritten(markers.transactional_id, markers.producer)
-        )
-        if not reply.is_ready:
-            reply.when_ready(_note_completion)
-        elif isinstance(reply.error, KafkaError):
+        command = c.MarkersWritten(markers.transactional_id, markers.producer)
+
+        def noted(reply: Reply[bool]) -> None:
+            if not isinstance(reply.error, KafkaError):
+                return
             code = reply.error.code
             if coordinator_error(code) is ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 asyncio.get_running_loop().call_later(0.1, self._all_heard, partition_index, markers)
             else:
                 log.info("Transaction %r is completed elsewhere: %s", markers.transactional_id, code.name)
+
+        self.host.submit(partition_index, command).when_ready(noted)
 
     # --- lookups --------------------------------------------------------------------------------------
 
@@ -189,12 +191,19 @@ class TransactionCoordinator:
         return self._ask(transactional_id, c.VerifyPartitions(transactional_id, producer, partitions))
 
     def end(
-        self, transactional_id: str, producer: Identity, *, commit: bool, client_version: int, connection: int
+        self,
+        transactional_id: str,
+        producer: Identity,
+        *,
+        commit: bool,
+        client_version: int,
+        connection: int,
+        is_acknowledged: bool,
     ) -> Reply[Identity]:
         """The identity to go on with; a ProtocolError for what an older connection held back."""
         if not transactional_id:
             return _refused(ErrorCode.INVALID_REQUEST)
-        command = c.EndTxn(transactional_id, producer, commit, client_version, connection)
+        command = c.EndTxn(transactional_id, producer, commit, client_version, connection, is_acknowledged)
         return self._ask(transactional_id, command)
 
     def describe(self, transactional_id: str) -> Reply[TransactionMetadata]:
@@ -220,8 +229,3 @@ def _refused(code: ErrorCode) -> Reply[Any]:
 def _raise_told(error: KafkaError) -> Any:
     """Refuse with the code that a client is told."""
     raise KafkaError(coordinator_error(error.code), error.message) from error
-
-
-def _note_completion(reply: Reply[Any]) -> None:
-    if isinstance(reply.error, KafkaError):
-        log.info("A transaction is complete, but not committed as such here: %s", reply.error.code.name)

@@ -3,12 +3,13 @@
 import logging
 from typing import TYPE_CHECKING
 
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import Now, Record, Result, Ticket
 from odradek.coordinators.transactions import ending
 from odradek.coordinators.transactions.commands import ExpireIds
 from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.states import AT_REST, TxnState
 from odradek.core.errors import KafkaError
+from odradek.runtime.slices import FEW, Paced
 
 if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
@@ -20,13 +21,8 @@ def is_over_time(txn: TransactionMetadata, now: Now) -> bool:
     return txn.state is TxnState.ONGOING and txn.has_timeout and txn.start_ms + txn.timeout_ms < now.wall_ms
 
 
-def over_time(shard: "TransactionShard", now: Now) -> list[str]:
-    """The ids whose transactions are over their time."""
-    return [txn.transactional_id for txn in shard.transactions.values() if is_over_time(txn, now)]
-
-
 def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) -> Result | None:
-    """Abort a transaction, if it is still over its time; where that cannot be now, the next look will."""
+    """Abort a transaction, if it is over its time; where that cannot be now, the next look will."""
     txn = shard.transactions.get(transactional_id)
     if txn is None or not is_over_time(txn, now) or shard.is_pending(txn):
         return None
@@ -52,12 +48,12 @@ def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) 
     return result
 
 
-def expire(shard: "TransactionShard", _: ExpireIds, __: Ticket, now: Now) -> Result:
+def expire(shard: "TransactionShard", _: ExpireIds, __: Ticket, now: Now) -> Paced[Result]:
     """Remove ids at rest that have not been used for transactional.id.expiration.ms."""
     horizon = now.wall_ms - shard.config.id_expiration_ms
-    gone = [
-        txn.transactional_id
-        for txn in shard.transactions.values()
-        if txn.state in AT_REST and txn.last_update_ms <= horizon and not shard.is_pending(txn)
-    ]
-    return Result(len(gone), [(transactional_id, None) for transactional_id in gone], atomic=False)
+    gone: list[Record] = []
+    for txn in shard.transactions.values():
+        if txn.last_update_ms <= horizon and txn.state in AT_REST and not shard.is_pending(txn):
+            gone.append((txn.transactional_id, None))
+        yield FEW
+    return Result(len(gone), gone, atomic=False)

@@ -1,11 +1,13 @@
 """Bringing the outcome of a transaction to every partition it wrote to, however long that takes.
 
-A partition without a leader is asked again later, one that is gone is left out. Who leads a partition and how
+A partition without a leader is asked again later, one that is gone is left out. Transactions take turns, a
+few markers each, so that one with many partitions does not hold up the others. Who leads a partition and how
 a broker is reached is known to the node; what follows when all have heard is the coordinator's to decide.
 """
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
@@ -14,10 +16,17 @@ from odradek.coordinators.transactions.commands import WriteMarkers
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, TopicPartition
 from odradek.runtime.reply import Reply
+from odradek.runtime.slices import Paced, Slices
 
 log = logging.getLogger("odradek.coordinators.transactions")
 
 RETRY_MS: Final = 100
+AT_A_TIME: Final = 4
+"""Markers of a transaction before it is another's turn."""
+LOOK_CALLS: Final = 6
+"""What it takes to find who leads a partition."""
+WRITE_CALLS: Final = 100
+"""What it takes to write one marker, or to note that all are written."""
 
 Outcomes: TypeAlias = dict[TopicPartition, ErrorCode]
 Deliver: TypeAlias = Callable[[int, WriteMarkers, list[TopicPartition]], Reply[Outcomes]]
@@ -29,7 +38,7 @@ _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COO
 class _Order:
     """What is left to do for one decided transaction."""
 
-    __slots__ = ("left", "markers", "partition_index", "timer", "under_way")
+    __slots__ = ("is_fenced", "left", "markers", "partition_index", "timer", "under_way")
 
     def __init__(self, partition_index: int, markers: WriteMarkers) -> None:
         self.partition_index = partition_index
@@ -37,6 +46,7 @@ class _Order:
         self.left = dict.fromkeys(markers.partitions)
         self.under_way: dict[TopicPartition, None] = {}
         self.timer: asyncio.TimerHandle | None = None
+        self.is_fenced = False
 
 
 class MarkerSender:
@@ -45,13 +55,17 @@ class MarkerSender:
         leader_of: Callable[[TopicPartition], int | None],
         deliver: Deliver,
         written: Callable[[int, WriteMarkers], None],
+        slices: Slices,
     ) -> None:
         """`leader_of` gives a broker, NO_LEADER, or None for a partition that is gone; `written` is called
         with the coordinator's partition when every partition of an order has its marker."""
         self._leader_of = leader_of
         self._deliver = deliver
         self._written = written
+        self._slices = slices
         self._orders: dict[str, _Order] = {}
+        self._attempts: deque[Paced[None]] = deque()
+        self._is_at_work = False
 
     def __len__(self) -> int:
         return len(self._orders)
@@ -59,7 +73,7 @@ class MarkerSender:
     def send(self, partition_index: int, markers: WriteMarkers) -> None:
         self._drop(markers.transactional_id)
         order = self._orders[markers.transactional_id] = _Order(partition_index, markers)
-        self._attempt(order)
+        self._begin(order)
 
     def forget(self, partition_index: int) -> None:
         """This node does not coordinate the partition any more: whoever does begins anew."""
@@ -80,24 +94,57 @@ class MarkerSender:
         if order is not None and order.timer is not None:
             order.timer.cancel()
 
-    def _attempt(self, order: _Order) -> None:
+    def _begin(self, order: _Order) -> None:
         order.timer = None
+        self._attempts.append(self._attempt(order))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._attempts and not self._is_at_work:
+            self._is_at_work = True
+            self._slices.run(self._work(), own=True).when_ready(self._rest)
+
+    def _work(self) -> Paced[None]:
+        """All attempts, in turns."""
+        while self._attempts:
+            attempt = self._attempts.popleft()
+            calls = next(attempt, None)
+            if calls is not None:
+                self._attempts.append(attempt)
+                yield calls
+
+    def _rest(self, done: Reply[None]) -> None:
+        self._is_at_work = False
+        if done.error is not None:
+            log.error("Markers could not be written", exc_info=done.error)
+            self._go_on()
+
+    def _attempt(self, order: _Order) -> Paced[None]:
         brokers: dict[int, list[TopicPartition]] = {}
         for tp in [tp for tp in order.left if tp not in order.under_way]:
+            if not self._is_current(order):
+                return
             leader = self._leader_of(tp)
+            yield LOOK_CALLS
             if leader is None:
                 log.info("%s is gone: no marker of transaction %r", tp, order.markers.transactional_id)
                 del order.left[tp]
             elif leader != NO_LEADER:
                 brokers.setdefault(leader, []).append(tp)
-        for broker_id, partitions in brokers.items():
+        for partitions in brokers.values():
             order.under_way.update(dict.fromkeys(partitions))
-            reply = self._deliver(broker_id, order.markers, partitions)
-            if reply.is_ready:
-                self._note(order, partitions, reply)
-            else:
-                reply.when_ready(partial(self._heard, order, partitions))
+        for broker_id, partitions in brokers.items():
+            for start in range(0, len(partitions), AT_A_TIME):
+                if not self._is_current(order):
+                    return
+                some = partitions[start : start + AT_A_TIME]
+                self._deliver(broker_id, order.markers, some).when_ready(partial(self._heard, order, some))
+                yield len(some) * WRITE_CALLS
         self._finish(order)
+        yield WRITE_CALLS
+
+    def _is_current(self, order: _Order) -> bool:
+        return self._orders.get(order.markers.transactional_id) is order
 
     def _heard(self, order: _Order, partitions: list[TopicPartition], reply: Reply[Outcomes]) -> None:
         self._note(order, partitions, reply)
@@ -116,15 +163,18 @@ class MarkerSender:
                 order.left.pop(tp, None)
             elif code in _FENCED:
                 log.warning("%s refuses the end of %r: %s", tp, order.markers.transactional_id, code.name)
-                self._orders.pop(order.markers.transactional_id, None)
+                order.is_fenced = True
 
     def _finish(self, order: _Order) -> None:
-        if self._orders.get(order.markers.transactional_id) is not order or order.under_way:
+        if not self._is_current(order) or order.under_way:
+            return
+        if order.is_fenced:
+            del self._orders[order.markers.transactional_id]
             return
         if order.left:
             if order.timer is None:
                 loop = asyncio.get_running_loop()
-                order.timer = loop.call_later(RETRY_MS / 1000, self._attempt, order)
+                order.timer = loop.call_later(RETRY_MS / 1000, self._begin, order)
             return
         del self._orders[order.markers.transactional_id]
         self._written(order.partition_index, order.markers)

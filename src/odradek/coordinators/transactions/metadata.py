@@ -20,6 +20,8 @@ from odradek.core.types import (
 MAX_EPOCH: Final = 0x7FFF
 EPOCH_PER_TRANSACTION: Final = 2
 """The transaction version from which every end of a transaction bumps the epoch (KIP-890)."""
+FEW_PARTITIONS: Final = 16
+"""The record of a transaction with more of them takes long to encode."""
 
 
 def is_exhausted(epoch: int) -> bool:
@@ -137,7 +139,7 @@ class TransactionMetadata(NamedTuple):
         return self._to(
             TxnState.ONGOING,
             now_ms,
-            partitions=tuple(sorted({*self.partitions, *added})),
+            partitions=tuple(sorted(dict.fromkeys((*self.partitions, *added)))),
             start_ms=now_ms if self.state in AT_REST else self.start_ms,
             client_version=client_version,
         )

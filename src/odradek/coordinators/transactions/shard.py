@@ -6,16 +6,19 @@ and until then nothing else may happen to its transactional id.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.coordinators.transactions import admin, commands, ending, expiring, initializing, partitions
 from odradek.coordinators.transactions.config import TransactionConfig
-from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import FEW_PARTITIONS, Identity, TransactionMetadata
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.coordinators.transactions.states import PREPARED, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import Paced
+
+LOOKS_AT_ONCE: Final = 32
+"""How many open transactions one tick looks at."""
 
 Handler = Callable[["TransactionShard", Any, Ticket, Now], Result | Paced[Result]]
 
@@ -34,10 +37,13 @@ class TransactionShard:
     """Implements coordinators.shard.Shard."""
 
     __slots__ = (
+        "_decided",
         "_next_look_ms",
+        "_open",
         "_over_time",
         "_pending",
         "_timed_out",
+        "_unfinished",
         "config",
         "coordinator_epoch",
         "is_active",
@@ -65,8 +71,12 @@ class TransactionShard:
         self.speakers = Speakers()
         self._timed_out: dict[str, Identity] = {}
         self._next_look_ms: int | None = None
+        self._open: dict[str, None] = {}  # the ids whose transactions are ongoing
+        self._decided: dict[str, None] = {}  # those whose markers are to be written
+        self._unfinished: list[str] = []
+        """What a former leader had decided, until its markers are sent again."""
         self._over_time: list[str] | None = None
-        """What one look has found, until all of it is dealt with."""
+        """What one look has yet to look at."""
 
     def handle(self, command: Any, ticket: Ticket, now: Now) -> Result | Paced[Result]:
         assert self.is_active
@@ -84,6 +94,7 @@ class TransactionShard:
         """Make `txn` what its transactional id is, and answer once that is committed."""
         name = txn.transactional_id
         result = Result(answer, [(name, txn)])
+        result.is_long = len(txn.partitions) > FEW_PARTITIONS
         self._pending[name] = txn.state
 
         def failed(_: KafkaError, __: Now) -> Result:
@@ -123,6 +134,15 @@ class TransactionShard:
     # --- replay ---------------------------------------------------------------------------------------
 
     def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> None:
+        state = None if value is None else value.state
+        if state is TxnState.ONGOING:
+            self._open[key] = None
+        else:
+            self._open.pop(key, None)
+        if state is TxnState.PREPARE_COMMIT or state is TxnState.PREPARE_ABORT:
+            self._decided[key] = None
+        else:
+            self._decided.pop(key, None)
         if value is None:
             self.transactions.pop(key, None)
             self.speakers.forget(key)
@@ -136,20 +156,11 @@ class TransactionShard:
     # --- time -----------------------------------------------------------------------------------------
 
     def activate(self, now: Now) -> Result:
-        """Finish what was decided; what is open is left to its timeout."""
+        """Finish what was decided, one with each tick; what is open is left to its timeout."""
         self.is_active = True
-        self._next_look_ms = now.steady_ms + self.config.abort_interval_ms
-        out = Result()
-        decided = [txn for txn in self.transactions.values() if txn.state in PREPARED]
-
-        def committed(_: Now) -> Result:
-            again = Result()
-            again.effects.extend(ending.markers_of(txn, self.coordinator_epoch) for txn in decided)
-            return again
-
-        if decided:
-            out.committed = committed
-        return out
+        self._unfinished = list(self._decided)
+        self._next_look_ms = now.steady_ms + (0 if self._unfinished else self.config.abort_interval_ms)
+        return Result()
 
     def next_deadline_ms(self) -> int | None:
         return self._next_look_ms
@@ -157,12 +168,30 @@ class TransactionShard:
     def tick(self, now: Now) -> Result | None:
         if self._next_look_ms is None or now.steady_ms < self._next_look_ms:
             return None
+        if self._unfinished:
+            return self._finish(self._unfinished.pop())
         if self._over_time is None:
-            self._over_time = expiring.over_time(self, now)
-        while self._over_time:
+            self._over_time = list(self._open)
+        for _ in range(LOOKS_AT_ONCE):
+            if not self._over_time:
+                self._over_time = None
+                self._next_look_ms = now.steady_ms + self.config.abort_interval_ms
+                return None
             result = expiring.abort_over_time(self, self._over_time.pop(), now)
             if result is not None:
                 return result
-        self._over_time = None
-        self._next_look_ms = now.steady_ms + self.config.abort_interval_ms
-        return None
+        return Result()
+
+    def _finish(self, transactional_id: str) -> Result:
+        """Send the markers of what a former leader had decided, once all that it wrote is committed."""
+        out = Result()
+
+        def committed(_: Now) -> Result:
+            again = Result()
+            txn = self.transactions.get(transactional_id)
+            if txn is not None and txn.state in PREPARED:
+                again.effects.append(ending.markers_of(txn, self.coordinator_epoch))
+            return again
+
+        out.committed = committed
+        return out

@@ -20,18 +20,26 @@ class Located(NamedTuple):
     batch: BatchMeta
 
 
+class Unread(NamedTuple):
+    """A place where a batch must begin, and no good one does."""
+
+    file: str
+    position: int
+    problem: str
+
+
 class Difference(NamedTuple):
-    """Offsets on which two replicas do not agree, both included; the first batch of each, if any."""
+    """Offsets on which two replicas do not agree, both included; what each has first there, if anything."""
 
     first_offset: int
     last_offset: int
     what: str
-    a: Located | None
-    b: Located | None
+    a: Located | Unread | None
+    b: Located | Unread | None
 
 
 class Replica:
-    """The batches of a partition's directory. What is no good batch is left out, as if it were not there."""
+    """The batches of a partition's directory, and the places where there is none to be read."""
 
     def __init__(self, disk: Disk, path: str, on_bytes: Callable[[int], None]) -> None:
         self._disk = disk
@@ -43,12 +51,43 @@ class Replica:
             if name.endswith(LOG_SUFFIX) and (offset := offset_of(name)) is not None
         ]
 
-    def __iter__(self) -> Iterator[Located]:
+    def __iter__(self) -> Iterator[Located | Unread]:
         for base_offset in self._bases:
             file = f"{self._path}/{file_name(base_offset, LOG_SUFFIX)}"
             for piece in pieces(self._disk, file, self._on_bytes):
                 for batch in piece.batches:
                     yield Located(file, piece.start + batch.position, batch)
+                if piece.bad is not None:
+                    yield Unread(file, piece.bad.position, piece.bad.problem)
+
+
+class _Walk:
+    """A walk over a replica: the batch it stands at, and what could not be read right before that."""
+
+    def __init__(self, name: str, replica: Replica) -> None:
+        self.name = name
+        self.here: Located | None = None
+        self.unread: Unread | None = None
+        self.is_told = False
+        self._last_offset = -1
+        self._found = iter(replica)
+
+    def advance(self) -> None:
+        if self.here is not None:
+            self._last_offset = self.here.batch.last_offset
+        self.here = self.unread = None
+        self.is_told = False
+        for found in self._found:
+            if isinstance(found, Located):
+                self.here = found
+                return
+            self.unread = self.unread or found
+
+    @property
+    def gap(self) -> tuple[int, int]:
+        """The offsets that what could not be read has, as far as its neighbours tell."""
+        first = self._last_offset + 1
+        return first, first if self.here is None else max(first, self.here.batch.base_offset - 1)
 
 
 class _Runs:
@@ -61,30 +100,47 @@ class _Runs:
     def agree(self) -> None:
         self._going_on = False
 
-    def add(self, what: str, a: Located | None, b: Located | None) -> None:
-        present = [located.batch for located in (a, b) if located is not None]
+    def add(self, what: str, a: Located | Unread | None, b: Located | Unread | None) -> None:
+        present = [found.batch for found in (a, b) if isinstance(found, Located)]
         first = min(batch.base_offset for batch in present)
-        last = max(batch.last_offset for batch in present)
-        if self._going_on and self.all[-1].what == what:
-            self.all[-1] = self.all[-1]._replace(last_offset=last)
+        self._add(Difference(first, max(batch.last_offset for batch in present), what, a, b))
+
+    def add_unread(self, walk: _Walk) -> None:
+        """What one replica cannot read and the other was not seen to have."""
+        if walk.unread is not None and not walk.is_told:
+            a, b = (walk.unread, None) if walk.name == "A" else (None, walk.unread)
+            self._going_on = False
+            self._add(Difference(*walk.gap, _unread(walk), a, b))
+            self._going_on = False
+
+    def _add(self, difference: Difference) -> None:
+        if self._going_on and self.all[-1].what == difference.what:
+            self.all[-1] = self.all[-1]._replace(last_offset=difference.last_offset)
         else:
-            self.all.append(Difference(first, last, what, a, b))
+            self.all.append(difference)
         self._going_on = True
 
 
-def compare(a: Replica, b: Replica) -> list[Difference]:
+def compare(replica_a: Replica, replica_b: Replica) -> list[Difference]:
     """Where two replicas differ. What only one of them has at its beginning or end is told as such."""
     runs = _Runs()
-    left, right = iter(a), iter(b)
-    x, y = next(left, None), next(right, None)
+    a, b = _Walk("A", replica_a), _Walk("B", replica_b)
     met = False
-    while x is not None or y is not None:
+
+    def advance(walk: _Walk) -> None:
+        runs.add_unread(walk)
+        walk.advance()
+
+    a.advance()
+    b.advance()
+    while a.here is not None or b.here is not None:
+        x, y = a.here, b.here
         if y is None or (x is not None and x.batch.last_offset < y.batch.base_offset):
-            runs.add(_alone("A", met, y is None), x, None)
-            x = next(left, None)
+            runs.add(_alone(a, b, met), x, b.unread)
+            advance(a)
         elif x is None or y.batch.last_offset < x.batch.base_offset:
-            runs.add(_alone("B", met, x is None), None, y)
-            y = next(right, None)
+            runs.add(_alone(b, a, met), a.unread, y)
+            advance(b)
         else:
             met = True
             what = _difference(x.batch, y.batch)
@@ -94,16 +150,28 @@ def compare(a: Replica, b: Replica) -> list[Difference]:
                 runs.add(what, x, y)
             x_end, y_end = x.batch.last_offset, y.batch.last_offset
             if x_end <= y_end:
-                x = next(left, None)
+                advance(a)
             if y_end <= x_end:
-                y = next(right, None)
+                advance(b)
+    runs.add_unread(a)
+    runs.add_unread(b)
     return runs.all
 
 
-def _alone(which: str, met: bool, at_end: bool) -> str:
+def _unread(walk: _Walk) -> str:
+    assert walk.unread is not None
+    return f"{walk.unread.problem} in {walk.name}"
+
+
+def _alone(one: _Walk, other: _Walk, met: bool) -> str:
+    """Why only one of them has a batch."""
+    if other.unread is not None:
+        other.is_told = True
+        return _unread(other)
+    at_end = other.here is None
     if not met and not at_end:
-        return f"only {which} begins here"
-    return f"only {which} goes on" if at_end else f"only {which} has them"
+        return f"only {one.name} begins here"
+    return f"only {one.name} goes on" if at_end else f"only {one.name} has them"
 
 
 def _difference(x: BatchMeta, y: BatchMeta) -> str | None:

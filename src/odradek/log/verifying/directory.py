@@ -70,8 +70,8 @@ def partition_directories(disk: Disk, path: str) -> list[tuple[str, TopicPartiti
     return found
 
 
-def check_identity(disk: Disk, directory: LogDirectory, into: Findings) -> None:
-    """Whose directory it is, and how it was left."""
+def check_identity(disk: Disk, directory: LogDirectory, into: Findings, *, in_use: bool = False) -> None:
+    """Whose directory it is, and how it was left; one that a node has `in_use` was not left yet."""
     path = f"{directory.path}/{names.META_PROPERTIES}"
     try:
         parse_meta_properties(read_file(disk, path))
@@ -79,12 +79,12 @@ def check_identity(disk: Disk, directory: LogDirectory, into: Findings) -> None:
         into.add(path, None, "missing", "whose directory it is", "no file", "the node refuses to start")
     except CheckpointError as e:
         into.add(path, 0, "unreadable", "cluster, node and directory", e, "the node refuses to start")
-    if not directory.clean:
+    if not directory.clean and not in_use:
         into.add(
             f"{directory.path}/{names.CLEAN_SHUTDOWN}",
             None,
             "not closed cleanly",
-            "the mark of a clean stop, unless a node is running",
+            "the mark of a clean stop",
             "no file",
             "every log is recovered from its recovery point on",
         )

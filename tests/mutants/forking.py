@@ -1,0 +1,224 @@
+"""The pytest plugin behind `make mutants`: in place of one run of all tests, a fork for each mutant."""
+
+import gc
+import os
+import pickle
+import select
+import signal
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from tests.mutants.mutations import Mutant, mutants_of
+
+LONGEST_TEST_S: Final = 2.0
+"""A test that takes longer is not run against mutants."""
+LONGEST_MUTANT_S: Final = 20.0
+"""All tests of one mutant; those that would go beyond it, the slowest, are not run."""
+_CAUGHT, _SURVIVED = 1, 0
+
+Place = tuple[str, str]
+"""A file, and the qualified name of a function in it that is not inside another."""
+
+
+class _Calls(NamedTuple):
+    """Which tests call which functions, and how long each test takes."""
+
+    of: dict[Place, set[int]]
+    seconds: dict[int, float]
+    failed: list[str]
+
+
+class Harness:
+    """Mutants of files, run against the tests that pytest has collected."""
+
+    def __init__(self, files: list[Path], every: int, jobs: int) -> None:
+        self.survivors: list[tuple[Path, Mutant]] = []
+        self.caught = 0
+        self.failure: str | None = None
+        self._files = files
+        self._every = every
+        self._jobs = jobs
+        self._has_failed = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._has_failed = self._has_failed or report.failed
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        _no_hypothesis_database()
+        calls = self._observed(session)
+        if calls.failed:
+            self.failure = "these fail without a mutant:\n" + "\n".join(calls.failed)
+            return True
+        work = list(self._work(calls))
+        running: dict[int, tuple[Path, Mutant, float]] = {}
+        for number, (file, mutant, chosen) in enumerate(work):
+            while len(running) >= self._jobs:
+                self._reap(running)
+            limit_s = 3 + 10 * sum(calls.seconds[index] for index in chosen)
+            pid = self._fork(session, file, mutant, chosen)
+            running[pid] = file, mutant, time.monotonic() + limit_s
+            _progress(number, len(work), len(self.survivors))
+        while running:
+            self._reap(running)
+        _progress(len(work), len(work), len(self.survivors))
+        return True
+
+    def _work(self, calls: _Calls) -> Iterator[tuple[Path, Mutant, list[int]]]:
+        for file in self._files:
+            for mutant in list(mutants_of(file.read_text()))[:: self._every]:
+                tests = calls.of.get((str(file), mutant.function), set())
+                chosen, left_s = [], LONGEST_MUTANT_S
+                for index in sorted(tests, key=lambda index: calls.seconds[index]):
+                    left_s -= calls.seconds[index]
+                    if left_s < 0 or calls.seconds[index] > LONGEST_TEST_S:
+                        break
+                    chosen.append(index)
+                yield file, mutant, chosen
+
+    def _observed(self, session: pytest.Session) -> _Calls:
+        """Run all tests once, in a fork, and see what they call."""
+        print(f"running {len(session.items)} tests once, to see what they call", flush=True)
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(reading)
+            with os.fdopen(writing, "wb") as out:
+                pickle.dump(self._observe(session), out)
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            calls: _Calls = pickle.load(pipe)
+        os.waitpid(pid, 0)
+        return calls
+
+    def _observe(self, session: pytest.Session) -> _Calls:
+        _silence()
+        wanted = {str(file) for file in self._files}
+        found: defaultdict[Place, set[int]] = defaultdict(set)
+        calls = _Calls({}, {}, [])
+        seen: set[CodeType] = set()
+
+        def look(frame: FrameType, _event: str, _: Any) -> None:
+            """Told of calls only, since it asks for no lines."""
+            code = frame.f_code
+            if code not in seen:
+                seen.add(code)
+                if code.co_filename in wanted:
+                    found[code.co_filename, code.co_qualname.partition(".<locals>")[0]].add(index)
+
+        for index, item in enumerate(session.items):
+            seen.clear()
+            threading.settrace(look)
+            sys.settrace(look)
+            started_s = time.monotonic()
+            try:
+                self._has_failed = False
+                self._run(session, [index])
+            finally:
+                sys.settrace(None)
+                threading.settrace(None)  # type: ignore[arg-type]
+            calls.seconds[index] = time.monotonic() - started_s
+            if self._has_failed:
+                calls.failed.append(item.nodeid)
+        calls.of.update(found)
+        return calls
+
+    def _run(self, session: pytest.Session, chosen: list[int]) -> None:
+        items = [session.items[index] for index in chosen]
+        for number, item in enumerate(items, 1):
+            following = items[number] if number < len(items) else None
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self._has_failed:
+                return
+
+    def _fork(self, session: pytest.Session, file: Path, mutant: Mutant, chosen: list[int]) -> int:
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()  # what its tests start ends with it
+            try:
+                _silence()
+                exchange(file, mutant)
+                self._has_failed = False
+                self._run(session, chosen)
+                os._exit(_CAUGHT if self._has_failed else _SURVIVED)
+            finally:
+                os._exit(_CAUGHT)
+        return pid
+
+    def _reap(self, running: dict[int, tuple[Path, Mutant, float]]) -> None:
+        """Wait until a mutant is decided; one that hangs was noticed."""
+        for pid, (file, mutant, deadline_s) in list(running.items()):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            is_late = time.monotonic() > deadline_s
+            if not ended and not is_late:
+                continue
+            _kill_group(pid)
+            if not ended:
+                os.waitpid(pid, 0)
+            del running[pid]
+            if not is_late and os.waitstatus_to_exitcode(status) == _SURVIVED:
+                self.survivors.append((file, mutant))
+            else:
+                self.caught += 1
+            return
+        select.select([], [], [], 0.002)
+
+
+def exchange(file: Path, mutant: Mutant) -> None:
+    """Give the mutant's code to the function that has the original's, wherever it is held."""
+    code = _code_of(compile(mutant.source, str(file), "exec"), mutant)
+    functions = [
+        function
+        for function in gc.get_objects()
+        if isinstance(function, FunctionType)
+        and function.__code__.co_filename == code.co_filename
+        and function.__code__.co_qualname == code.co_qualname
+        and function.__code__.co_firstlineno == code.co_firstlineno
+    ]
+    for function in functions:
+        function.__code__ = code
+
+
+def _code_of(module: CodeType, mutant: Mutant) -> CodeType:
+    waiting = [module]
+    while waiting:
+        code = waiting.pop()
+        if code.co_qualname == mutant.function and code.co_firstlineno == mutant.first_line:
+            return code
+        waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    raise AssertionError(f"no code of {mutant.function} at line {mutant.first_line}")
+
+
+def _silence() -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(nothing, fd)
+    os.close(nothing)
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _no_hypothesis_database() -> None:
+    """A mutant's failing examples are of no use to anybody."""
+    from hypothesis import settings
+
+    settings.register_profile("mutants", database=None, derandomize=True)
+    settings.load_profile("mutants")
+
+
+def _progress(done: int, of: int, survivors: int) -> None:
+    if done % 25 == 0 or done == of:
+        print(f"\r{done} of {of} mutants, {survivors} survived", end="\n" if done == of else "", flush=True)

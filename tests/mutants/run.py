@@ -1,0 +1,91 @@
+"""`make mutants FOLDER=src/odradek/log`: break one line at a time, and list the breaks that no test notices.
+
+Each mutant lives in a fork of this process, which has all the tests loaded: the code of one function is
+exchanged there, and the tests that call it are run, the quickest first, until one fails. What no test
+notices is a survivor. `survivors/` has those that are known; one that is not there is an error, one that is
+caught by now should be taken out (`--write` does both).
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.forking import Harness
+from tests.mutants.mutations import Mutant
+
+ROOT = Path(__file__).parents[2]
+SURVIVORS = Path(__file__).parent / "survivors"
+SEARCHED = ("tests/unit", "tests/property")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("folder", type=Path, help="a folder or a file below src/odradek")
+    parser.add_argument("--write", action="store_true", help="write the survivors found into the list")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth mutant of a file")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="at a time")
+    options = parser.parse_args()
+    target = (ROOT / options.folder).resolve()
+    files = sorted(target.rglob("*.py")) if target.is_dir() else [target]
+    if not files or not target.exists():
+        parser.error(f"{options.folder}: no Python file there")
+    if options.write and options.every > 1:
+        parser.error("--write needs all mutants: not with --every")
+    tests = [str(path) for path in tests_naming(target)]
+    print(f"{len(files)} files, {len(tests)} files of tests name them", flush=True)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
+        harness = Harness(files, options.every, options.jobs)
+        arguments = ["-o", "addopts=--import-mode=importlib", "-s", "-p", "no:terminal", "-p", "no:timeout"]
+        arguments += ["-p", "no:cacheprovider"]
+        pytest.main([*arguments, f"--basetemp={scratch}/tests", *tests], plugins=[harness])
+    if harness.failure is not None:
+        print(harness.failure)
+        return 1
+    return _judge(target, harness, options.every > 1, options.write)
+
+
+def tests_naming(target: Path) -> list[Path]:
+    """The files of tests that name the package."""
+    package = target if target.is_dir() else target.parent
+    name = ".".join(package.relative_to(ROOT / "src").parts)
+    found = subprocess.run(
+        ["grep", "-rlwE", "--include=test_*.py", name.replace(".", r"\."), *SEARCHED],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return sorted(ROOT / line for line in found.stdout.splitlines())
+
+
+def _judge(target: Path, harness: Harness, is_part: bool, write: bool) -> int:
+    path = SURVIVORS / (".".join(target.relative_to(ROOT / "src/odradek").with_suffix("").parts) + ".txt")
+    known = Counter(path.read_text().splitlines()) if path.exists() else Counter()
+    found = Counter(_line(file, mutant) for file, mutant in harness.survivors)
+    new, gone = found - known, Counter() if is_part else known - found
+    total = harness.caught + len(harness.survivors)
+    print(f"{total} mutants: {harness.caught} caught, {len(harness.survivors)} survived")
+    if write:
+        SURVIVORS.mkdir(exist_ok=True)
+        path.write_text("".join(f"{line}\n" for line in sorted(found.elements())))
+        print(f"{path.relative_to(ROOT)}: {len(new)} added, {len(gone)} taken out")
+        return 0
+    for line in sorted(new.elements()):
+        print(f"new: {line}")
+    for line in sorted(gone.elements()):
+        print(f"caught by now, take it out: {line}")
+    return 1 if new or gone else 0
+
+
+def _line(file: Path, mutant: Mutant) -> str:
+    return f"{file.relative_to(ROOT / 'src/odradek')} {mutant}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

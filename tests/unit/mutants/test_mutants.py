@@ -1,0 +1,135 @@
+"""`make mutants`: which lines it breaks, and that what no test notices is told."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.mutations import mutants_of
+
+ROOT = Path(__file__).parents[3]
+MODULE = """\
+def biggest(values):
+    best = values[0]
+    for value in values:
+        if value > best:
+            best = value
+    return best
+
+
+def clamp(value, low, high):
+    if value < low:
+        return low
+    return min(value, high)
+
+
+def never_called(value):
+    return value + 1
+
+
+def endless(count):
+    while count:
+        count -= 1
+    return count
+"""
+TESTS = """\
+from measured import biggest, clamp, endless
+
+
+def test_the_biggest_is_found():
+    assert biggest([1, 3, 2]) == 3
+    assert biggest([-1]) == -1
+
+
+def test_values_are_kept_between():
+    assert [clamp(value, 2, 4) for value in (1, 3, 5)] == [2, 3, 4]
+
+
+def test_it_ends():
+    assert endless(3) == 0
+"""
+RUN = """\
+import sys
+from pathlib import Path
+import pytest
+sys.path[:0] = [{root!r}, {scratch!r}]
+from tests.mutants.forking import Harness
+harness = Harness([Path({scratch!r}, "measured.py")], 1, 2)
+without = [part for name in ("terminal", "cacheprovider", "timeout") for part in ("-p", "no:" + name)]
+pytest.main(["-s", *without, {scratch!r}], plugins=[harness])
+print()
+print(harness.failure)
+print(harness.caught)
+for _, mutant in harness.survivors:
+    print(mutant)
+"""
+
+
+def changes(source: str) -> list[str]:
+    return [mutant.after for mutant in mutants_of(f"def f(a, b):\n    {source}\n")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("return a < b", "return a <= b"),
+        ("return (a) is not (b)", "return (a) is (b)"),
+        ("return a and b < 1", "return a and b <= 1"),
+        ("return a and b", "return a or b"),
+        ("return not a", "return a"),
+        ("return a - b", "return a + b"),
+        ("return min(a, b)", "return max(a, b)"),
+        ("return True", "return False"),
+        ("a.b = 5", "a.b = (5 + 1)"),
+        ("a.b = b", "pass"),
+        ("a.clear()", "pass"),
+        ("raise ValueError(a)", "pass"),
+        ("return a", "return None"),
+        ("x = 'ä' if a == b else b", "x = 'ä' if a != b else b"),
+    ],
+)
+def test_a_line_is_broken_once(before: str, after: str) -> None:
+    assert changes(before) == [after]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assert a < 1",
+        "log.info('%d', a + 1)",
+        "yield 2 * b",
+        "'text'",
+        "x: int | None",
+        "zip(a, strict=True)",
+    ],
+)
+def test_what_cannot_be_noticed_is_left_alone(line: str) -> None:
+    assert [change for change in changes(line) if change != "pass"] == []
+
+
+def test_every_mutant_has_the_lines_of_its_source() -> None:
+    for mutant in mutants_of(MODULE):
+        before, after = MODULE.splitlines(), mutant.source.splitlines()
+        assert [i for i, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]] == [
+            mutant.line - 1
+        ]
+
+
+def test_what_no_test_notices_survives(tmp_path: Path) -> None:
+    """Planted: a boundary that makes no difference, and a function that nobody calls."""
+    (tmp_path / "measured.py").write_text(MODULE)
+    (tmp_path / "test_measured.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    script = RUN.format(root=str(ROOT), scratch=str(tmp_path))
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=100, cwd=tmp_path, check=False
+    )
+    failure, caught, *survivors = found.stdout.split("\n\n")[-1].splitlines()
+    assert failure == "None", found
+    assert sorted(survivors) == [
+        "biggest: if value > best:  ->  if value >= best:",
+        "clamp: if value < low:  ->  if value <= low:",
+        "never_called: return value + 1  ->  return value - 1",
+    ]
+    assert int(caught) == len(list(mutants_of(MODULE))) - 3
