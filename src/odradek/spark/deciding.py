@@ -152,8 +152,8 @@ class Decider:
         if batch.skipped is not None and not self._adopts:
             check_rows(decision, batch.skipped + sum(p.rows for p in batch.participants))
         log.warning(
-            "%s: batch %d was committed by the run %s, and is not written again. That it has the same "
-            "offsets could not be checked: the checkpoint is not known, or could not be read",
+            "%s: batch %d was committed by the run %s, and is not written again. It is known by its number "
+            "and its rows only: no checkpoint says which offsets it is made of",
             self._stream,
             batch.number,
             decision.run,
