@@ -201,9 +201,10 @@ def judged(
     starts: dict[TopicPartition, int] | None = None,
     own: dict[int, str] | None = None,
     others: dict[int, str] | None = None,
+    has_all: bool = False,
 ) -> Judged:
     named = {Producer(p.producer_id, p.producer_epoch) for d in decisions for p in d.participants}
-    judge = Judge("b", written, named, unfinished or set(), starts or {})
+    judge = Judge("b", written, named, unfinished or set(), starts or {}, has_all=has_all)
     judge.judge(Q, decisions, own or {})
     if others is not None:
         judge.judge_others(others)
@@ -233,6 +234,8 @@ def test_what_no_decision_covers_is_foreign() -> None:
     assert total(found.violations, DUPLICATE) == 0
     older = [Written(B0, Producer(9, 0), 2, 1, 2)]
     assert judged([*WRITTEN[1:], *older], GOOD[1:], others={}).violations == [], "before the history begins"
+    late = judged([*WRITTEN[1:], *older], GOOD[1:], others={}, has_all=True)
+    assert [v.kind for v in late.violations] == [FOREIGN], "a stream that begins late, as in foreachBatch"
 
 
 def test_records_that_are_missing_are_lost() -> None:

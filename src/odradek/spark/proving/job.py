@@ -17,6 +17,7 @@ from odradek.spark.proving.scanning import (
     bounds_of,
     count_transactions,
     ends_of,
+    has_all_history,
     ids_of,
     list_ids,
     partitions_of,
@@ -121,7 +122,7 @@ def _judge(
     for kept in decided.values():
         named |= set(participants_of(kept))
     unfinished = {name for found in ids.values() for name in found.unfinished}
-    judge = Judge(question.sink, written, named, unfinished, log_starts)
+    judge = Judge(question.sink, written, named, unfinished, log_starts, has_all=has_all_history(client))
     for stream, kept in decided.items():
         judge.judge(stream, kept, ids[stream].producer_ids)
     if question.stream is None:

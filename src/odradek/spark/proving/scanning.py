@@ -32,6 +32,12 @@ def read_history(client: BlockingClient) -> list[tuple[Stream, Decision]]:
     ]
 
 
+def has_all_history(client: BlockingClient) -> bool:
+    """Whether retention has not taken any decision yet."""
+    (kept,) = bounds_of(client, [HISTORY])
+    return kept.start == 0
+
+
 def bounds_of(client: BlockingClient, partitions: list[TopicPartition]) -> list[OffsetRange]:
     """From the first record to the last that is committed."""
     if not partitions:

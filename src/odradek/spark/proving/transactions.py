@@ -76,9 +76,12 @@ class Judge:
         named: Collection[Producer],
         unfinished: Collection[str],
         log_starts: Mapping[TopicPartition, int],
+        *,
+        has_all: bool = False,
     ) -> None:
         """`named` by any decision, also later ones and those of other streams. `unfinished` are transactional
-        ids that are open: if it is the last decision that names them, it is being carried out."""
+        ids that are open: if it is the last decision that names them, it is being carried out. `has_all`: the
+        history has every decision that was ever made; else only streams that begin with batch 0 are whole."""
         self._sink = sink
         self._written = written
         self._named = named
@@ -87,6 +90,7 @@ class Judge:
         self._violations: list[Violation] = []
         self._ours: set[Producer] = set()
         self._decided: set[Producer] = set()
+        self._has_all = has_all
         self._is_whole = True
         self._waiting = 0
         self._outputs = 0
@@ -107,7 +111,7 @@ class Judge:
                 continue
             self._count(stream, batch, participant, found.get(producer, []))
         known_ids = {p.producer_id: p.transactional_id for _, p in decided.values()}
-        is_whole = decisions[0].batch == 0
+        is_whole = self._has_all or decisions[0].batch == 0
         self._is_whole = self._is_whole and is_whole
         self._find_unnamed(stream, {**own_ids, **known_ids}, set(decided), is_whole)
 
