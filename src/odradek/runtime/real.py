@@ -44,6 +44,9 @@ class RealClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
+    def steady_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
 
 class RealDisk:
     __slots__ = ("_fallocate",)
@@ -190,6 +193,11 @@ def _load_fallocate() -> Callable[[int, int, int], None]:
     return fallocate
 
 
+UNSENT_BYTES = 512 << 10
+"""What the kernel takes for a peer that does not read: a thousand of them would take all there is for TCP.
+What is on its way does not count, so that a peer that reads is not slowed down."""
+
+
 class RealSocket:
     """A stream socket without Nagle's delay. The methods are the C socket's own."""
 
@@ -198,6 +206,8 @@ class RealSocket:
     def __init__(self, sock: socket.socket, peer: tuple[str, int]) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
         self._sock = sock
         self.peer = peer
         self.fileno: Callable[[], int] = sock.fileno
@@ -251,6 +261,10 @@ class RealNet:
             sock.close()
             raise
         return RealListener(sock)
+
+    async def resolve(self, host: str) -> str:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return str(found[0][4][0])
 
     async def connect(self, host: str, port: int) -> RealSocket:
         """Connect to the first address of the host that answers; the last one's error when none does."""
