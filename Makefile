@@ -13,7 +13,7 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
-.PHONY: install install-lite demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids \
+.PHONY: install install-lite demo check test judge bench soak-eos soak-storage soak-spark soak-hostile soak-ids \
 	soak-held soak-topics soak-bombs mutants counts lock clean
 
 install: $(STAMP)
@@ -91,11 +91,6 @@ soak-storage: $(ANY_INSTALL)
 soak-spark: install
 	ODRADEK_SOAK_ROUNDS=3 ODRADEK_SOAK_ATTEMPTS=100000 ODRADEK_SOAK_DECISIONS=40000 $(BIN)/python -m pytest -s \
 		tests/spark/test_kills.py tests/spark/test_stateful.py tests/spark/test_many.py $(PYTEST_ARGS)
-
-# What each callback of the loop does for requests made to keep everybody waiting. Not part of `make test` yet: some
-# requests still take more than a slice.
-hostile: $(ANY_INSTALL)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/hostile $(PYTEST_ARGS)
 
 # Requests made to keep everybody waiting, at their whole lengths, beside Apache Kafka: how long others waited, and
 # the memory it took. tests/hostile has them small. HOSTILE_ARGS="--rows list-offsets --no-apache" for a part.

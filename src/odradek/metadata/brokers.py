@@ -207,7 +207,7 @@ def _transition(c: "Controller", broker: BrokerRegistration, after: _State) -> P
         change = BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
         )
-        changes = yield from leader_and_isr_changes(c, _with_isr(c, broker.id), remove=broker.id)
+        changes = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
         return [change, *changes]
     if broker.fenced:
         return []
@@ -215,7 +215,7 @@ def _transition(c: "Controller", broker: BrokerRegistration, after: _State) -> P
 
 
 def records_for_fencing(c: "Controller", broker: BrokerRegistration) -> Paced[list[MetadataRecord]]:
-    changes = yield from leader_and_isr_changes(c, _with_isr(c, broker.id), remove=broker.id)
+    changes = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
     changes.append(
         BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE)
     )
@@ -231,7 +231,7 @@ def _records_for_offline(
         return []
     hit = (
         None if entry is None or directory_of(entry[2], broker.id) not in failed else entry
-        for entry in _with_isr(c, broker.id)
+        for entry in with_isr(c, broker.id)
     )
     records = yield from leader_and_isr_changes(c, hit, remove=broker.id)
     left = tuple(directory for directory in broker.log_dirs if directory not in failed)
@@ -276,7 +276,7 @@ def _leads(c: "Controller", broker_id: int) -> Paced[bool]:
     return False
 
 
-def _with_isr(c: "Controller", broker_id: int) -> Iterator[Entry | None]:
+def with_isr(c: "Controller", broker_id: int) -> Iterator[Entry | None]:
     for entry in c.partitions():
         yield entry if broker_id in entry[2].isr else None
 
@@ -289,7 +289,7 @@ def _without_leader(c: "Controller") -> Iterator[Entry | None]:
 def _records_for_shutdown(c: "Controller", broker_id: int, clean: bool) -> Paced[list[MetadataRecord]]:
     """What the end of a broker's previous incarnation means for its partitions."""
     if clean or not c.image.elr_enabled:
-        return (yield from leader_and_isr_changes(c, _with_isr(c, broker_id), remove=broker_id))
+        return (yield from leader_and_isr_changes(c, with_isr(c, broker_id), remove=broker_id))
     held = (
         entry if broker_id in entry[2].isr or broker_id in entry[2].elr else None for entry in c.partitions()
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 UNKNOWN = -1
 _AT_A_TIME = 16
 _READ_CALLS = 40
+_OPEN_CALLS = 110  # for a file whose place in the pool another must leave first
 
 
 class PartitionAnswer:
@@ -83,6 +84,7 @@ def read_partitions(
     """
     read = FetchRead()
     min_one = True
+    calls = 0
     for key, fetch in wanted.items() if len(wanted) < _AT_A_TIME else list(wanted.items()):
         answer = PartitionAnswer(key)
         try:
@@ -95,8 +97,10 @@ def read_partitions(
             if most_files <= 0:
                 max_bytes = 0
         read.add(answer)
-        if not len(read.answers) % _AT_A_TIME:
-            yield _AT_A_TIME * _READ_CALLS
+        calls += _READ_CALLS if not answer.size else _READ_CALLS + _OPEN_CALLS
+        if calls >= _AT_A_TIME * _READ_CALLS:
+            yield calls
+            calls = 0
     return read
 
 

@@ -39,10 +39,14 @@ def describe_log_dirs(ctx: RequestContext, request: Any) -> Paced[Any]:
                         partition_index=tp.partition, partition_size=size_bytes, offset_lag=_NO_LAG
                     )
                 )
+        rows = []
+        for name, partitions in topics.items():
+            rows.append(types.DescribeLogDirsTopic(name=name, partitions=partitions))
+            yield FEW
         results.append(
             types.DescribeLogDirsResult(
                 log_dir=info.path,
-                topics=[types.DescribeLogDirsTopic(name=n, partitions=p) for n, p in topics.items()],
+                topics=rows,
                 total_bytes=info.total_bytes,
                 usable_bytes=info.usable_bytes,
             )
