@@ -1,9 +1,6 @@
 """Writes in foreachBatch: they belong to a batch of a query, which may be run again, and may be left out."""
 
-import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from odradek.client.blocking import BlockingClient
 from odradek.spark.ledger_log import LedgerLog
-from tests.spark.clusters import connect_server
-from tests.spark.conftest import read_committed
-from tests.spark.driver import ROOT
+from odradek.spark.pipeline import Pipeline
+from odradek.spark.pipeline_spec import parse
 from tests.spark.test_sink import Committed, Send, ids, write
 
 
@@ -48,13 +44,14 @@ def test_writes_in_foreach_batch_belong_to_the_batch(
     """The program fails after its first write, is run again with the same batch, and writes nothing twice."""
     source, first, second = make_topic(1), make_topic(1), make_topic(1)
     send(source, [(None, str(i).encode()) for i in range(300)])
+    told = {**options, "checkpointLocation": str(tmp_path)}
 
     def run(fails: bool) -> None:
         def write_both(frame: DataFrame, batch: int) -> None:
-            write(frame.select("value"), options, topic=first, sinkId="first")
+            write(frame.select("value"), told, topic=first, sinkId="first")
             if fails:
                 raise RuntimeError("on purpose")
-            write(frame.select("value"), options, topic=second, sinkId="second")
+            write(frame.select("value"), told, topic=second, sinkId="second")
 
         each_batch(spark, options, source, tmp_path, write_both)
 
@@ -74,7 +71,7 @@ def test_two_writes_of_a_batch_to_one_sink_are_refused(
 
     def write_twice(frame: DataFrame, batch: int) -> None:
         for _ in range(2):
-            write(frame.select("value"), options, topic=sink)
+            write(frame.select("value"), options, topic=sink, checkpointLocation=str(tmp_path))
 
     for _ in range(2):
         with pytest.raises(PySparkException, match="give each write in foreachBatch a sinkId of its own"):
@@ -96,7 +93,8 @@ def test_a_write_may_begin_late_and_leave_batches_out(
     def write_some(frame: DataFrame, batch: int) -> None:
         seen.append(batch)
         if batch in (1, 2, 5):
-            write(frame.select("value"), options, topic=sink, sinkId="errors")
+            told = {"checkpointLocation": str(tmp_path), "sinkId": "errors"}
+            write(frame.select("value"), options, topic=sink, **told)
 
     each_batch(spark, options, source, tmp_path, write_some, maxOffsetsPerTrigger="10")
     assert seen == list(range(6))
@@ -136,6 +134,53 @@ def test_a_write_that_is_told_of_the_checkpoint_knows_its_batch_by_its_offsets(
     with BlockingClient(bootstrap) as client:
         (found,) = client.call(client.admin.committed, group).values()
     assert found.committed_offset == 30
+
+
+def test_a_write_that_is_not_told_of_the_checkpoint_is_refused_and_one_of_another_query_too(
+    spark: SparkSession,
+    options: dict[str, str],
+    make_topic: Callable[..., str],
+    send: Send,
+    committed: Committed,
+    tmp_path: Path,
+) -> None:
+    """Else a copy of the checkpoint that is one batch older would lose its next batch: it would be taken for
+    the one that was committed last."""
+    source, sink = make_topic(1), make_topic(1)
+    send(source, [(None, b"1")])
+
+    def run(checkpoint: Path, **told: str) -> None:
+        def copy(frame: DataFrame, batch: int) -> None:
+            write(frame.select("value"), options, topic=sink, **told)
+
+        each_batch(spark, options, source, checkpoint, copy)
+
+    with pytest.raises(PySparkException, match=r'Add this line to the write.*"checkpointLocation"'):
+        run(tmp_path / "one")
+    run(tmp_path / "one", checkpointLocation=str(tmp_path / "one"))
+    with pytest.raises(PySparkException, match="is that of the query"):
+        run(tmp_path / "two", checkpointLocation=str(tmp_path / "one"))
+    assert ids(committed(sink)) == Counter([1])
+
+
+def test_a_batch_with_other_rows_is_not_taken_for_the_one_that_was_committed(
+    spark: SparkSession,
+    options: dict[str, str],
+    topic: str,
+    committed: Committed,
+    unique: Callable[[str], str],
+) -> None:
+    """Where no checkpoint is known, as in a job that numbers its batches itself."""
+    named = {"topic": topic, "idempotencyKey": unique("days"), "batchId": "7"}
+
+    def run(rows: int, **more: str) -> None:
+        write(spark.range(rows).selectExpr("cast(id as string) value"), options, **named, **more)
+
+    run(3)
+    with pytest.raises(PySparkException, match="was committed with 3 records, and has 5 now"):
+        run(5)
+    run(5, adoptCheckpoint="true")
+    assert ids(committed(topic)) == Counter(range(3))
 
 
 def test_a_write_from_a_thread_is_told_its_batch(
@@ -195,31 +240,43 @@ def test_batches_that_a_job_numbers_itself_do_not_go_back(
     assert len([stream for stream in known if key.encode() in stream]) == 1
 
 
-@pytest.mark.timeout(300)
-def test_through_spark_connect_a_batch_that_is_run_again_is_written_once(
-    bootstrap: str, make_topic: Callable[..., str], send: Send, tmp_path: Path
+def test_changed_rows_of_a_state_are_written_once_in_update_mode(
+    spark: SparkSession,
+    options: dict[str, str],
+    make_topic: Callable[..., str],
+    send: Send,
+    committed: Committed,
+    tmp_path: Path,
 ) -> None:
+    """Spark refuses the mode to every sink in Python; in foreachBatch it gives it, and a pipeline does so."""
     source, sink = make_topic(1), make_topic(1)
-    send(source, [(None, str(i).encode()) for i in range(300)])
-    with connect_server(tmp_path, "local[2]") as remote:
-        ran = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "tests.spark.replaying",
-                bootstrap,
-                source,
-                sink,
-                str(tmp_path / "checkpoint"),
-            ],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "SPARK_REMOTE": remote},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=200,
-        )
-    assert ran.returncode == 0, ran.stderr[-6_000:]
-    assert ids(read_committed(bootstrap, sink)) == Counter(range(300))
-    with BlockingClient(bootstrap) as client:
-        offsets = client.call(client.admin.committed, f"odradek.copy of {source}")
-    assert [found.committed_offset for found in offsets.values()] == [300]
+    (tmp_path / "count.sql").write_text(
+        "SELECT cast(key AS string) key, cast(count(*) AS string) value FROM words GROUP BY key"
+    )
+    given = {
+        "name": "counting",
+        "trigger": "available-now",
+        "transform": "count.sql",
+        "cluster": options,
+        "sources": {"words": {"subscribe": source, "startingOffsets": "earliest"}},
+        "sinks": {"counts": {"topic": sink, "outputMode": "update"}},
+    }
+
+    def run() -> None:
+        pipeline = Pipeline(parse(given, tmp_path), spark)
+        pipeline.start()
+        pipeline.queries["counts"].awaitTermination(90)
+
+    send(source, [(b"a", b""), (b"b", b""), (b"a", b"")])
+    run()
+    send(source, [(b"b", b"")])
+    run()
+    found = [(message.key(), message.value()) for message in committed(sink)]
+    assert sorted(found[:2]) == [(b"a", b"2"), (b"b", b"1")]
+    assert found[2:] == [(b"b", b"2")], "only what has changed"
+
+    counts = spark.readStream.format("odradek").options(**options, subscribe=source).load().groupBy("key")
+    refused = counts.count().selectExpr("cast(count as string) value").writeStream.format("odradek")
+    refused = refused.options(**options, topic=sink, checkpointLocation=str(tmp_path / "refused"))
+    with pytest.raises(PySparkException, match="odradek does not support Update mode"):
+        refused.outputMode("update").trigger(availableNow=True).start().awaitTermination(90)

@@ -22,7 +22,7 @@ from odradek.runtime.ports import free_port
 from odradek.spark import ledger
 from odradek.spark.deciding import Batch, Decider
 from odradek.spark.finishing import LostBatchError
-from odradek.spark.ledger import LedgerError, Stream, SupersededError
+from odradek.spark.ledger import LedgerError, Range, Stream, SupersededError
 from odradek.spark.ledger_log import LedgerLog, ensure_topics
 from odradek.spark.options import OptionError, SinkOptions, sink_options
 from odradek.spark.planning import CLUSTER
@@ -134,6 +134,24 @@ def test_a_decision_tells_how_long_it_took_until_the_one_before_was_visible(play
         assert after.visible_ms >= dead_ms
 
     play(story, runs=2)
+
+
+def test_a_new_query_that_does_what_another_did_warns_once_with_both_names(
+    play: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(*queries: Query) -> None:
+        for query, name in zip(queries, ("one", "two"), strict=True):
+            query.stream = Stream(f"{query.stream.query}-{name}", "sink")
+            query.decider = Decider(query.client, query.stream, name=name)
+            for number in range(2):
+                written = query.batch(number, await query.write(number, "x"))
+                line = json.dumps({"in": {"0": number}})
+                await query.decider.commit(written._replace(range=Range((), (line,))))
+
+    play(story, runs=2)
+    told = [record.message for record in caplog.records if "a checkpoint was changed" in record.message]
+    (once,) = told
+    assert once.startswith("two (") and "and one (" in once
 
 
 def test_what_others_write_later_waits_behind_a_batch_that_is_open(

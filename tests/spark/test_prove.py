@@ -71,8 +71,10 @@ def test_what_was_delivered_exactly_once_is_proven(copied: Copied, send: Callabl
 
 def test_planted_duplicates_are_found(copied: Copied, send: Callable[..., None]) -> None:
     send(copied.sink, [(b"17", b"17"), (b"17", b"17"), (b"23", b"23"), (b"strange", b"x")])
-    found = copied.facts(code=0)
-    assert found["other_records"] == 4
+    found = copied.facts(code=3)
+    assert (found["other_records"], found["duplicates"]) == (4, 0)
+    assert [(v["kind"], v["count"]) for v in found["violations"]] == [("foreign", 4)]
+    assert copied.facts("--stream", copied.query, code=0)["other_records"] == 4
     found = copied.facts("--by", "key", code=3)
     assert (found["duplicates"], found["lost"]) == (3, 0)
     told = {v["violation"] for v in found["violations"]}
@@ -88,7 +90,7 @@ def test_planted_duplicates_are_found(copied: Copied, send: Callable[..., None])
     for i in range(10):
         producer.produce(copied.sink, str(i), key=str(i), partition=1)
     producer.commit_transaction(20)
-    found = copied.facts(code=3)
+    found = copied.facts("--stream", copied.query, code=3)
     assert (found["duplicates"], found["lost"]) == (10, 0)
     assert looks_like_one in found["first_violation"]
     assert f"{copied.sink}-1 offsets " in found["first_violation"]

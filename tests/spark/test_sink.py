@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from confluent_kafka import Message
@@ -187,3 +188,29 @@ def test_another_copy_of_the_checkpoint_is_refused(
     with pytest.raises(PySparkException, match="older copy of the checkpoint"):
         copy(spark, options, source, sink, tmp_path / "older").awaitTermination(90)
     assert ids(committed(sink)) == Counter(range(1_000))
+
+
+def test_a_checkpoint_of_the_official_connector_is_adopted(
+    spark: SparkSession,
+    options: dict[str, str],
+    make_topic: Callable[..., str],
+    send: Send,
+    committed: Committed,
+    tmp_path: Path,
+) -> None:
+    """It has offsets of topics and nothing of whose they are; what its query has written is in no ledger."""
+    source, sink = make_topic(1), make_topic(1)
+    send(source, [(None, str(i).encode()) for i in range(10)])
+    conf = {"spark.sql.shuffle.partitions": "2"}
+    when = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1, "conf": conf})
+    for name, lines in {
+        "metadata": [json.dumps({"id": str(uuid4())})],
+        "offsets/0": ["v1", when, json.dumps({source: {"0": 7}})],
+        "commits/0": ["v1", json.dumps({"nextBatchWatermarkMs": 0})],
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("\n".join(lines))
+    with pytest.raises(PySparkException, match="adoptCheckpoint=true the query begins here"):
+        copy(spark, options, source, sink, tmp_path).awaitTermination(90)
+    copy(spark, options, source, sink, tmp_path, adoptCheckpoint="true").awaitTermination(90)
+    assert ids(committed(sink)) == Counter(range(7, 10))

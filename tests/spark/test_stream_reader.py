@@ -345,3 +345,26 @@ def test_a_topic_that_is_deleted_while_a_task_reads_is_told(bootstrap: str, topi
     with pytest.raises(DataLossError, match=f"{topic}-0 was deleted, and offsets 2 to 8 were to be read"):
         rows()
     assert rows(failOnDataLoss="false") == 0
+
+
+def test_the_first_batch_tells_where_it_began_and_is_the_same_when_it_is_run_again(
+    reader: Callable[..., StreamReader], topic: str, send: Send
+) -> None:
+    """Spark asks for the initial offsets again when a driver died in the first batch: by then, latest is
+    somewhere else, and what the batch was to read would be passed over."""
+    send(topic, [(None, b"x")] * 3)
+    first = reader(startingOffsets="latest")
+    start = first.initialOffset()
+    send(topic, [(None, b"x")] * 4)
+    end = first.latestOffset(start, ALL)
+    assert end["@starts"] == {topic: {"0": 3}}
+    planned = [OffsetRange(TopicPartition(topic, 0), 3, 7)]
+    assert wanted(first.partitions(start, end)) == planned
+    again = reader(startingOffsets="latest")
+    assert wanted(again.partitions(again.initialOffset(), end)) == planned
+    assert again.latestOffset(end, ALL) == end
+    assert again.partitions(end, end) == []
+    send(topic, [(None, b"x")])
+    following = first.latestOffset(end, ALL)
+    assert "@starts" not in following
+    assert wanted(first.partitions(end, following)) == [OffsetRange(TopicPartition(topic, 0), 7, 8)]

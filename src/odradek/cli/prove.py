@@ -194,6 +194,7 @@ def _show(session: Session, source: str, sink: str, proof: "Proof") -> None:
         "from": source,
         "to": sink,
         "streams": proof.streams,
+        "other_streams": proof.other_streams,
         "first_batch": proof.first_batch,
         "batches": proof.batches,
         "inputs": proof.inputs,

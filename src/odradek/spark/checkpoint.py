@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlparse
 
 from odradek.core.types import TopicPartition
-from odradek.spark.ledger import Range
+from odradek.spark.ledger import LedgerError, Range
 from odradek.spark.planning import from_json
 
 log = logging.getLogger("odradek.spark")
@@ -28,6 +28,24 @@ def read_range(checkpoint: str | None, batch: int) -> Range:
         )
         return Range()
     return Range(start, end)
+
+
+def read_range_of(checkpoint: str, batch: int, query: str | None) -> Range:
+    """As `read_range`, of a path that a program gives for a query: a wrong one is told. `query` is its id,
+    where that is known."""
+    found = query_id(checkpoint)
+    if None not in (found, query) and found != query:
+        raise LedgerError(
+            f"checkpointLocation={checkpoint} is that of the query {found}, and this write is in a batch of "
+            f"{query}: give the path that its writeStream has. Nothing was written"
+        )
+    range_ = read_range(checkpoint, batch)
+    if not range_.is_known and _is_local(checkpoint):
+        raise LedgerError(
+            f"checkpointLocation={checkpoint} has no batch {batch}: give the path that the query's "
+            "writeStream has. Nothing was written"
+        )
+    return range_
 
 
 def query_id(checkpoint: str) -> str | None:
@@ -60,14 +78,17 @@ def _lines(checkpoint: str, batch: int) -> tuple[str, ...]:
 
 
 def read_file(checkpoint: str, name: str) -> str:
-    address = urlparse(checkpoint)
-    if address.scheme in ("", "file"):
-        return (Path(address.path) / name).read_text()
+    if _is_local(checkpoint):
+        return (Path(urlparse(checkpoint).path) / name).read_text()
     from pyarrow import fs
 
     files, path = fs.FileSystem.from_uri(checkpoint)
     with files.open_input_stream(f"{path}/{name}") as stream:
         return bytes(stream.read()).decode()
+
+
+def _is_local(checkpoint: str) -> bool:
+    return urlparse(checkpoint).scheme in ("", "file")
 
 
 def _warn(about: str, message: str) -> None:

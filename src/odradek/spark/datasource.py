@@ -4,7 +4,6 @@ Spark imports this in a handful of processes that only look at the class, at the
 not needed there is imported where it is.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
@@ -15,58 +14,76 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
+from odradek.spark import tables
+from odradek.spark.telling import cause_first
+
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset long, "
-    "timestamp timestamp, timestampType int"
-)
-_HEADERS = "headers array<struct<key: string, value: binary>>"
+    from odradek.spark.options import SinkOptions, SourceOptions
 
 
+@cause_first
 class OdradekSource(DataSource):
     @classmethod
     def name(cls) -> str:
         return "odradek"
 
-    def schema(self) -> str:
-        return _schema(self.options)
+    def schema(self) -> "StructType | str":
+        given = tables.made_with(self.options)
+        if given is None:
+            return _ddl(tables.columns_of(self.options))
+        from odradek.spark.options import check_table
+
+        check_table(given)
+        return tables.table_schema(given)
 
     def reader(self, schema: "StructType") -> DataSourceReader:
-        from odradek.spark.options import source_options
         from odradek.spark.source import Reader
 
-        return Reader(source_options(dict(self.options), streaming=False))
+        options = self._source_options(schema, streaming=False)
+        return Reader(options, tables.wanted(schema, with_headers=options.include_headers))
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
-        from odradek.spark.options import source_options
-        from odradek.spark.source import StreamReader
+        from odradek.spark.source import RefusedStream, StreamReader
 
-        return StreamReader(source_options(dict(self.options), streaming=True))
+        try:
+            options = self._source_options(schema, streaming=True)
+            return StreamReader(options, tables.wanted(schema, with_headers=options.include_headers))
+        except ValueError as e:
+            return RefusedStream(e)
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
-        from odradek.spark.options import sink_options
         from odradek.spark.sink import Writer
 
         if overwrite:
             raise ValueError("a topic cannot be overwritten: use mode('append')")
-        return Writer(sink_options(dict(self.options)), schema)
+        return Writer(self._sink_options(schema), schema)
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
-        from odradek.spark.options import sink_options
         from odradek.spark.sink import StreamWriter
 
-        return StreamWriter(sink_options(dict(self.options)), schema)
+        return StreamWriter(self._sink_options(schema), schema)
+
+    def _source_options(self, schema: "StructType", *, streaming: bool) -> "SourceOptions":
+        from odradek.spark.options import source_options
+
+        return source_options(self.options, streaming=streaming, of_table=tables.kept_in(schema))
+
+    def _sink_options(self, schema: "StructType") -> "SinkOptions":
+        from odradek.spark.options import sink_options
+
+        return sink_options(self.options, of_table=tables.kept_in(schema))
 
 
+@cause_first
 class SegmentsSource(DataSource):
     @classmethod
     def name(cls) -> str:
         return "odradek.segments"
 
     def schema(self) -> str:
-        return _schema(self.options)
+        return _ddl(tables.columns_of(self.options))
 
     def reader(self, schema: "StructType") -> DataSourceReader:
         from odradek.spark.options import segment_options
@@ -75,6 +92,5 @@ class SegmentsSource(DataSource):
         return SegmentReader(segment_options(dict(self.options)))
 
 
-def _schema(options: Mapping[str, str]) -> str:
-    with_headers = options.get("includeHeaders", "").lower() == "true"
-    return f"{_COLUMNS}, {_HEADERS}" if with_headers else _COLUMNS
+def _ddl(columns: dict[str, str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())

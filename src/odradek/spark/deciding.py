@@ -31,6 +31,7 @@ from odradek.spark.ledger import (
     Range,
     Stream,
     SupersededError,
+    check_rows,
     check_run,
     coordinator_id,
     decide,
@@ -45,6 +46,7 @@ from odradek.spark.ledger import (
 )
 from odradek.spark.ledger_log import LedgerLog, ensure_topics
 from odradek.spark.outbox import DELIVERY_TIMEOUT_S
+from odradek.spark.predecessors import describe_predecessors
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
@@ -74,6 +76,8 @@ class Batch(NamedTuple):
     participants: tuple[Participant, ...]
     offsets: Mapping[TopicPartition, int]
     """Of the sources, for a consumer group, so that others see how far the query is."""
+    skipped: int | None = None
+    """Rows of it that were not written, since its tasks found it decided; None where nobody has counted."""
 
     @property
     def may_skip(self) -> bool:
@@ -92,6 +96,7 @@ class Decider:
         prefix: str = "odradek",
         group: str | None = None,
         adopts: bool = False,
+        name: str = "",
         timeout_s: float = DELIVERY_TIMEOUT_S,
     ) -> None:
         self._client = client
@@ -99,6 +104,7 @@ class Decider:
         self._prefix = prefix
         self._group = group
         self._adopts = adopts
+        self._name = name
         self._timeout_s = timeout_s
         self._ledger = LedgerLog(client)
         self._producer: TransactionalProducer | None = None
@@ -130,12 +136,28 @@ class Decider:
         else:
             raise LedgerError(f"batch {batch.number} of {self._stream} was not decided: {reason}") from reason
         assert entry is not None
+        self._check_same(found.decision, batch)
         await self.finish(found.decision, batch.run)
         check_run(entry, batch.run)
         if batch.job:
             entry = await self._note_job(entry, batch)
         await self._sweep(entry, batch.run, batch.job, found.decision)
         return found.decision
+
+    def _check_same(self, decision: Decision, batch: Batch) -> None:
+        """Where offsets do not tell whether a batch is the one that was decided, its size may."""
+        is_own = [p[:3] for p in decision.participants] == [p[:3] for p in batch.participants]
+        if is_own or (decision.range.is_known and batch.range.is_known):
+            return
+        if batch.skipped is not None and not self._adopts:
+            check_rows(decision, batch.skipped + sum(p.rows for p in batch.participants))
+        log.warning(
+            "%s: batch %d was committed by the run %s, and is not written again. It is known by its number "
+            "and its rows only: no checkpoint says which offsets it is made of",
+            self._stream,
+            batch.number,
+            decision.run,
+        )
 
     async def abandon(self, run: str) -> None:
         """A batch will not be committed by this run: end what it has left open."""
@@ -194,7 +216,10 @@ class Decider:
             # The first decision of a run also ends the runs before it, those that never decided, too.
             listed = await self.unsettled()
             others = plan_sweep(known, self._prefix, self._stream, batch.run, listed).unknown_runs
-        return await self._write(decide(known, decision, others), batch.offsets)
+        entry = await self._write(decide(known, decision, others)._replace(name=self._name), batch.offsets)
+        for told in describe_predecessors(self._ledger.view, self._stream, known, entry):
+            log.warning("%s", told)
+        return entry
 
     async def _write(self, entry: Entry, offsets: Mapping[TopicPartition, int]) -> Entry:
         assert self._producer is not None

@@ -21,6 +21,9 @@ HISTORY_TOPIC = "__odradek_decisions"
 LONGEST_MEMORY = 256
 """How many runs a stream remembers not to listen to."""
 
+MOST_TOPICS = 64
+"""How many of the topics that a stream wrote to its entry names."""
+
 KEPT_AFTER_A_JOB_MS = 86_400_000
 """How long after a plain write without an idempotencyKey the ledger tells late attempts that it is over."""
 
@@ -94,6 +97,10 @@ class Entry(NamedTuple):
     run: str
     superseded: tuple[str, ...]
     decision: Decision
+    topics: tuple[str, ...] = ()
+    """Written to by any decision, as far as they are remembered."""
+    name: str = ""
+    """The query's, where it has one."""
 
 
 class Propose(NamedTuple):
@@ -155,6 +162,17 @@ def check_run(entry: Entry | None, run: str) -> None:
         )
 
 
+def check_rows(decision: Decision, rows: int) -> None:
+    """Raise where a batch that is run again has another number of rows: it is another one."""
+    committed = sum(participant.rows for participant in decision.participants)
+    if rows != committed:
+        raise LedgerError(
+            f"batch {decision.batch} was committed with {committed} records, and has {rows} now: is this an "
+            "older copy of the checkpoint, or an older batchId? Nothing was written. With the option "
+            "adoptCheckpoint=true it is taken for the one that was committed"
+        )
+
+
 def take_over(entry: Entry, run: str, job: str, others: Iterable[str]) -> Entry:
     """The last decision stands, and this run is the one to go on from it."""
     return decide(entry, entry.decision._replace(run=run, job=job), others)
@@ -164,7 +182,16 @@ def decide(known: Entry | None, decision: Decision, others: Iterable[str] = ()) 
     """The entry that makes a batch committed. `others` are runs that were found, and will be swept."""
     before = () if known is None else (*known.superseded, known.run)
     superseded = dict.fromkeys(run for run in (*before, *others) if run != decision.run)
-    return Entry(decision.run, tuple(superseded)[-LONGEST_MEMORY:], decision)
+    topics = dict.fromkeys((*(() if known is None else known.topics), *topics_of(decision)))
+    name = "" if known is None else known.name
+    return Entry(
+        decision.run, tuple(superseded)[-LONGEST_MEMORY:], decision, tuple(topics)[:MOST_TOPICS], name
+    )
+
+
+def topics_of(decision: Decision) -> list[str]:
+    """Those that a batch was written to."""
+    return sorted({topic for participant in decision.participants for topic, _ in participant.partitions})
 
 
 def finished_jobs(view: "View", now_ms: int) -> dict[Stream, Decision]:
@@ -257,9 +284,8 @@ def entry_key(stream: Stream) -> bytes:
 
 
 def encode_entry(entry: Entry) -> bytes:
-    return _json(
-        {"format": _FORMAT, "run": entry.run, "superseded": entry.superseded, **_told(entry.decision)}
-    )
+    head = {"run": entry.run, "superseded": entry.superseded, "topics": entry.topics, "name": entry.name}
+    return _json({"format": _FORMAT, **head, **_told(entry.decision)})
 
 
 def encode_decision(stream: Stream, decision: Decision) -> bytes:
@@ -269,7 +295,9 @@ def encode_decision(stream: Stream, decision: Decision) -> bytes:
 
 def decode_entry(value: bytes) -> Entry:
     read = _read(value)
-    return Entry(read["run"], tuple(read["superseded"]), _decision(read["decision"]))
+    decision = _decision(read["decision"])
+    topics = tuple(read.get("topics", topics_of(decision)))
+    return Entry(read["run"], tuple(read["superseded"]), decision, topics, read.get("name", ""))
 
 
 def decode_decision(value: bytes) -> tuple[Stream, Decision]:

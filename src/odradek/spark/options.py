@@ -110,6 +110,8 @@ class SinkOptions:
     checkpoint: str | None
     group: str | None
     adopts: bool
+    name: str
+    """The query's, if it was given one."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +125,11 @@ class SegmentOptions:
     isolation: int
 
 
-def source_options(given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
-    read = _Reader(given, _SOURCE, REFUSED_CONSUMER)
+def source_options(
+    given: Mapping[str, str], *, streaming: bool, of_table: Mapping[str, str] | None = None
+) -> SourceOptions:
+    """`of_table` are those that a table of Spark's catalog was made with; what is given goes before them."""
+    read = _Reader(_with_table(given, of_table, _SOURCE, _SINK), _SOURCE, REFUSED_CONSUMER)
     chosen = _chosen(read)
     isolation = read.one_of("isolation", ("read_committed", "read_uncommitted"), None)
     kafka_isolation = read.one_of("kafka.isolation.level", ("read_committed", "read_uncommitted"), None)
@@ -163,8 +168,8 @@ def source_options(given: Mapping[str, str], *, streaming: bool) -> SourceOption
     )
 
 
-def sink_options(given: Mapping[str, str]) -> SinkOptions:
-    read = _Reader(given, _SINK, REFUSED_PRODUCER)
+def sink_options(given: Mapping[str, str], *, of_table: Mapping[str, str] | None = None) -> SinkOptions:
+    read = _Reader(_with_table(given, of_table, _SINK, _SOURCE), _SINK, REFUSED_PRODUCER)
     delivery = read.one_of("delivery", ("exactly-once", "at-least-once"), "exactly-once")
     acks = read.text("kafka.acks")
     if acks not in (None, "all", "-1"):
@@ -190,7 +195,43 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         checkpoint=read.text("checkpointlocation"),
         group=read.text("offsets.group"),
         adopts=read.flag("adoptcheckpoint", False),
+        name=read.text("queryname") or "",
     )
+
+
+def check_table(given: Mapping[str, str]) -> None:
+    """When a table is made: what cannot be meant so is told now, not when it is first used."""
+    names = {name.lower() for name in given}
+    _Reader(given, (*_SOURCE, *_SINK), {})
+    is_read = bool(names.intersection(("assign", "subscribe", "subscribepattern")))
+    if is_read:
+        source_options({}, streaming=False, of_table=given)
+    if "topic" in names or not is_read:
+        sink_options({}, of_table=given)
+
+
+def _with_table(
+    given: Mapping[str, str],
+    of_table: Mapping[str, str] | None,
+    known: tuple[str, ...],
+    beside: tuple[str, ...],
+) -> Mapping[str, str]:
+    """A table may be read and written: what is known only of the other side is left out."""
+    if of_table is None:
+        if not given:
+            raise OptionError(_NO_OPTIONS)
+        return given
+    ours, theirs = {name.lower() for name in known}, {name.lower() for name in beside}
+    kept = {name.lower(): value for name, value in of_table.items()}
+    kept = {name: value for name, value in kept.items() if name in ours or name not in theirs}
+    return {**kept, **{name.lower(): value for name, value in given.items()}}
+
+
+_NO_OPTIONS = (
+    "there are no options, not even kafka.bootstrap.servers. Of a table that was made with columns of its "
+    "own, or AS SELECT, Spark does not hand the OPTIONS to a source in Python: make it without columns "
+    "(CREATE TABLE t USING odradek OPTIONS (...)), or give the options with the statement (WITH (...))"
+)
 
 
 def segment_options(given: Mapping[str, str]) -> SegmentOptions:
@@ -362,7 +403,7 @@ def _connecting(read: _Reader) -> Connecting:
 def _chosen(read: _Reader) -> Chosen:
     names = [name for name in ("assign", "subscribe", "subscribepattern") if read.text(name)]
     if len(names) != 1:
-        raise OptionError("give one of assign, subscribe and subscribePattern")
+        raise OptionError("which topics are to be read? Give one of assign, subscribe and subscribePattern")
     if names[0] == "assign":
         return Chosen(assign=read.json("assign", _assigned))
     if names[0] == "subscribe":

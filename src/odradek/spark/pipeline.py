@@ -2,7 +2,7 @@
 
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -40,16 +40,19 @@ class Pipeline:
         frames = self._frames()
         allow_several_streams(self._spark)
         for name, sink in self._spec.sinks.items():
-            self.queries[name] = (
+            checkpoint = {"checkpointLocation": self._spec.checkpoint_of(name)}
+            options = {**self._spec.cluster, **self._sink_options(name), **checkpoint}
+            writer = (
                 frames[name]
-                .writeStream.format("odradek")
-                .options(**self._spec.cluster, **self._sink_options(name))
-                .option("checkpointLocation", self._spec.checkpoint_of(name))
-                .queryName(self._spec.group_of(name))
+                .writeStream.queryName(self._spec.group_of(name))
                 .outputMode(sink.output_mode)
                 .trigger(**self._spec.trigger)
-                .start()
             )
+            if sink.output_mode == "update":  # which Spark does not let a sink in Python have
+                writer = writer.foreachBatch(_writing(options)).options(**checkpoint)
+            else:
+                writer = writer.format("odradek").options(**options)
+            self.queries[name] = writer.start()
 
     def _sink_options(self, name: str) -> dict[str, str]:
         return {"offsets.group": self._spec.group_of(name), **self._spec.sinks[name].options}
@@ -94,6 +97,13 @@ class Pipeline:
         for name, query in self.queries.items():
             query.stop()
             sweep(self._spec, name, str(query.id), str(query.runId)[:8])
+
+
+def _writing(options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
+    def write(frame: DataFrame, batch: int) -> None:
+        frame.write.format("odradek").options(**options).mode("append").save()
+
+    return write
 
 
 def sweep(spec: Spec, sink: str, query_id: str, run: str) -> None:

@@ -10,8 +10,8 @@ Offsets = dict[TopicPartition, int]
 
 CLUSTER, TOPICS, STARTS = "@cluster", "@topics", "@starts"
 """No topic can be called so: the cluster that a checkpoint's offsets belong to, the ids of its topics, and
-where partitions begin that are new in this batch. When the batch is run again this is still the same, and
-what a broker answers may not be."""
+where partitions begin that are new in this batch: all of them in the first. When the batch is run again this
+is still the same, and what a broker answers may not be."""
 
 
 class OffsetRange(NamedTuple):
@@ -30,17 +30,15 @@ def to_json(
     topic_ids: Mapping[str, str] | None = None,
     starts: Mapping[TopicPartition, int] | None = None,
 ) -> dict[str, Any]:
-    """As the official connector writes them, and whose they are. `starts` are those of new partitions; 0 goes
-    without saying."""
+    """As the official connector writes them, and whose they are. `starts` are those of new partitions."""
     out = _by_topic(offsets)
     if cluster_id is not None:
         out[CLUSTER] = cluster_id
     ids = {name: id_ for name, id_ in (topic_ids or {}).items() if name in out}
     if ids:
         out[TOPICS] = ids
-    late = _by_topic({tp: offset for tp, offset in (starts or {}).items() if offset})
-    if late:
-        out[STARTS] = late
+    if starts:
+        out[STARTS] = _by_topic(starts)
     return out
 
 
@@ -62,7 +60,7 @@ def from_json(value: Mapping[str, Any]) -> tuple[Offsets, str | None]:
 
 
 def starts_of(end: Mapping[str, Any]) -> Offsets:
-    """Where the batch that ends here begins in partitions that were new in it and do not begin at 0."""
+    """Where the batch that ends here begins in partitions that were new in it."""
     return from_json(end.get(STARTS, {}))[0]
 
 

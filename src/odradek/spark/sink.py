@@ -41,6 +41,7 @@ from odradek.spark.process import client_of, forget, kept, reaching, settle
 from odradek.spark.quick import SentToTasks
 from odradek.spark.rows import RowEncoder, check_columns
 from odradek.spark.tasks import Task
+from odradek.spark.telling import cause_first
 
 log = logging.getLogger("odradek.spark")
 
@@ -55,6 +56,8 @@ class Written(WriterCommitMessage):
 
     task: Task | None
     participant: Participant | None
+    skipped: int = 0
+    """Rows that were not written, since their batch is decided."""
 
 
 class _Writer:
@@ -88,9 +91,7 @@ class _Writer:
         ledger, slots = _ledger_of(client, self.options), _slots_of(self.options)
         attempt = client.run(Attempt.begin(client.client, ledger, slots, task, self._codec, self._timeout_s))
         if attempt is None:
-            for _ in rows:
-                pass
-            return Written(task, None)
+            return Written(task, None, first.num_rows + sum(batch.num_rows for batch in rows))
         try:
             self._put_all(client, chain([first], rows), attempt.outbox)
             return Written(task, client.run(attempt.finish()))
@@ -123,6 +124,7 @@ class _Writer:
             client.run(_put(outbox, encoded, now_ms))
 
 
+@cause_first
 class StreamWriter(SentToTasks, DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         if options.batch is not None:
@@ -153,6 +155,7 @@ class StreamWriter(SentToTasks, DataSourceStreamArrowWriter):
         _abandon(self._options, messages)
 
 
+@cause_first
 class Writer(SentToTasks, DataSourceArrowWriter):
     """A job of its own, all or nothing; or a write in foreachBatch, which belongs to a batch of a query."""
 
@@ -172,7 +175,11 @@ class Writer(SentToTasks, DataSourceArrowWriter):
             return
         is_last = not tasks.is_of_batches(task, options, job)
         is_told = options.checkpoint is not None and not is_last
-        range_ = checkpoint.read_range(options.checkpoint, task.batch) if is_told else Range()
+        query = task.stream.query if options.batch is None else None
+        range_ = Range()
+        if is_told:
+            assert options.checkpoint is not None
+            range_ = checkpoint.read_range_of(options.checkpoint, task.batch, query)
         _decide(options, task, job, range_, messages, is_last=is_last)
 
     def abort(self, messages: list[Any]) -> None:
@@ -236,13 +243,15 @@ def _decide(
     """`is_last`: no batch of this stream will follow, so its decider need not be kept."""
     client = client_of(options.connecting)
     participants = tuple(m.participant for m in messages if m is not None and m.participant is not None)
+    skipped = sum(m.skipped for m in messages if m is not None)
+    batch = Batch(task.batch, task.run, job, range_, participants, {}, skipped)
     # A query that is started anew in this driver may have other options.
     key = ("decider", options.connecting, options.prefix, task.stream, options.group, options.adopts)
     with reaching(options.connecting):
         decider = kept(key, lambda: client.run(_make_decider(client.client, options, task.stream)))
         offsets = checkpoint.source_offsets(range_, client.client.cluster.cluster_id)
         try:
-            client.run(decider.commit(Batch(task.batch, task.run, job, range_, participants, offsets)))
+            client.run(decider.commit(batch._replace(offsets=offsets)))
             if is_last:
                 _forget_jobs(client, decider)
         except BaseException:
@@ -270,6 +279,7 @@ async def _make_decider(client: Client, options: SinkOptions, stream: Stream) ->
         prefix=options.prefix,
         group=group,
         adopts=options.adopts,
+        name=options.name,
         timeout_s=options.connecting.delivery_timeout_ms / 1000,
     )
 

@@ -35,6 +35,8 @@ from odradek.spark.planning import (
 from odradek.spark.process import client_of, reaching, settle
 from odradek.spark.quick import SentToTasks
 from odradek.spark.reading import DataLossError, read_ranges
+from odradek.spark.tables import Column
+from odradek.spark.telling import cause_first
 
 log = logging.getLogger("odradek.spark")
 
@@ -144,9 +146,11 @@ class Topics:
         return {**found, **self.ends(late)}
 
 
+@cause_first
 class Reader(SentToTasks, DataSourceReader):
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, wanted: tuple[Column, ...] | None = None) -> None:
         self._options = options
+        self._wanted = wanted
 
     def partitions(self) -> Sequence[InputPartition]:
         topics = Topics(self._options)
@@ -156,15 +160,42 @@ class Reader(SentToTasks, DataSourceReader):
         return _tasks([OffsetRange(tp, starts[tp], ends[tp]) for tp in found], self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(partition, self._options)
+        yield from _read(partition, self._options, self._wanted)
 
 
+@cause_first
+class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Of a stream that cannot begin. To make it must not fail: Spark would tell of a reader that it could not
+    stop, and not of the cause."""
+
+    def __init__(self, cause: Exception) -> None:
+        self._cause = cause
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        raise self._cause
+
+    def initialOffset(self) -> dict[str, Any]:
+        raise self._cause
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        raise self._cause
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        raise self._cause
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise self._cause
+
+
+@cause_first
 class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives on the driver for as long as the query runs; `read` is sent to the tasks without its state."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, wanted: tuple[Column, ...] | None = None) -> None:
         self._options = options
+        self._wanted = wanted
         self._until: Offsets | None = None
+        self._initial: Offsets | None = None
         self._last_batch_at: float | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -177,8 +208,8 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
 
     def initialOffset(self) -> dict[str, Any]:
         topics = Topics(self._options)
-        found = topics.resolve(topics.partitions(), self._options.starting, side="starting")
-        return to_json(found, topics.cluster_id, topics.ids)
+        self._initial = topics.resolve(topics.partitions(), self._options.starting, side="starting")
+        return to_json(self._initial, topics.cluster_id, topics.ids)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         topics = Topics(self._options)
@@ -191,7 +222,9 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
             return start
         if isinstance(limit, ReadMaxRows):
             ends = limit_to(limit.max_rows, known, ends)
-        end = to_json(ends, topics.cluster_id, topics.ids, fresh)
+        # Spark's checkpoint has the ends of batches: where the first one begins is in no other place.
+        is_first = begin == self._initial
+        end = to_json(ends, topics.cluster_id, topics.ids, known if is_first else fresh)
         return start if is_same_place(start, end) else end
 
     def reportLatestOffset(self) -> dict[str, Any]:
@@ -203,12 +236,15 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         present = topics.present()
         begin = self._still_valid(start, end, topics, present)
         ends = self._still_valid(end, end, topics, present)
-        # Not asked for again: a batch that is run again must be what it was, whatever retention did since.
-        known = {**dict.fromkeys(ends, 0), **starts_of(end), **begin}
+        if start == end:
+            return []
+        # Not asked for again: a batch that is run again must be what it was, whatever retention did since,
+        # and wherever a query with startingOffsets=latest would begin now.
+        known = {**dict.fromkeys(ends, 0), **begin, **starts_of(end)}
         return _tasks([OffsetRange(tp, known[tp], ends[tp]) for tp in sorted(ends)], self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(partition, self._options)
+        yield from _read(partition, self._options, self._wanted)
 
     def commit(self, end: dict[str, Any]) -> None:
         """The checkpoint remembers; the sink publishes."""
@@ -308,10 +344,19 @@ def _tasks(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputP
     return [TaskRanges(wanted) for wanted in pack(pieces, options.min_records_per_partition)]
 
 
-def _read(partition: InputPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def _read(
+    partition: InputPartition, options: SourceOptions, wanted: tuple[Column, ...] | None
+) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, TaskRanges):
         return  # Spark's own, where there is nothing to read
     settle()
     with reaching(options.connecting):
         client = client_of(options.connecting)
-        yield from read_ranges(client, partition.wanted, options)
+        batches = read_ranges(client, partition.wanted, options)
+        yield from batches if wanted is None else (_project(batch, wanted) for batch in batches)
+
+
+def _project(batch: pa.RecordBatch, wanted: tuple[Column, ...]) -> pa.RecordBatch:
+    columns = [batch.column(column.name) for column in wanted]
+    shown = [a.view(pa.string()) if c.is_text else a for a, c in zip(columns, wanted, strict=True)]
+    return pa.RecordBatch.from_arrays(shown, [column.name for column in wanted])

@@ -9,13 +9,20 @@ from typing import NamedTuple
 from uuid import UUID
 
 from odradek.spark.ledger import Stream
-from odradek.spark.options import SinkOptions
+from odradek.spark.options import OptionError, SinkOptions
 
 QUERY, BATCH, GROUP = "sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"
 """Spark's local properties. The group of a query's jobs is its run's id, unless a program names another."""
 
 FIRST_BATCH = 0
 _RUN_CHARACTERS = 8
+
+_NO_CHECKPOINT = (
+    "a write in foreachBatch needs the checkpointLocation of its query, and Spark does not hand it over. "
+    "Without it, a batch of an older copy of the checkpoint would be taken for the one that was committed "
+    "last, and be lost. Add this line to the write, with the path of writeStream: "
+    '.option("checkpointLocation", PATH). Nothing was written'
+)
 
 Property = Callable[[str], str | None]
 
@@ -39,10 +46,12 @@ def of_write(of: Property, options: SinkOptions, job: str) -> Task:
     """Of a df.write, whose own name is `job`: what its options say goes before what Spark says, so that a
     program is the same wherever it runs."""
     own_run = job[:_RUN_CHARACTERS]
+    query, batch = of(QUERY), of(BATCH)
+    if query is not None and batch is not None and options.exactly_once and options.checkpoint is None:
+        raise OptionError(_NO_CHECKPOINT)
     if options.batch is not None:
         assert options.idempotency_key is not None
         return Task(Stream(options.idempotency_key, options.sink), own_run, options.batch)
-    query, batch = of(QUERY), of(BATCH)
     if query is not None and batch is not None:
         return Task(Stream(query, options.sink), _run_of_group(of(GROUP)) or own_run, int(batch))
     return Task(Stream(options.idempotency_key or job, options.sink), own_run, FIRST_BATCH)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from odradek.core.types import TopicPartition
-from odradek.spark.checkpoint import read_range, source_offsets
-from odradek.spark.ledger import Range
+from odradek.spark.checkpoint import read_range, read_range_of, source_offsets
+from odradek.spark.ledger import LedgerError, Range
 from odradek.spark.planning import to_json
 
 IN = TopicPartition("in", 0)
@@ -42,6 +42,18 @@ def test_when_and_with_which_settings_a_batch_ran_is_not_part_of_it(tmp_path: Pa
 @pytest.mark.parametrize("place", [None, "nowhere", "ftp://somewhere/x"])
 def test_a_checkpoint_out_of_reach_is_no_failure(place: str | None) -> None:
     assert not read_range(place, 3).is_known
+
+
+def test_a_path_that_a_program_gives_has_to_be_that_of_its_query(tmp_path: Path) -> None:
+    write(tmp_path, 0, line(5))
+    (tmp_path / "metadata").write_text(json.dumps({"id": "q"}))
+    assert read_range_of(str(tmp_path), 0, "q") == read_range_of(str(tmp_path), 0, None)
+    with pytest.raises(LedgerError, match="is that of the query q, and this write is in a batch of r"):
+        read_range_of(str(tmp_path), 0, "r")
+    for place, batch in ((tmp_path, 3), (tmp_path / "nowhere", 0)):
+        with pytest.raises(LedgerError, match=f"has no batch {batch}: give the path"):
+            read_range_of(str(place), batch, "q")
+    assert not read_range_of("ftp://somewhere/x", 3, "q").is_known
 
 
 def test_only_offsets_of_this_cluster_are_published() -> None:

@@ -6,10 +6,11 @@ import pytest
 
 from odradek.core.types import TopicPartition
 from odradek.spark.ledger import Decision, Participant, Range, Stream
-from odradek.spark.proving.ranges import check_overlaps, check_ranges, decisions_between, once_each
+from odradek.spark.proving.overlaps import check_bounds, check_known, check_overlaps
+from odradek.spark.proving.ranges import check_ranges, once_each, writers_of
 from odradek.spark.proving.rows import check_by
 from odradek.spark.proving.transactions import NO_TRANSACTION, Judge, Judged, Producer, Written, merge
-from odradek.spark.proving.violations import DUPLICATE, LOST, UNKNOWN, Violation, total
+from odradek.spark.proving.violations import DUPLICATE, FOREIGN, LOST, UNKNOWN, Violation, total
 
 Q, R = Stream("q", "sink"), Stream("r", "sink")
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -89,8 +90,10 @@ def test_a_decision_told_again_is_one_and_another_of_the_same_batch_is_not() -> 
 def test_only_streams_between_the_two_topics_count() -> None:
     elsewhere = decision(0, None, line(p0=3), wrote(5, 0, 1, TopicPartition("c", 0)))
     history = [(Q, GOOD[1]), (R, elsewhere), (Q, GOOD[0]), (Q, GOOD[2])]
-    assert decisions_between(history, "a", "b") == {Q: GOOD}
-    assert decisions_between(history, "x", "b") == {}
+    assert writers_of(history, "a", "b").between == {Q: GOOD}
+    assert writers_of(history, "x", "b").between == {}
+    assert writers_of(history, "x", "b").elsewhere == {Q: GOOD}
+    assert writers_of(history, "a", "c").between == {R: [elsewhere]}
 
 
 def test_a_query_that_began_anew_has_read_the_same_again() -> None:
@@ -98,9 +101,87 @@ def test_a_query_that_began_anew_has_read_the_same_again() -> None:
     found = check_overlaps(both)
     assert [(v.kind, v.amount, v.place) for v in found] == [
         (DUPLICATE, 10, "a-0 offsets 10 to 19"),
+        (UNKNOWN, 0, "a-0"),
         (DUPLICATE, 4, "a-1 offsets 5 to 8"),
+        (UNKNOWN, 0, "a-1"),
     ]
     assert check_overlaps({Q: both[Q]}) == []
+
+
+def first(end: dict[str, int], starts: dict[str, int], *participants: Participant) -> Decision:
+    """Batch 0, with where it begins."""
+    value = {"a": end, "@cluster": "c", "@starts": {"a": starts}}
+    return decision(0, None, json.dumps(value), *participants)
+
+
+def test_first_batches_are_compared_too() -> None:
+    whole = first({"0": 10, "1": 5}, {"0": 0, "1": 0}, wrote(1, 0, 15))
+    covered = check_ranges(Q, [whole], "a")
+    assert covered.starts == {A0: 0, A1: 0}
+    found = check_overlaps({Q: covered, R: check_ranges(R, [whole], "a")})
+    assert [(v.kind, v.amount, v.place) for v in found] == [
+        (DUPLICATE, 10, "a-0 offsets 0 to 9"),
+        (DUPLICATE, 5, "a-1 offsets 0 to 4"),
+    ]
+    assert str(Q) in found[0].told and str(R) in found[0].told
+    later = check_ranges(R, [first({"0": 25, "1": 9}, {"0": 10, "1": 5})], "a")
+    assert check_overlaps({Q: covered, R: later}) == [], "it began where the other one ended"
+    unknown = check_ranges(R, [decision(0, None, line(p0=25))], "a")
+    (vague,) = check_overlaps({Q: covered, R: unknown})
+    assert vague.kind == UNKNOWN
+    assert "where batch 0 of r/sink begins in a-0 is not recorded" in vague.told
+
+
+def test_streams_that_overlap_in_many_batches_are_told_once_for_a_partition() -> None:
+    def in_steps(step: int) -> list[Decision]:
+        made = [first({"0": step}, {"0": 0})]
+        for batch in range(1, 100 // step):
+            made.append(decision(batch, line(p0=batch * step), line(p0=(batch + 1) * step)))
+        return made
+
+    covered = {Stream(f"q{n}", "sink"): check_ranges(Q, in_steps(n), "a") for n in (10, 20, 25)}
+    found = check_overlaps(covered)
+    assert [(v.kind, v.amount) for v in found] == [(DUPLICATE, 100)] * 2, "three copies, two too many"
+    assert "batches 0 to 4 of q20/sink, and in batches 0 to 9 of q10/sink" in found[0].told
+
+
+def test_a_query_that_reads_a_topic_twice_does_not_overlap_with_itself() -> None:
+    end = json.dumps({"a": {"0": 10}, "@cluster": "c", "@starts": {"a": {"0": 0}}})
+    joined = Decision(0, "run", "", Range((), (end, end)), (), 0)
+    assert check_overlaps({Q: check_ranges(Q, [joined], "a")}) == []
+
+
+def test_inputs_above_what_the_topic_holds_are_found() -> None:
+    one = check_ranges(Q, [first({"0": 10}, {"0": 0})], "a")
+    assert check_bounds({Q: one}, {A0: 0}, {A0: 10}) == []
+    assert check_bounds({Q: one}, {A0: 8}, {A0: 10}) == [], "retention has taken what was read"
+    (beyond,) = check_bounds({Q: one}, {A0: 0}, {A0: 7})
+    assert beyond.kind == UNKNOWN
+    assert (beyond.amount, beyond.place) == (3, "a-0")
+    vague = [check_ranges(stream, [decision(0, None, line(p0=10))], "a") for stream in (Q, R)]
+    (many,) = check_bounds(dict(zip((Q, R), vague, strict=True)), {A0: 0}, {A0: 10})
+    assert (many.kind, many.amount) == (DUPLICATE, 10)
+    assert "20 offsets of a-0 are in batches, and it has had 10" in many.told
+
+
+def test_batches_of_an_earlier_topic_of_the_same_name_are_not_taken_for_this_one() -> None:
+    def of(topic_id: str, offset: int) -> str:
+        return json.dumps({"a": {"0": offset}, "@topics": {"a": topic_id}, "@starts": {"a": {"0": 0}}})
+
+    batches = [decision(0, None, of("old", 9)), decision(1, of("old", 9), of("new", 4))]
+    covered = check_ranges(Q, batches, "a", "new")
+    assert [(v.kind, v.batch) for v in covered.violations] == [(UNKNOWN, 0)]
+    assert "read an earlier topic a (id old)" in covered.violations[0].told
+    assert [(span.start, span.end) for span in covered.spans[A0]] == [(0, 4)]
+
+
+def test_a_stream_that_wrote_and_of_which_nobody_knows_what_it_read_is_told() -> None:
+    history = [(Q, GOOD[0]), (R, decision(0, None, None, wrote(5, 0, 3)))]
+    writers = writers_of(history, "a", "b")
+    assert list(writers.unknown) == [R]
+    (found,) = check_known(writers.unknown, "b")
+    assert found.kind == UNKNOWN
+    assert "r/sink wrote to b, and which offsets it read is not recorded" in found.told
 
 
 # --- transactions ----------------------------------------------------------------------------------------
@@ -119,10 +200,14 @@ def judged(
     unfinished: set[str] | None = None,
     starts: dict[TopicPartition, int] | None = None,
     own: dict[int, str] | None = None,
+    others: dict[int, str] | None = None,
+    has_all: bool = False,
 ) -> Judged:
     named = {Producer(p.producer_id, p.producer_epoch) for d in decisions for p in d.participants}
-    judge = Judge("b", written, named, unfinished or set(), starts or {})
+    judge = Judge("b", written, named, unfinished or set(), starts or {}, has_all=has_all)
     judge.judge(Q, decisions, own or {})
+    if others is not None:
+        judge.judge_others(others)
     return judge.result()
 
 
@@ -130,6 +215,27 @@ def test_transactions_that_decisions_name_are_whole() -> None:
     found = judged([*WRITTEN, Written(B1, NO_TRANSACTION, 7, 0, 6), Written(B1, Producer(9, 0), 2, 7, 8)])
     assert found.violations == []
     assert (found.outputs, found.transactions, found.other_records) == (29, 3, 9)
+
+
+def test_outputs_are_those_of_the_output_and_rows_those_of_all_topics() -> None:
+    both = [decision(0, None, line(p0=10), wrote(1, 0, 20, B0, TopicPartition("c", 0)))]
+    elsewhere = Written(TopicPartition("c", 0), Producer(1, 0), 5, 0, 4)
+    found = judged([WRITTEN[0], elsewhere], both)
+    assert (found.outputs, found.violations) == (15, [])
+
+
+def test_what_no_decision_covers_is_foreign() -> None:
+    strangers = [Written(B1, NO_TRANSACTION, 7, 0, 6), Written(B1, Producer(9, 0), 2, 7, 8)]
+    strangers.append(Written(B0, Producer(9, 3), 4, 40, 43))
+    found = judged([*WRITTEN, *strangers], others={9: "somebody"})
+    assert [(v.kind, v.amount) for v in found.violations] == [(FOREIGN, 7), (FOREIGN, 6)]
+    assert "producers without transactions wrote 7 records (b-1 offsets 0 to 6)" in found.violations[0].told
+    assert found.violations[1].told.startswith("somebody (producer 9) committed 6 records")
+    assert total(found.violations, DUPLICATE) == 0
+    older = [Written(B0, Producer(9, 0), 2, 1, 2)]
+    assert judged([*WRITTEN[1:], *older], GOOD[1:], others={}).violations == [], "before the history begins"
+    late = judged([*WRITTEN[1:], *older], GOOD[1:], others={}, has_all=True)
+    assert [v.kind for v in late.violations] == [FOREIGN], "a stream that begins late, as in foreachBatch"
 
 
 def test_records_that_are_missing_are_lost() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from odradek.spark import tasks
 from odradek.spark.ledger import Stream, participant_id, run_of
-from odradek.spark.options import SinkOptions, sink_options
+from odradek.spark.options import OptionError, SinkOptions, sink_options
 from odradek.spark.tasks import BATCH, GROUP, QUERY, Task
 
 RUN = "0f8fad5b-d9cb-469f-a165-70867728950e"
@@ -13,7 +13,19 @@ JOB = "abcdef012345"
 
 
 def options(**given: str) -> SinkOptions:
-    return sink_options({"kafka.bootstrap.servers": "x", **given})
+    return sink_options({"kafka.bootstrap.servers": "x", "checkpointLocation": "/here", **given})
+
+
+def test_a_write_in_a_batch_is_told_the_checkpoint_or_refused() -> None:
+    bare = {"kafka.bootstrap.servers": "x"}
+    keyed = {**bare, "idempotencyKey": "k", "batchId": "5"}
+    for given in (bare, keyed):
+        with pytest.raises(
+            OptionError, match=r'Add this line to the write.*\.option\("checkpointLocation", '
+        ):
+            tasks.of_write(OF_BATCH.get, sink_options(given), JOB)
+        tasks.of_write({}.get, sink_options(given), JOB)
+        tasks.of_write(OF_BATCH.get, sink_options({**given, "delivery": "at-least-once"}), JOB)
 
 
 def test_of_a_stream() -> None:

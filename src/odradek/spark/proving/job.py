@@ -7,24 +7,22 @@ from pyspark.sql import SparkSession
 
 from odradek.client.blocking import BlockingClient
 from odradek.core.types import TopicPartition
-from odradek.spark.ledger import Decision, Stream
+from odradek.spark.ledger import Decision, Stream, topics_of
 from odradek.spark.options import Connecting
 from odradek.spark.planning import OffsetRange, Offsets, split
-from odradek.spark.proving.ranges import (
-    Covered,
-    check_overlaps,
-    check_ranges,
-    decisions_between,
-    once_each,
-    topics_of,
-)
+from odradek.spark.proving.overlaps import check_bounds, check_known, check_overlaps
+from odradek.spark.proving.ranges import Covered, check_ranges, once_each, writers_of
 from odradek.spark.proving.rows import compare_rows
 from odradek.spark.proving.scanning import (
     bounds_of,
     count_transactions,
+    ends_of,
+    has_all_history,
     ids_of,
+    list_ids,
     partitions_of,
     read_history,
+    topic_id_of,
 )
 from odradek.spark.proving.transactions import Judge, Judged, Producer, Written, merge, participants_of
 from odradek.spark.proving.violations import Violation
@@ -46,6 +44,8 @@ class Question(NamedTuple):
 
 class Proof(NamedTuple):
     streams: list[str]
+    other_streams: list[str]
+    """They wrote to the output, too, and are not judged: they read other topics, or were not asked for."""
     first_batch: int
     batches: int
     inputs: int
@@ -59,26 +59,35 @@ def prove(
     client: BlockingClient, connecting: Connecting, spark: Callable[[], SparkSession], question: Question
 ) -> Proof:
     """Decisions are read before and after the output: one that was made meanwhile names what it committed."""
-    streams = _choose(read_history(client), question)
-    partitions_of(client, question.source)
+    writers = writers_of(read_history(client), question.source, question.sink)
+    streams = _choose(writers.between, question)
+    source_id = topic_id_of(client, question.source)
     violations: list[Violation] = []
     decided: dict[Stream, list[Decision]] = {}
     for stream, decisions in streams.items():
         decided[stream], twice = once_each(stream, decisions)
         violations += twice
-    covered = {stream: check_ranges(stream, kept, question.source) for stream, kept in decided.items()}
+    covered = {
+        stream: check_ranges(stream, kept, question.source, source_id) for stream, kept in decided.items()
+    }
     for found in covered.values():
         violations += found.violations
     violations += check_overlaps(covered)
+    if question.stream is None:
+        violations += check_known(writers.unknown, question.sink)
 
     judged = _judge(client, connecting, spark, question, decided)
     violations += judged.violations
     source = bounds_of(client, partitions_of(client, question.source))
+    log_starts = {r.tp: r.start for r in source}
+    violations += check_bounds(covered, log_starts, ends_of(client, [r.tp for r in source]))
     if question.by != "none":
         sink = bounds_of(client, partitions_of(client, question.sink))
         violations += compare_rows(spark(), connecting, _clip(source, covered), sink, question.by)
+    others = {*writers.between, *writers.elsewhere, *writers.unknown} - set(decided)
     return Proof(
         streams=sorted(str(stream) for stream in decided),
+        other_streams=sorted(str(stream) for stream in others),
         first_batch=min(kept[0].batch for kept in decided.values()),
         batches=sum(len(kept) for kept in decided.values()),
         inputs=sum(_inputs(source, found) for found in covered.values()),
@@ -88,12 +97,11 @@ def prove(
     )
 
 
-def _choose(history: Sequence[tuple[Stream, Decision]], question: Question) -> dict[Stream, list[Decision]]:
-    found = decisions_between(history, question.source, question.sink)
-    if question.stream is not None:
-        found = {s: kept for s, kept in found.items() if question.stream in (s.query, str(s))}
+def _choose(between: Mapping[Stream, list[Decision]], question: Question) -> dict[Stream, list[Decision]]:
+    wanted = question.stream
+    found = {s: kept for s, kept in between.items() if wanted in (None, s.query, str(s))}
     if not found:
-        which = f"the query {question.stream}" if question.stream else "a query"
+        which = f"the query {wanted}" if wanted else "a query"
         raise NothingToProveError(
             f"no decision is known of {which} that reads {question.source} and writes {question.sink}"
         )
@@ -114,9 +122,11 @@ def _judge(
     for kept in decided.values():
         named |= set(participants_of(kept))
     unfinished = {name for found in ids.values() for name in found.unfinished}
-    judge = Judge(question.sink, written, named, unfinished, log_starts)
+    judge = Judge(question.sink, written, named, unfinished, log_starts, has_all=has_all_history(client))
     for stream, kept in decided.items():
         judge.judge(stream, kept, ids[stream].producer_ids)
+    if question.stream is None:
+        judge.judge_others(list_ids(client).producer_ids)
     return judge.result()
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from odradek.core.types import TopicPartition
-from odradek.spark.ledger import Decision, Range, Stream
-from odradek.spark.planning import Offsets, from_json
+from odradek.spark.ledger import Decision, Range, Stream, topics_of
+from odradek.spark.planning import TOPICS, Offsets, from_json, starts_of
 from odradek.spark.proving.violations import DUPLICATE, LOST, UNKNOWN, Violation
 
 CHECK = "ranges"
@@ -22,41 +22,64 @@ class Span(NamedTuple):
 
 
 class Covered(NamedTuple):
-    """What a stream has taken of its input. `spans` are those of which both ends are known: where a stream
-    begins with its first batch, no checkpoint tells."""
+    """What a stream has taken of its input. `spans` are those of which both ends are known; `first` are the
+    batches of which only the end is: those of checkpoints that do not tell where the stream began."""
 
     starts: Offsets
     ends: Offsets
     spans: dict[TopicPartition, list[Span]]
+    first: dict[TopicPartition, Span]
     violations: list[Violation]
 
 
-def decisions_between(history: History, source: str, sink: str) -> dict[Stream, list[Decision]]:
-    """The decisions of streams that read one topic and write the other, by batch."""
+class Writers(NamedTuple):
+    """The streams that wrote to the output, by what is known of their input."""
+
+    between: dict[Stream, list[Decision]]
+    """They read the input."""
+    elsewhere: dict[Stream, list[Decision]]
+    """They read other topics, and not the input."""
+    unknown: dict[Stream, list[Decision]]
+    """No decision of theirs says what they read."""
+
+
+def writers_of(history: History, source: str, sink: str) -> Writers:
+    """The decisions by stream and batch."""
     found: dict[Stream, list[Decision]] = {}
     for stream, decision in history:
         found.setdefault(stream, []).append(decision)
-    return {
-        stream: sorted(decisions, key=lambda decision: decision.batch)
-        for stream, decisions in found.items()
-        if any(sink in topics_of(d) for d in decisions) and any(_reads(d, source) for d in decisions)
-    }
-
-
-def topics_of(decision: Decision) -> set[str]:
-    return {topic for participant in decision.participants for topic, _ in participant.partitions}
+    writers = Writers({}, {}, {})
+    for stream, decisions in found.items():
+        if not any(sink in topics_of(d) for d in decisions):
+            continue
+        kept = sorted(decisions, key=lambda decision: decision.batch)
+        if any(_reads(d, source) for d in decisions):
+            writers.between[stream] = kept
+        elif any(d.range.is_known for d in decisions):
+            writers.elsewhere[stream] = kept
+        else:
+            writers.unknown[stream] = kept
+    return writers
 
 
 def _reads(decision: Decision, source: str) -> bool:
-    return any(tp.topic == source for line in decision.range.end for tp in _offsets(line))
+    return any(tp.topic == source for line in decision.range.end for tp in _Line(line).offsets)
 
 
-def _offsets(line: str) -> Offsets:
-    """A source's offsets; none where it is of another kind."""
-    try:
-        return from_json(json.loads(line))[0]
-    except (ValueError, TypeError, AttributeError):
-        return {}
+class _Line:
+    """The offsets of a source, as a checkpoint has them; empty where it is a source of another kind."""
+
+    def __init__(self, line: str) -> None:
+        self.offsets: Offsets = {}
+        self.starts: Offsets = {}
+        self.ids: Mapping[str, str] = {}
+        try:
+            value = json.loads(line)
+            self.offsets = from_json(value)[0]
+            self.starts = starts_of(value)
+            self.ids = value.get(TOPICS, {})
+        except (ValueError, TypeError, AttributeError):
+            pass
 
 
 def once_each(stream: Stream, decisions: Iterable[Decision]) -> tuple[list[Decision], list[Violation]]:
@@ -74,17 +97,22 @@ def once_each(stream: Stream, decisions: Iterable[Decision]) -> tuple[list[Decis
     return [kept[batch] for batch in sorted(kept)], violations
 
 
-def check_ranges(stream: Stream, decisions: Sequence[Decision], source: str) -> Covered:
-    """Each batch begins where the one before it ended, in every partition of the input."""
-    return _Walk(stream, source).run(decisions)
+def check_ranges(
+    stream: Stream, decisions: Sequence[Decision], source: str, topic_id: str | None = None
+) -> Covered:
+    """Each batch begins where the one before it ended, in every partition of the input. `topic_id` is the
+    input's: an earlier topic of the same name had other records."""
+    return _Walk(stream, source, topic_id).run(decisions)
 
 
 class _Walk:
-    def __init__(self, stream: Stream, source: str) -> None:
+    def __init__(self, stream: Stream, source: str, topic_id: str | None) -> None:
         self._stream = stream
         self._source = source
+        self._topic_id = topic_id
         self._at: dict[tuple[int, TopicPartition], int] = {}
-        self._covered = Covered({}, {}, {}, [])
+        self._strange: set[str] = set()
+        self._covered = Covered({}, {}, {}, {}, [])
 
     def run(self, decisions: Sequence[Decision]) -> Covered:
         previous: int | None = None
@@ -107,13 +135,34 @@ class _Walk:
     def _take(self, batch: int, range_: Range, *, is_first: bool) -> None:
         """The lines of a range are the query's sources, in the same order every time."""
         for number, line in enumerate(range_.end):
-            ends = self._of_source(line)
-            starts = self._of_source(range_.start[number]) if number < len(range_.start) else {}
+            end, has_start = _Line(line), number < len(range_.start)
+            ends, begun = self._of_source(end), self._of_input(end.starts)
+            starts = self._of_source(_Line(range_.start[number])) if has_start else {}
+            self._note_strange(batch, end)
             for tp in sorted(set(starts) | set(ends)):
-                self._take_partition(batch, number, tp, starts.get(tp), ends.get(tp), is_first)
+                # A partition that was new in a later batch begins at 0 where nothing else is said.
+                start = starts.get(tp, begun.get(tp, 0 if has_start else None))
+                self._take_partition(batch, number, tp, start, ends.get(tp), is_first)
 
-    def _of_source(self, line: str) -> Offsets:
-        return {tp: offset for tp, offset in _offsets(line).items() if tp.topic == self._source}
+    def _of_source(self, line: _Line) -> Offsets:
+        return self._of_input(line.offsets) if self._is_same(line) else {}
+
+    def _of_input(self, offsets: Offsets) -> Offsets:
+        return {tp: offset for tp, offset in offsets.items() if tp.topic == self._source}
+
+    def _is_same(self, line: _Line) -> bool:
+        return self._topic_id is None or line.ids.get(self._source, self._topic_id) == self._topic_id
+
+    def _note_strange(self, batch: int, line: _Line) -> None:
+        id_ = line.ids.get(self._source)
+        if self._is_same(line) or id_ is None or id_ in self._strange:
+            return
+        self._strange.add(id_)
+        told = (
+            f"batch {batch} read an earlier topic {self._source} (id {id_}), which was deleted: what it held "
+            "cannot be looked at"
+        )
+        self._add(UNKNOWN, 0, batch, self._source, told)
 
     def _take_partition(
         self, batch: int, number: int, tp: TopicPartition, start: int | None, end: int | None, is_first: bool
@@ -134,30 +183,9 @@ class _Walk:
         if tp not in covered.ends and start is not None and is_first:
             covered.starts[tp] = start
         begin = start if start is not None else reached
-        if begin is not None and begin < end:
+        if begin is None:
+            covered.first[tp] = Span(batch, 0, end)
+        elif begin < end:
             covered.spans.setdefault(tp, []).append(Span(batch, begin, end))
         self._at[number, tp] = end
         covered.ends[tp] = max(end, covered.ends.get(tp, 0))
-
-
-def check_overlaps(covered: Mapping[Stream, Covered]) -> list[Violation]:
-    """Two streams between the same topics that took the same offsets: such as a query that was begun anew."""
-    violations: list[Violation] = []
-    seen: dict[TopicPartition, list[tuple[Span, Stream]]] = {}
-    for stream, found in covered.items():
-        for tp, spans in sorted(found.spans.items()):
-            for span in spans:
-                for other, owner in seen.get(tp, ()):
-                    low, high = max(span.start, other.start), min(span.end, other.end)
-                    if owner != stream and low < high:
-                        place = f"{tp} offsets {low} to {high - 1}"
-                        told = (
-                            f"{place} are in batch {span.batch} of {stream}, "
-                            f"and in batch {other.batch} of {owner}"
-                        )
-                        violations.append(
-                            Violation(CHECK, DUPLICATE, high - low, str(stream), span.batch, place, told)
-                        )
-        for tp, spans in found.spans.items():
-            seen.setdefault(tp, []).extend((span, stream) for span in spans)
-    return violations

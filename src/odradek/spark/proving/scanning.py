@@ -11,7 +11,7 @@ from odradek.records.batch import BatchMeta, iter_records
 from odradek.spark.ledger import HISTORY_TOPIC, Decision, Stream, decode_decision, stream_prefix
 from odradek.spark.ledger_log import HISTORY
 from odradek.spark.options import Connecting
-from odradek.spark.planning import OffsetRange
+from odradek.spark.planning import OffsetRange, Offsets
 from odradek.spark.process import client_of
 from odradek.spark.proving.transactions import NO_TRANSACTION, Producer, Written
 
@@ -32,6 +32,12 @@ def read_history(client: BlockingClient) -> list[tuple[Stream, Decision]]:
     ]
 
 
+def has_all_history(client: BlockingClient) -> bool:
+    """Whether retention has not taken any decision yet."""
+    (kept,) = bounds_of(client, [HISTORY])
+    return kept.start == 0
+
+
 def bounds_of(client: BlockingClient, partitions: list[TopicPartition]) -> list[OffsetRange]:
     """From the first record to the last that is committed."""
     if not partitions:
@@ -41,6 +47,21 @@ def bounds_of(client: BlockingClient, partitions: list[TopicPartition]) -> list[
         client.admin.list_offsets, dict.fromkeys(partitions, LATEST), isolation_level=READ_COMMITTED
     )
     return [OffsetRange(tp, int(starts[tp].offset), int(ends[tp].offset)) for tp in partitions]
+
+
+def ends_of(client: BlockingClient, partitions: list[TopicPartition]) -> Offsets:
+    """Open transactions included, which a query at read_uncommitted reads."""
+    if not partitions:
+        return {}
+    found = client.call(client.admin.list_offsets, dict.fromkeys(partitions, LATEST))
+    return {tp: int(answer.offset) for tp, answer in found.items()}
+
+
+def topic_id_of(client: BlockingClient, topic: str) -> str | None:
+    """As checkpoints have it."""
+    cluster = client.call(client.client.retrying, lambda: client.client.refresh([topic]))
+    found = cluster.topic_id(topic)
+    return str(found) if found.int else None
 
 
 def partitions_of(client: BlockingClient, topic: str) -> list[TopicPartition]:
@@ -111,16 +132,23 @@ class Ids(dict[str, tuple[int, bool]]):
 def ids_of(client: BlockingClient, stream: Stream, decisions: list[Decision]) -> Ids:
     """All that look like participants of the stream, whoever uses them."""
     tail = stream_prefix("", stream)
-    found = Ids()
     prefixes = {
         name.partition(tail)[0] + tail
         for decision in decisions
         for name, *_ in decision.participants
         if tail in name
     }
+    found = Ids()
     for prefix in sorted(prefixes):
-        for states in client.call(client.admin.list_transactions, (), prefix).values():
-            for state in states:
-                is_open = state.transaction_state in _OPEN
-                found[state.transactional_id] = (state.producer_id, is_open)
+        found.update(list_ids(client, prefix))
+    return found
+
+
+def list_ids(client: BlockingClient, prefix: str | None = None) -> Ids:
+    """Those that the cluster knows, whoever uses them."""
+    found = Ids()
+    for states in client.call(client.admin.list_transactions, (), prefix).values():
+        for state in states:
+            is_open = state.transaction_state in _OPEN
+            found[state.transactional_id] = (state.producer_id, is_open)
     return found

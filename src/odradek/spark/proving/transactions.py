@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 from odradek.core.types import TopicPartition
 from odradek.spark.ledger import Decision, Participant, Stream
-from odradek.spark.proving.violations import DUPLICATE, LOST, Violation
+from odradek.spark.proving.violations import DUPLICATE, FOREIGN, LOST, Violation
 
 CHECK = "transactions"
+_SHOWN = 4
 
 
 class Producer(NamedTuple):
@@ -33,8 +34,9 @@ class Written(NamedTuple):
 
 class Judged(NamedTuple):
     outputs: int
-    """Records of the streams' own transactions."""
+    """Records in the output, of the streams' own transactions."""
     transactions: int
+    """Of the streams, with records in the output."""
     other_records: int
     """Of transactions and producers that have nothing to do with these streams."""
     unfinished: int
@@ -74,9 +76,12 @@ class Judge:
         named: Collection[Producer],
         unfinished: Collection[str],
         log_starts: Mapping[TopicPartition, int],
+        *,
+        has_all: bool = False,
     ) -> None:
         """`named` by any decision, also later ones and those of other streams. `unfinished` are transactional
-        ids that are open: if it is the last decision that names them, it is being carried out."""
+        ids that are open: if it is the last decision that names them, it is being carried out. `has_all`: the
+        history has every decision that was ever made; else only streams that begin with batch 0 are whole."""
         self._sink = sink
         self._written = written
         self._named = named
@@ -84,6 +89,9 @@ class Judge:
         self._log_starts = log_starts
         self._violations: list[Violation] = []
         self._ours: set[Producer] = set()
+        self._decided: set[Producer] = set()
+        self._has_all = has_all
+        self._is_whole = True
         self._waiting = 0
         self._outputs = 0
         self._transactions = 0
@@ -92,6 +100,7 @@ class Judge:
         """`own_ids`: producer ids of the stream, with their transactional ids."""
         decided = participants_of(decisions)
         self._ours |= set(decided)
+        self._decided |= set(decided)
         found: dict[Producer, list[Written]] = {}
         for written in self._written:
             found.setdefault(written.producer, []).append(written)
@@ -102,8 +111,32 @@ class Judge:
                 continue
             self._count(stream, batch, participant, found.get(producer, []))
         known_ids = {p.producer_id: p.transactional_id for _, p in decided.values()}
-        is_whole = decisions[0].batch == 0
+        is_whole = self._has_all or decisions[0].batch == 0
+        self._is_whole = self._is_whole and is_whole
         self._find_unnamed(stream, {**own_ids, **known_ids}, set(decided), is_whole)
+
+    def judge_others(self, ids: Mapping[int, str]) -> None:
+        """What is in the output and of nobody that is known. `ids`: transactional ids, by producer id."""
+        strangers: dict[int, list[Written]] = {}
+        first_known = self._first_known(self._decided)
+        for written in self._written:
+            if written.tp.topic != self._sink or written.producer in (self._ours | set(self._named)):
+                continue
+            if self._is_older(written, first_known, self._is_whole):
+                continue
+            strangers.setdefault(written.producer.producer_id, []).append(written)
+        for producer_id, found in sorted(strangers.items()):
+            self._add_strangers(producer_id, ids.get(producer_id), found)
+
+    def _add_strangers(self, producer_id: int, name: str | None, found: Sequence[Written]) -> None:
+        records = sum(w.records for w in found)
+        places = ", ".join(f"{w.tp} offsets {w.first_offset} to {w.last_offset}" for w in found[:_SHOWN])
+        places += f" and {len(found) - _SHOWN} more places" if len(found) > _SHOWN else ""
+        who = f"{name or 'a transactional producer'} (producer {producer_id}) committed"
+        if producer_id == NO_TRANSACTION.producer_id:
+            who = "producers without transactions wrote"
+        told = f"{who} {records} records ({places}), and no decision covers them"
+        self._violations.append(Violation(CHECK, FOREIGN, records, None, None, places, told))
 
     def result(self) -> Judged:
         other = sum(
@@ -112,9 +145,10 @@ class Judge:
         return Judged(self._outputs, self._transactions, other, self._waiting, self._violations)
 
     def _count(self, stream: Stream, batch: int, participant: Participant, found: list[Written]) -> None:
+        in_sink = [w for w in found if w.tp.topic == self._sink]
+        self._outputs += sum(w.records for w in in_sink)
+        self._transactions += bool(in_sink)
         records = sum(w.records for w in found)
-        self._outputs += records
-        self._transactions += bool(found)
         if records == participant.rows:
             return
         who = (
@@ -141,17 +175,13 @@ class Judge:
     ) -> None:
         """Transactions of the stream that no decision names. What lies before the first one that is named is
         not judged where the history of decisions does not go back to the first batch."""
-        first_known: dict[TopicPartition, int] = {}
-        for written in self._written:
-            if written.producer in decided:
-                known = first_known.get(written.tp, written.first_offset)
-                first_known[written.tp] = min(known, written.first_offset)
+        first_known = self._first_known(decided)
         for written in self._written:
             producer, tp = written.producer, written.tp
             if tp.topic != self._sink or producer in self._named or producer.producer_id not in own_ids:
                 continue
             self._ours.add(producer)
-            if not is_whole and written.last_offset < first_known.get(tp, written.last_offset + 1):
+            if self._is_older(written, first_known, is_whole):
                 continue
             place = f"{tp} offsets {written.first_offset} to {written.last_offset}"
             told = (
@@ -160,6 +190,19 @@ class Judge:
                 "names this transaction"
             )
             self._add(DUPLICATE, written.records, stream, None, place, told)
+
+    def _first_known(self, decided: Collection[Producer]) -> dict[TopicPartition, int]:
+        """Where the first record is that a decision names."""
+        found: dict[TopicPartition, int] = {}
+        for written in self._written:
+            if written.producer in decided:
+                known = found.get(written.tp, written.first_offset)
+                found[written.tp] = min(known, written.first_offset)
+        return found
+
+    @staticmethod
+    def _is_older(written: Written, first_known: Mapping[TopicPartition, int], is_whole: bool) -> bool:
+        return not is_whole and written.last_offset < first_known.get(written.tp, written.last_offset + 1)
 
     def _add(self, kind: str, count: int, stream: Stream, batch: int | None, place: str, told: str) -> None:
         if batch is not None:

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-DUPLICATE, LOST, UNKNOWN = "duplicate", "lost", "unknown"
-"""Unknown: it cannot be told, so it is not proven."""
+DUPLICATE, LOST, UNKNOWN, FOREIGN = "duplicate", "lost", "unknown", "foreign"
+"""Unknown: it cannot be told, so it is not proven. Foreign: in the output, and no decision covers it."""
 
 
 class Violation(NamedTuple):

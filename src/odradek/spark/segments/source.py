@@ -11,6 +11,7 @@ from odradek.spark.options import SegmentOptions
 from odradek.spark.quick import SentToTasks
 from odradek.spark.segments.directory import SegmentPart, pack, plan
 from odradek.spark.segments.reading import read_part
+from odradek.spark.telling import cause_first
 
 
 class SegmentTask(InputPartition):
@@ -19,6 +20,7 @@ class SegmentTask(InputPartition):
         self.parts = parts
 
 
+@cause_first
 class SegmentReader(SentToTasks, DataSourceReader):
     def __init__(self, options: SegmentOptions) -> None:
         self._options = options
