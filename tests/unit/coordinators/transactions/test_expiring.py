@@ -4,11 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
+from odradek.coordinators.shard import Now
 from odradek.coordinators.transactions.commands import ExpireIds
+from odradek.coordinators.transactions.expiring import expire as expire_ids
+from odradek.coordinators.transactions.expiring import is_over_time
 from odradek.coordinators.transactions.metadata import MAX_EPOCH, Identity, TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.records.batch import iter_batches, iter_records
+from odradek.runtime.slices import at_once
 
 from .harness import ABORT, COMMIT, START_MS, TID, A, Harness
 
@@ -123,11 +127,19 @@ def test_a_late_transaction_waits_for_a_producer_id_where_it_needs_one(h: Harnes
 
 
 def test_a_transaction_of_an_outside_coordinator_has_no_timeout(h: Harness) -> None:
+    """Its timeout is written as the largest int32: as one it would be over after 24.8 days."""
     producer = h.producer(two_phase=True)
     h.add(producer, A)
-    h.advance(DAY_MS)
+    h.clock.skew_ms += 365 * DAY_MS
+    h.advance(60_000)
     assert h.txn().state is S.ONGOING
     assert h.end_code(producer, COMMIT) is E.NONE
+
+
+def test_a_timeout_is_over_one_ms_after_it_has_passed() -> None:
+    txn = TransactionMetadata(TID, 7, 0, 5_000, S.ONGOING, (A,), start_ms=START_MS)
+    assert not is_over_time(txn, Now(START_MS + 5_000, 0))
+    assert is_over_time(txn, Now(START_MS + 5_001, 0))
 
 
 def test_time_that_jumps_ahead_may_abort_and_time_that_jumps_back_only_delays(h: Harness) -> None:
@@ -174,6 +186,14 @@ def test_an_id_at_rest_expires_with_a_tombstone(new: Callable[..., Harness], sta
     assert h.shard.transactions == {}
     assert h.add(producer, A) is E.INVALID_PRODUCER_ID_MAPPING
     assert h.producer().producer_id != producer.producer_id
+
+
+def test_an_id_expires_as_soon_as_its_time_has_passed(new: Callable[..., Harness]) -> None:
+    h = new(id_expiration_ms=DAY_MS)
+    h.put(TransactionMetadata(TID, 7, 0, 5_000, last_update_ms=START_MS))
+    for passed_ms, gone in ((DAY_MS - 1, 0), (DAY_MS, 1)):
+        result = at_once(expire_ids(h.shard, ExpireIds(), 0, Now(START_MS + passed_ms, 0)))
+        assert (result.response, len(result.records)) == (gone, gone)
 
 
 @pytest.mark.parametrize("state", [S.ONGOING, S.PREPARE_COMMIT, S.PREPARE_ABORT])

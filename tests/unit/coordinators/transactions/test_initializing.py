@@ -124,6 +124,24 @@ def test_epochs_from_the_past_and_the_future_are_fenced(h: Harness) -> None:
     assert h.txn().producer_epoch == 3
 
 
+@pytest.mark.parametrize("server_version", [0, 1, 2])
+@pytest.mark.parametrize("late", [False, True])
+def test_after_a_fence_the_epoch_before_it_is_no_retry(
+    new: Callable[..., Harness], server_version: int, late: bool
+) -> None:
+    """Whoever had the epoch before the fenced one has been told the fenced one. It is a zombie since."""
+    h = new(server_version=server_version)
+    first = h.producer(timeout_ms=1_000)
+    second = h.producer(expected=first, timeout_ms=1_000)
+    h.add(second, A, version=server_version)
+    if late:
+        h.advance(20_000)
+    else:
+        assert init_code(h) is E.CONCURRENT_TRANSACTIONS
+    assert h.txn().state is S.COMPLETE_ABORT
+    assert init_code(h, first) is E.PRODUCER_FENCED
+
+
 @pytest.mark.parametrize("server_version", [1, 2])
 def test_a_zombie_that_names_itself_cannot_abort_its_successors_transaction(
     new: Callable[..., Harness], server_version: int
