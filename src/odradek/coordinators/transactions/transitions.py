@@ -1,7 +1,7 @@
 """What must hold between two values of a transactional id, beside the table of states. Pure.
 
-Apache Kafka looks at the same before it takes over what it has written. Here a transition that breaks a rule is
-never written: whoever asked for it is refused, and the transaction stays as it is.
+Apache Kafka looks at the same before it takes over what it has written. Here a transition that breaks a rule
+is never written: whoever asked for it is not answered, and the transaction stays as it is.
 """
 
 from typing import TYPE_CHECKING
