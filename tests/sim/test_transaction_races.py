@@ -81,6 +81,24 @@ def test_an_epoch_that_is_over_is_told_before_the_guard() -> None:
 
 
 @pytest.mark.parametrize("version", [11, 12])
+def test_a_write_after_the_timeout_is_told_so_where_the_transaction_has_not_written(version: int) -> None:
+    """A partition with the marker knows the newer epoch only; the coordinator knows why there is one."""
+
+    async def story(stage: Stage) -> None:
+        caller = await stage.prepare()
+        await stage.create_topic(caller, "u")
+        producer = await stage.init(caller, timeout_ms=1_000)
+        if version < 12:
+            await stage.add(caller, producer)
+        assert await stage.write(caller, producer, version) is E.NONE
+        await asyncio.sleep(3)
+        assert await stage.write(caller, producer, version, sequence=1) is E.INVALID_PRODUCER_EPOCH
+        assert await stage.write(caller, producer, version, topic="u") is E.TRANSACTION_ABORTABLE
+
+    play(story)
+
+
+@pytest.mark.parametrize("version", [11, 12])
 def test_the_first_write_of_a_transaction_may_leave_the_loop_for_its_check(version: int) -> None:
     async def story(stage: Stage) -> None:
         caller = await stage.prepare()
