@@ -10,7 +10,7 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
-.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids mutants lock clean
+.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids mutants counts lock clean
 
 install: $(STAMP)
 
@@ -80,6 +80,10 @@ soak-hostile: install
 # A node with 100,000 transactional ids: memory, restart, lists, expiry. HOSTILE_ARGS="--ids 10000" for fewer.
 soak-ids: install
 	$(BIN)/python -m tests.hostile.soak_ids $(HOSTILE_ARGS)
+
+# What six small loads cost in calls, system calls, allocations and (with valgrind) instructions; the tests hold it.
+counts: install
+	$(BIN)/python -m tests.counts.main
 
 # One line at a time is broken in FOLDER; what no test notices is listed, and compared with the list of what is known.
 FOLDER ?= src/odradek/raft

@@ -144,6 +144,10 @@ def refuses_without_reason(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TransactionShard, "fence", fence)
 
 
+def takes_every_abort_for_one_of_the_next(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ending, "_is_of_the_next", lambda shard, command: not command.commit)
+
+
 PLANTS: dict[Plant, str] = {
     forgets_what_was_decided: "stuck",
     never_looks_at_the_time: "stuck",
@@ -159,6 +163,7 @@ PLANTS: dict[Plant, str] = {
     aborts_what_was_to_be_kept: "lost write",
     forgets_what_is_open: "",
     refuses_without_reason: "UNKNOWN_SERVER_ERROR",
+    takes_every_abort_for_one_of_the_next: "aborted read",
 }
 
 

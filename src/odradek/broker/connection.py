@@ -24,6 +24,7 @@ from odradek.wire.headers import RequestHeader, parse_request_header
 
 if TYPE_CHECKING:
     from odradek.broker.server import Server
+    from odradek.coordinators.transactions.metadata import Identity
 
 log = logging.getLogger("odradek.broker.connection")
 
@@ -68,6 +69,7 @@ class Connection:
         "_sock",
         "_suspended",
         "_tasks",
+        "acknowledged_commit",
         "closed",
         "last_active",
         "last_sent",
@@ -86,6 +88,8 @@ class Connection:
         self.listener = listener
         self.number = number
         self.closed = False
+        # Whose transaction the peer was told last to be committed; None while the answer to a commit is due.
+        self.acknowledged_commit: tuple[str, Identity] | None = None
         self.on_close: dict[object, Callable[[], object]] = {}  # what waits on behalf of the peer
         self.last_active = server.loop.time()  # when something was received
         self.last_sent = self.last_active  # when a peer that is slow to read took more

@@ -181,11 +181,41 @@ class TxnClient:
         except Over:
             raise
         except Refused as e:
-            if attempts == 1:
+            if attempts == 1 and commit:
                 txn.fate = TxnFate.ABORTED
             raise Over(str(e)) from e
         if commit:
             self.history.committed(txn)
+        self._ended(answer)
+
+    async def end_impatiently(self, txn: Txn) -> None:
+        """Ask for a commit once, and abort by a new connection if no answer comes soon."""
+        await self._caller.connect()
+        txn.commit_sent, txn.fate = True, TxnFate.UNKNOWN
+        types = request_types(ApiKey.END_TXN)
+        request = types.EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self._producer[0],
+            producer_epoch=self._producer[1],
+            committed=True,
+        )
+        version = self._versions[ApiKey.END_TXN]
+        patience_s = self._rng.choice((0.002, 0.01, 1.0))
+        try:
+            answer = await asyncio.wait_for(
+                self._caller.call(ApiKey.END_TXN, request, version=version), patience_s
+            )
+        except (NoAnswer, TimeoutError):
+            self._caller.close()
+            answer = None
+        if answer is None or answer.error_code:
+            await self.end(txn, commit=False)
+            txn.fate = TxnFate.ABORTED
+            return
+        self.history.committed(txn)
+        self._ended(answer)
+
+    def _ended(self, answer: Any) -> None:
         self._added.clear()
         if self._version >= EPOCH_PER_TRANSACTION:
             self._producer = answer.producer_id, answer.producer_epoch

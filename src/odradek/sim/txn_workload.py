@@ -20,6 +20,8 @@ from odradek.wire.api_keys import ApiKey
 READ_COMMITTED = 1
 GROUP = "pipelines"
 ABORTS = 0.25
+IMPATIENT = 0.15
+CHANGED_MINDS = 0.15
 
 
 class TxnProducer:
@@ -73,7 +75,14 @@ class TxnProducer:
                 # A zombie that does not know it: what it commits must not be its successor's.
                 await client.end(txn, commit=True)
             raise
-        await client.end(txn, commit=rng.random() >= ABORTS)
+        if rng.random() < IMPATIENT:
+            await client.end_impatiently(txn)
+        else:
+            await client.end(txn, commit=rng.random() >= ABORTS)
+        if rng.random() < CHANGED_MINDS:
+            # Nothing of it was begun. It must not be taken for the one before.
+            self._number += 1
+            await client.end(client.history.begin(f"{self._name}.{self._lives}", self._number), commit=False)
 
     def _value(self) -> bytes:
         self._next += 1

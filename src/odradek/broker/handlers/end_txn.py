@@ -1,4 +1,9 @@
-"""EndTxn v0-v5: commit or abort. From v5 on the answer brings the identity of the next transaction."""
+"""EndTxn v0-v5: commit or abort. From v5 on the answer brings the identity of the next transaction.
+
+Deviation: below v5, an abort where nothing was begun is answered, also after a commit, if the same connection
+was told before that its commit succeeded. Apache Kafka answers INVALID_TXN_STATE, which ends the producer;
+librdkafka sends such an abort when the first write of a transaction is still on its way.
+"""
 
 from typing import Any
 
@@ -20,7 +25,14 @@ def end_txn(ctx: RequestContext, request: Any) -> Reply[Any]:
     client_version = EPOCH_PER_TRANSACTION if ctx.api_version >= _FIRST_WITH_IDENTITY else 0
     producer = Identity(request.producer_id, request.producer_epoch)
 
+    connection, whose = ctx.connection, (request.transactional_id, producer)
+    is_acknowledged = connection.acknowledged_commit == whose
+    if request.committed:
+        connection.acknowledged_commit = None
+
     def ended(identity: Identity) -> Any:
+        if request.committed:
+            connection.acknowledged_commit = whose
         return types.EndTxnResponse(producer_id=identity.producer_id, producer_epoch=identity.producer_epoch)
 
     def refused(error: KafkaError) -> Any:
@@ -31,7 +43,8 @@ def end_txn(ctx: RequestContext, request: Any) -> Reply[Any]:
         producer,
         commit=request.committed,
         client_version=client_version,
-        connection=ctx.connection.number,
+        connection=connection.number,
+        is_acknowledged=is_acknowledged,
     )
     return reply.then(ended).otherwise(refused)
 

@@ -58,13 +58,17 @@ class VerifyPartitions:
 
 @plain()
 class EndTxn:
-    """Answered by the Identity that the producer goes on with."""
+    """Answered by the Identity that the producer goes on with.
+
+    `is_acknowledged`: the connection has told this producer already that its last commit succeeded.
+    """
 
     transactional_id: str
     producer: Identity
     commit: bool
     client_version: int
     connection: int
+    is_acknowledged: bool = False
 
 
 @plain()

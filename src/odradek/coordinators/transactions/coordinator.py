@@ -191,12 +191,19 @@ class TransactionCoordinator:
         return self._ask(transactional_id, c.VerifyPartitions(transactional_id, producer, partitions))
 
     def end(
-        self, transactional_id: str, producer: Identity, *, commit: bool, client_version: int, connection: int
+        self,
+        transactional_id: str,
+        producer: Identity,
+        *,
+        commit: bool,
+        client_version: int,
+        connection: int,
+        is_acknowledged: bool,
     ) -> Reply[Identity]:
         """The identity to go on with; a ProtocolError for what an older connection held back."""
         if not transactional_id:
             return _refused(ErrorCode.INVALID_REQUEST)
-        command = c.EndTxn(transactional_id, producer, commit, client_version, connection)
+        command = c.EndTxn(transactional_id, producer, commit, client_version, connection, is_acknowledged)
         return self._ask(transactional_id, command)
 
     def describe(self, transactional_id: str) -> Reply[TransactionMetadata]:

@@ -39,21 +39,23 @@ def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> Resu
     txn = shard.transactions.get(command.transactional_id)
     if txn is None:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    is_next = False
     if command.client_version < EPOCH_PER_TRANSACTION:
         _check_same_epoch(shard, txn, command)
+        is_next = _is_of_the_next(shard, command)
     elif _is_answered(shard, txn, command):
         return Result(txn.client)
     shard.speakers.heard(command.transactional_id, command.connection)
     if shard.is_pending(txn):
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if txn.state in PREPARED:
-        if _OUTCOME[txn.state] is not command.commit:
+        if _OUTCOME[txn.state] is not command.commit and not is_next:
             raise _invalid(txn, command.commit)
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if txn.state in AT_REST:
         if command.client_version < EPOCH_PER_TRANSACTION:
             # Aborting what was never begun changes nothing; refused, as Apache does, it ends the producer.
-            if _OUTCOME.get(txn.state, False) is not command.commit:
+            if _OUTCOME.get(txn.state, False) is not command.commit and not is_next:
                 raise _invalid(txn, command.commit)
             return Result(UNCHANGED)
         if command.commit:
@@ -70,6 +72,19 @@ def _check_same_epoch(shard: "TransactionShard", txn: TransactionMetadata, comma
         # Also where its time was over: what it may abort it cannot, without the epoch that an abort brings.
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
     shard.speakers.require_newest(command.transactional_id, command.connection)
+
+
+def _is_of_the_next(shard: "TransactionShard", command: EndTxn) -> bool:
+    """Whether an abort is of a transaction that was not begun here, not of the one committed before it.
+
+    A connection answers in order: who is told by it that this was aborted was told before that the last one
+    was committed. By another connection the commit may be one whose answer was lost.
+    """
+    return (
+        not command.commit
+        and command.is_acknowledged
+        and shard.speakers.is_newest(command.transactional_id, command.connection)
+    )
 
 
 def _is_answered(shard: "TransactionShard", txn: TransactionMetadata, command: EndTxn) -> bool:

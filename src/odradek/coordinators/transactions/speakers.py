@@ -30,6 +30,10 @@ class Speakers:
             if len(self._newest) > MAX_SPEAKERS:
                 del self._newest[next(iter(self._newest))]
 
+    def is_newest(self, transactional_id: str, connection: int) -> bool:
+        """Whether the producer is known to have spoken by this connection last."""
+        return self._newest.get(transactional_id) == connection
+
     def require_newest(self, transactional_id: str, connection: int) -> None:
         """Raises ProtocolError where the producer has connected anew since."""
         if connection < self._newest.get(transactional_id, connection):

@@ -208,10 +208,21 @@ class Harness:
         return self.run(lambda: self.coordinator.verify_partitions(tid, producer, list(tps or (A,))))
 
     def end_step(
-        self, producer: Identity, commit: bool, tid: str = TID, version: int = 2, connection: int = 1
+        self,
+        producer: Identity,
+        commit: bool,
+        tid: str = TID,
+        version: int = 2,
+        connection: int = 1,
+        is_acknowledged: bool = False,
     ) -> Callable[[], Any]:
         return lambda: self.coordinator.end(
-            tid, producer, commit=commit, client_version=version, connection=connection
+            tid,
+            producer,
+            commit=commit,
+            client_version=version,
+            connection=connection,
+            is_acknowledged=is_acknowledged,
         )
 
     def end(self, producer: Identity, commit: bool = COMMIT, **fields: Any) -> Any:

@@ -303,3 +303,45 @@ def test_a_delayed_end_names_an_epoch_that_is_over(h: Harness) -> None:
     assert h.end_code(producer, COMMIT) is E.PRODUCER_FENCED
     assert h.end_code(producer, ABORT) is E.PRODUCER_FENCED
     assert h.txn().state is S.ONGOING
+
+
+# --- an abort of what was not begun, after a commit ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("server_version", [0, 1, 2])
+def test_an_abort_after_an_acknowledged_commit_is_of_the_next_transaction(
+    new: Callable[..., Harness], server_version: int
+) -> None:
+    h = new(server_version=server_version)
+    producer, _ = bring_to(h, COMMITTED, 0)
+    before = h.txn()
+    assert h.end(producer, ABORT, version=0, is_acknowledged=True) == UNCHANGED
+    assert h.txn() == before
+    assert h.add(producer, A, version=0) is E.NONE
+    assert h.end(producer, ABORT, version=0, is_acknowledged=True) == UNCHANGED
+    assert h.txn().state is ABORTED
+
+
+def test_an_abort_waits_while_the_markers_of_an_acknowledged_commit_are_written(h: Harness) -> None:
+    producer, _ = bring_to(h, COMMITTING, 0)
+    assert h.end_code(producer, ABORT, version=0, is_acknowledged=True) is E.CONCURRENT_TRANSACTIONS
+
+
+@pytest.mark.parametrize("state", [COMMITTED, COMMITTING])
+def test_an_abort_is_refused_where_the_answer_to_the_commit_may_be_lost(h: Harness, state: TxnState) -> None:
+    """By a new connection, or by one that nobody has heard of since the coordinator moved."""
+    producer, _ = bring_to(h, state, 0)
+    assert h.end_code(producer, ABORT, version=0) is E.INVALID_TXN_STATE
+    assert h.end_code(producer, ABORT, version=0, connection=2, is_acknowledged=True) is E.INVALID_TXN_STATE
+
+
+def test_an_acknowledgement_is_of_no_use_after_the_coordinator_has_moved(h: Harness) -> None:
+    producer, _ = bring_to(h, COMMITTED, 0)
+    h.reload()
+    assert h.end_code(producer, ABORT, version=0, is_acknowledged=True) is E.INVALID_TXN_STATE
+
+
+def test_an_abort_after_a_retry_of_a_commit_is_refused(h: Harness) -> None:
+    """With an epoch for each transaction the epoch tells, whatever was acknowledged."""
+    producer, _ = bring_to(h, COMMITTED, 2)
+    assert h.end_code(producer, ABORT, is_acknowledged=True) is E.INVALID_TXN_STATE

@@ -1,0 +1,54 @@
+/* Counts what Python allocates, and switches callgrind on and off. Loaded by probe.py; nothing else belongs here. */
+#include <Python.h>
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_TOGGLE_COLLECT
+#define RUNNING_ON_VALGRIND 0
+#endif
+
+static PyMemAllocatorEx below[3];
+static long allocations;
+
+static void *probe_malloc(void *ctx, size_t size) {
+    PyMemAllocatorEx *real = ctx;
+    allocations++;
+    return real->malloc(real->ctx, size);
+}
+
+static void *probe_calloc(void *ctx, size_t count, size_t size) {
+    PyMemAllocatorEx *real = ctx;
+    allocations++;
+    return real->calloc(real->ctx, count, size);
+}
+
+static void *probe_realloc(void *ctx, void *block, size_t size) {
+    PyMemAllocatorEx *real = ctx;
+    allocations++;
+    return real->realloc(real->ctx, block, size);
+}
+
+static void probe_free(void *ctx, void *block) {
+    PyMemAllocatorEx *real = ctx;
+    real->free(real->ctx, block);
+}
+
+/* The raw domain is left alone: other threads may be in it. */
+void probe_install(void) {
+    for (int domain = PYMEM_DOMAIN_MEM; domain <= PYMEM_DOMAIN_OBJ; domain++) {
+        PyMem_GetAllocator(domain, &below[domain]);
+        PyMemAllocatorEx probe = {&below[domain], probe_malloc, probe_calloc, probe_realloc, probe_free};
+        PyMem_SetAllocator(domain, &probe);
+    }
+}
+
+void probe_remove(void) {
+    for (int domain = PYMEM_DOMAIN_MEM; domain <= PYMEM_DOMAIN_OBJ; domain++)
+        PyMem_SetAllocator(domain, &below[domain]);
+}
+
+long probe_allocations(void) { return allocations; }
+
+void probe_toggle(void) { CALLGRIND_TOGGLE_COLLECT; }
+
+int probe_on_valgrind(void) { return RUNNING_ON_VALGRIND; }
