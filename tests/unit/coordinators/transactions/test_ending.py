@@ -345,3 +345,14 @@ def test_an_abort_after_a_retry_of_a_commit_is_refused(h: Harness) -> None:
     """With an epoch for each transaction the epoch tells, whatever was acknowledged."""
     producer, _ = bring_to(h, COMMITTED, 2)
     assert h.end_code(producer, ABORT, is_acknowledged=True) is E.INVALID_TXN_STATE
+
+
+def test_what_is_not_committed_to_the_log_yet_cannot_be_ended(new: Callable[..., Harness]) -> None:
+    h = new(held=True)
+    beginning = h.start(lambda: h.coordinator.init_producer_id(TID, 60_000, None, 1))
+    h.commit_log()
+    producer = Identity(beginning.result().producer_id, beginning.result().producer_epoch)
+    h.start(lambda: h.coordinator.add_partitions(TID, producer, [A], 2, 1))
+    assert h.txn().state is S.ONGOING
+    assert h.end_code(producer) is E.CONCURRENT_TRANSACTIONS
+    h.commit_log()

@@ -45,6 +45,27 @@ def test_late_transactions_are_looked_for_as_often_as_configured(new: Callable[.
     assert h.txn().state is S.COMPLETE_ABORT
 
 
+def test_after_one_look_the_next_is_an_interval_away(new: Callable[..., Harness]) -> None:
+    h = new(abort_interval_ms=60_000)
+    h.advance(61_000)
+    h.add(h.producer(timeout_ms=1_000), A)
+    h.advance(55_000)
+    assert h.txn().state is S.ONGOING
+    h.advance(5_000)
+    assert h.txn().state is S.COMPLETE_ABORT
+
+
+def test_a_new_leader_gives_an_interval_to_what_it_finds_open(new: Callable[..., Harness]) -> None:
+    h = new(abort_interval_ms=60_000)
+    h.add(h.producer(timeout_ms=1_000), A)
+    h.advance(30_000)
+    h.reload()
+    h.advance(59_000)
+    assert h.txn().state is S.ONGOING
+    h.advance(2_000)
+    assert h.txn().state is S.COMPLETE_ABORT
+
+
 @pytest.mark.parametrize("version", [0, 2])
 def test_a_timeout_is_told_as_such_and_not_as_a_fence(h: Harness, version: int) -> None:
     producer = h.producer(timeout_ms=1_000)
@@ -227,6 +248,19 @@ def test_ids_are_looked_at_as_often_as_configured(new: Callable[..., Harness]) -
     h.advance(49_000)
     assert TID in h.shard.transactions
     h.advance(2_000)
+    assert h.shard.transactions == {}
+
+
+def test_many_ids_go_in_several_batches(new: Callable[..., Harness]) -> None:
+    """One batch of all of them might be larger than the log takes."""
+    h = new(id_expiration_ms=1_000)
+    for i in range(1_000):
+        name = f"{i:0400d}"
+        h.shard.replay(name, TransactionMetadata(name, i, 0, 1_000, last_update_ms=START_MS), 0, -1)
+    before = len(h.log.batches)
+    h.advance(2_000)
+    assert expire(h) == 1_000
+    assert len(h.log.batches) == before + 2
     assert h.shard.transactions == {}
 
 

@@ -188,6 +188,15 @@ def test_an_exhausted_producer_that_names_itself_gets_a_new_id_once(h: Harness) 
     assert h.producer(expected=fresh) == Identity(fresh.producer_id, 1)
 
 
+def test_a_lost_answer_with_the_last_epoch_of_an_id_is_given_again(h: Harness) -> None:
+    before = at_epoch(h, MAX_EPOCH - 2)
+    given = h.producer(expected=before)
+    assert given == Identity(7, MAX_EPOCH - 1)
+    assert h.producer(expected=before) == given
+    h.producer()
+    assert init_code(h, before) is E.PRODUCER_FENCED
+
+
 def test_an_exhausted_id_fences_who_names_an_older_epoch(h: Harness) -> None:
     last = at_epoch(h, MAX_EPOCH - 1)
     assert init_code(h, Identity(7, MAX_EPOCH - 3)) is E.PRODUCER_FENCED

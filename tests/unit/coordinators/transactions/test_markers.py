@@ -1,5 +1,7 @@
 """Markers: partitions without a leader are waited for, deleted ones left out, refusals told apart."""
 
+from typing import Any
+
 import pytest
 
 from odradek.coordinators.transactions.states import TxnState
@@ -178,3 +180,61 @@ def test_a_transaction_of_many_partitions_does_not_hold_up_a_short_one(h: Harnes
     order = [w.partitions for w in h.written]
     assert h.txn("long").state is h.txn("short").state is S.COMPLETE_COMMIT
     assert order.index([A]) < len(order) - 50
+
+
+def test_a_delivery_that_fails_is_told_and_the_others_go_on(
+    h: Harness, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A mistake of ours: those that wait behind it must not wait for the next transaction."""
+    broken, deliver = [True], h.coordinator.markers._deliver
+
+    def once(*arguments: Any) -> Any:
+        if broken:
+            broken.clear()
+            raise ZeroDivisionError
+        return deliver(*arguments)
+
+    h.coordinator.markers._deliver = once
+    h.leaderless.add(A)
+    for tid in ("x", "y", "z"):
+        h.add(h.producer(tid), A, tid=tid)
+        h.end(h.txn(tid).client, COMMIT, tid=tid)
+    h.leaderless.clear()
+    h.advance(150)
+    assert sorted(h.txn(tid).state for tid in ("x", "y", "z")) == [S.PREPARE_COMMIT] + [S.COMPLETE_COMMIT] * 2
+    assert "Markers could not be written" in caplog.text
+
+
+def test_what_another_partition_of_the_coordinator_decided_is_not_forgotten_with_one(h: Harness) -> None:
+    h.leaderless.add(A)
+    h.add(h.producer(), A)
+    h.end(h.txn().client, COMMIT)
+    sender = h.coordinator.markers
+    h.run(lambda: sender.forget(7))
+    assert len(sender) == 1
+    h.run(lambda: sender.forget(0))
+    assert len(sender) == 0
+    h.leaderless.clear()
+    h.advance(1_000)
+    assert h.written == []
+
+
+def test_a_coordinator_that_is_closed_sends_no_more_markers(h: Harness) -> None:
+    h.leaderless.add(A)
+    h.add(h.producer(), A)
+    h.end(h.txn().client, COMMIT)
+    h.run(h.coordinator.close)
+    h.leaderless.clear()
+    h.advance(1_000)
+    assert (h.written, len(h.coordinator.markers)) == ([], 0)
+
+
+def test_what_is_over_is_not_looked_at_again(h: Harness) -> None:
+    """Neither for its time nor, by a later leader, for its markers."""
+    open_transaction(h)
+    assert list(h.shard._open) == ["id"]
+    h.slow_markers = True
+    h.end(h.txn().client, COMMIT)
+    assert (list(h.shard._open), list(h.shard._decided)) == ([], ["id"])
+    h.let_markers_through()
+    assert h.shard._decided == {}

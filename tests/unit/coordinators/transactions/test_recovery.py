@@ -14,7 +14,7 @@ from odradek.coordinators.transactions.log_format import (
 )
 from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
-from odradek.core.errors import ErrorCode
+from odradek.core.errors import ErrorCode, ProtocolError
 from odradek.core.types import TopicPartition
 from odradek.records.batch import iter_batches, iter_records
 from odradek.runtime.slices import at_once
@@ -169,3 +169,14 @@ def test_a_record_of_many_partitions_is_the_same_in_slices(version: int) -> None
 def test_a_long_value_of_an_unknown_version_is_skipped_in_slices_too() -> None:
     key, _ = encode(lambda: 1, (TID, None))
     assert at_once(decode_in_slices(key, b"\x00\x09" + bytes(1_000))) is None
+
+
+def test_a_record_that_cannot_be_read_is_an_error() -> None:
+    key, _ = encode(lambda: 1, (TID, None))
+    with pytest.raises(ProtocolError, match="without a key"):
+        decode(None, None)
+    _, value = encode(lambda: 1, (TID, TransactionMetadata(TID, 7, 3, 60_000)))
+    assert value is not None
+    status_at = 2 + 8 + 2 + 4  # after version, producer id, epoch and timeout
+    with pytest.raises(ProtocolError, match="in state 99"):
+        decode(key, value[:status_at] + b"\x63" + value[status_at + 1 :])
