@@ -10,7 +10,7 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
-.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids mutants counts lock clean
+.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids soak-held mutants counts lock clean
 
 install: $(STAMP)
 
@@ -80,6 +80,11 @@ soak-hostile: install
 # A node with 100,000 transactional ids: memory, restart, lists, expiry. HOSTILE_ARGS="--ids 10000" for fewer.
 soak-ids: install
 	$(BIN)/python -m tests.hostile.soak_ids $(HOSTILE_ARGS)
+
+# Clients that ask for much and then neither read nor send: memory, descriptors, what a producer sees meanwhile.
+# HOSTILE_ARGS="--apache" for Apache Kafka too.
+soak-held: install
+	$(BIN)/python -m tests.hostile.soak_held $(HOSTILE_ARGS)
 
 # What six small loads cost in calls, system calls, allocations and (with valgrind) instructions; the tests hold it.
 counts: install

@@ -9,7 +9,7 @@ from odradek.wire.api_keys import ApiKey
 from odradek.wire.headers import encode_request
 from odradek.wire.messages import request_types
 from tests.hostile.cases import Measured, measure, taken
-from tests.hostile.names import Names
+from tests.hostile.names import RECORDS, Names
 from tests.hostile.shapes import Shape, frame
 from tests.hostile.stage import Client
 from tests.hostile.world import StagedWorld, staged_world
@@ -194,6 +194,20 @@ def test_a_fetch_of_a_session_of_many_partitions_is_sliced(world: StagedWorld) -
             taken(world, "a fetch of a session", len(again)).check()
 
 
+def test_a_fetch_of_many_partitions_with_records_is_sliced(world: StagedWorld) -> None:
+    """Its reply has two pieces for each of them: all are handed to the connection, and sent, in turns."""
+    stage, shape = world.stage, Shape("known", ("topics", "partitions"))
+    with stage.client() as client:
+        written = frame(
+            ApiKey.PRODUCE, 13, Shape("known", ("topic_data", "partition_data")), 1_500, Names(world, {})
+        )
+        assert stage.ask(client, written) is not None
+    asked = frame(ApiKey.FETCH, 18, shape, 1_500, Names(world, {"each fetch_offset": 0}))
+    measured = measure(world, "a fetch of 1,500 partitions", asked)
+    assert measured.answer_bytes > 250 * len(RECORDS)  # one reply keeps so many files open
+    measured.check()
+
+
 def test_a_connection_that_ends_is_let_go_in_slices(world: StagedWorld) -> None:
     """It has fetches parked on every partition of a topic."""
     stage = world.stage
@@ -207,6 +221,38 @@ def test_a_connection_that_ends_is_let_go_in_slices(world: StagedWorld) -> None:
         stage.disconnect(client)
         measured: Measured = taken(world, "the end of a connection")
     measured.check()
+
+
+def test_a_connection_does_not_pile_up_fetches_that_wait(world: StagedWorld) -> None:
+    """What is behind them is read when they are answered."""
+    stage = world.stage
+    (topic,) = world.topics[-1:]
+    partition = stage.node.replicas.partition_of(topic, 0)
+    types = request_types(ApiKey.FETCH)
+    row = types.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    others = [
+        types.FetchPartition(partition=i, fetch_offset=0, partition_max_bytes=1 << 20) for i in range(200)
+    ]
+    asked = request(
+        ApiKey.FETCH,
+        12,
+        "FetchRequest",
+        max_wait=30_000,
+        min_bytes=1 << 30,
+        max_bytes=1 << 30,
+        session_epoch=-1,
+        topics=[
+            types.FetchTopic(topic=topic, partitions=[row]),
+            types.FetchTopic(topic="wide", partitions=others),
+        ],
+    )
+    with stage.client() as client:
+        client.send(asked * 20)
+        stage.settle()
+        assert len(partition.fetch_waiters.waiting) == 5  # of 201 partitions each
+        for _ in range(20):
+            stage.until(lambda: client.answer() is not None)
+        assert not partition.fetch_waiters.waiting
 
 
 def test_what_is_done_by_the_clock_is_sliced() -> None:

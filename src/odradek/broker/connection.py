@@ -8,9 +8,11 @@ handler returns. A peer that does not read its replies is not read from either.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from itertools import compress, repeat
+from operator import is_
 from struct import Struct
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from odradek.broker.dispatch import dispatch
 from odradek.broker.handlers import produce
@@ -38,6 +40,8 @@ _PRODUCE = 0
 # What a peer may have asked for and not been answered yet, since an earlier reply is still to come.
 MAX_PENDING_REPLIES = 1000
 MAX_PARKED_BYTES = 4 << 20
+MAX_WAITING_PARTITIONS = 1000  # of the fetches that wait for records; the last one may go beyond
+PIECE_BYTES = 100  # of a piece of a reply beside its content
 FRAMES_PER_TURN = 128  # so that a flood of tiny requests leaves the loop to others in between
 # All but Produce are decoded into objects, many times larger than their bytes; Apache has no such bound.
 MAX_DECODED_BYTES = 8 << 20
@@ -46,12 +50,13 @@ MAX_DECODED_BYTES = 8 << 20
 class Place:
     """A place in the order of replies, filled when its handler is done."""
 
-    __slots__ = ("done", "header", "pieces", "received_at")
+    __slots__ = ("done", "header", "partitions", "pieces", "received_at")
 
     def __init__(self, header: RequestHeader, received_at: float) -> None:
         self.header = header
         self.received_at = received_at
         self.pieces: tuple[bytes | Slice, ...] = ()
+        self.partitions = 0  # that it waits for
         self.done = False
 
 
@@ -69,6 +74,7 @@ class Connection:
         "_sock",
         "_suspended",
         "_tasks",
+        "_waiting_partitions",
         "acknowledged_commit",
         "closed",
         "last_active",
@@ -94,12 +100,13 @@ class Connection:
         self.last_active = server.loop.time()  # when something was received
         self.last_sent = self.last_active  # when a peer that is slow to read took more
         self.output = OutputQueue(
-            server.runtime, sock, self._on_moving, self._on_drained, self._on_output_error
+            server.runtime, sock, server.turns, self._on_moving, self._on_drained, self._on_output_error
         )
         self._input = InputBuffer(server.buffers)
         self.routes: list[Route] = []  # the ways that this producer's requests take
         self._pending: deque[Place] = deque()
         self._parked_bytes = 0  # of the replies in it that are done
+        self._waiting_partitions = 0  # of all of them
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._suspended = False  # the request in hand takes several turns: nothing behind it runs
         self._reading = True
@@ -170,7 +177,11 @@ class Connection:
 
     def _is_full(self) -> bool:
         """Whether so much waits for an earlier reply that no more may be asked; `fulfil` goes on then."""
-        return len(self._pending) >= MAX_PENDING_REPLIES or self._parked_bytes >= MAX_PARKED_BYTES
+        return (
+            len(self._pending) >= MAX_PENDING_REPLIES
+            or self._parked_bytes >= MAX_PARKED_BYTES
+            or self._waiting_partitions >= MAX_WAITING_PARTITIONS
+        )
 
     def _take_frames(self) -> None:
         """Handle every whole frame; a run of Produce frames as one."""
@@ -279,7 +290,7 @@ class Connection:
         if self._pending:
             self._park(self.reserve(header), pieces)
         else:
-            self._push(pieces)
+            self.output.push_all(pieces)
         self._server.observe(header.api_key, header.api_version, self.last_active)
 
     def reply_many(self, header: RequestHeader, replies: list[bytes]) -> None:
@@ -297,22 +308,35 @@ class Connection:
         self._pending.append(place)
         return place
 
+    def wait_for(self, place: Place, partitions: int) -> None:
+        """Its handler waits for so many partitions, or may: where that is many, no more may be asked."""
+        more = partitions - place.partitions
+        if more > 0:
+            place.partitions = partitions
+            self._waiting_partitions += more
+            self._adjust_reading()
+
     def fulfil(self, place: Place, *pieces: bytes | Slice) -> None:
-        self._park(place, pieces)
         self._server.observe(place.header.api_key, place.header.api_version, place.received_at)
         if self.closed:
             return
         pending = self._pending
-        if pending[0] is place:
-            was_full = self._is_full()
-            while pending and pending[0].done:
-                pieces = pending.popleft().pieces
-                self._parked_bytes -= _held_bytes(pieces)
-                self._push(pieces)
-            self.output.flush()
-            self._adjust_reading()
-            if was_full:
-                self._server.loop.call_soon(self._go_on)
+        if pending[0] is not place:
+            self._park(place, pieces)
+            return
+        was_full = self._is_full()
+        self.output.push_all(pieces)
+        pending.popleft()
+        self._waiting_partitions -= place.partitions
+        while pending and pending[0].done:
+            place = pending.popleft()
+            self._waiting_partitions -= place.partitions
+            self._parked_bytes -= _held_bytes(place.pieces)
+            self.output.push_all(place.pieces)
+        self.output.flush()
+        self._adjust_reading()
+        if was_full:
+            self._server.loop.call_soon(self._go_on)
 
     def _park(self, place: Place, pieces: tuple[bytes | Slice, ...]) -> None:
         place.pieces = pieces
@@ -337,15 +361,6 @@ class Connection:
         )
         self.output.flush()
         self.close(None)
-
-    def _push(self, pieces: tuple[bytes | Slice, ...]) -> None:
-        output = self.output
-        for piece in pieces:
-            if type(piece) is bytes:
-                output.push(piece)
-            else:
-                assert not isinstance(piece, bytes)
-                output.push_file(piece)
 
     def _on_moving(self) -> None:
         self.last_sent = self._server.loop.time()
@@ -395,8 +410,9 @@ class Connection:
 
 
 def _held_bytes(pieces: tuple[bytes | Slice, ...]) -> int:
-    """The memory that a reply takes until it is sent; parts of files take none."""
-    return sum(len(piece) for piece in pieces if isinstance(piece, bytes))
+    """The memory that a reply takes until it is sent; of parts of files only their names."""
+    of_bytes = compress(pieces, map(is_, map(type, pieces), repeat(bytes)))  # no call for each piece
+    return sum(map(len, cast(Iterator[bytes], of_bytes))) + PIECE_BYTES * len(pieces)
 
 
 def _check_size(buffer: bytearray, start: int, end: int, limit: int) -> None:

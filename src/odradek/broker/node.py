@@ -75,6 +75,7 @@ class Node:
             config.log_dirs,
             producer_id_expiration_ms=config.int("producer.id.expiration.ms"),
             max_descriptors=self.descriptors.files,
+            max_held_descriptors=self.descriptors.replies,
             slices=self.slices,
         )
         self.cleaner = Cleaner(runtime, self.logs, CleanerSettings.from_node(config))

@@ -2,21 +2,27 @@
 
 Small parts are read and sent together with the bytes around them; large ones go by sendfile. A part that
 the page cache does not hold is read in the pool, chunk by chunk, so the loop never waits for a disk.
+What was read and the socket did not take is read again later: a peer that does not read takes no memory.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
+from itertools import islice
 from typing import Protocol
 
+from odradek.broker.sending import SendingTurns
 from odradek.records.kernel import allocate
 from odradek.runtime.api import Runtime, Socket
 
 SENDFILE_FROM_BYTES = 128 * 1024
 CHUNK_BYTES = 1024 * 1024
-TURN_BYTES = 8 * CHUNK_BYTES
 GATHER_PIECES = 64
+GATHER_BYTES = 256 * 1024
+TURN_PIECES = 2 * GATHER_PIECES
+SHORT_PIECES = 8
+SHORT_BYTES = 64 * 1024
 _ENDS_EARLY = "the log file ends before the slice that was to be sent"
 
 
@@ -31,22 +37,23 @@ class Slice(Protocol):
     def size(self) -> int: ...
 
 
-class _FilePart:
-    """What is still to be sent of a slice."""
+class _Rest:
+    """What is still to be sent of a slice that was begun."""
 
     __slots__ = ("fd", "owner", "position", "size")
 
-    def __init__(self, owner: Slice) -> None:
+    def __init__(self, owner: Slice, sent: int) -> None:
         self.owner = owner
         self.fd = owner.fd
-        self.position = owner.position
-        self.size = owner.size
+        self.position = owner.position + sent
+        self.size = owner.size - sent
 
 
 class _State(Enum):
     IDLE = auto()
     SOCKET_FULL = auto()
     READING_DISK = auto()
+    NEXT_TURN = auto()
 
 
 class OutputQueue:
@@ -55,21 +62,34 @@ class OutputQueue:
     `on_moving` is called when a socket that was full takes more, which is a sign of life of the peer,
     `on_drained` when a queue that could not be sent at once has become empty,
     `on_error` when the socket or the file failed: nothing more can be sent then.
+    `turns` tells how much may be sent now; all queues share it.
     """
 
-    __slots__ = ("_on_drained", "_on_error", "_on_moving", "_pieces", "_probe", "_runtime", "_sock", "_state")
+    __slots__ = (
+        "_on_drained",
+        "_on_error",
+        "_on_moving",
+        "_pieces",
+        "_probe",
+        "_runtime",
+        "_sock",
+        "_state",
+        "_turns",
+    )
 
     def __init__(
         self,
         runtime: Runtime,
         sock: Socket,
+        turns: SendingTurns,
         on_moving: Callable[[], None],
         on_drained: Callable[[], None],
         on_error: Callable[[OSError], None],
     ) -> None:
         self._runtime = runtime
         self._sock = sock
-        self._pieces: deque[bytes | bytearray | _FilePart] = deque()
+        self._turns = turns
+        self._pieces: deque[bytes | Slice] = deque()
         self._probe = bytearray(1)
         self._on_moving = on_moving
         self._on_drained = on_drained
@@ -79,12 +99,19 @@ class OutputQueue:
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
+    @property
+    def holds_files(self) -> bool:
+        """Whether files stay open for what is to be sent. Between two parts of files are few bytes."""
+        return any(not isinstance(piece, bytes) for piece in islice(self._pieces, 4))
+
     def push(self, data: bytes) -> None:
         assert data, "an empty piece would be sent forever"
         self._pieces.append(data)
 
-    def push_file(self, part: Slice) -> None:
-        self._pieces.append(_FilePart(part))
+    def push_all(self, pieces: Sequence[bytes | Slice]) -> None:
+        """In one go, however many they are."""
+        assert b"" not in pieces, "an empty piece would be sent forever"
+        self._pieces.extend(pieces)
 
     def flush(self) -> bool:
         """Send what the socket takes now. True when nothing is left."""
@@ -120,6 +147,12 @@ class OutputQueue:
         self._on_moving()
         self._go_on()
 
+    def _on_turn(self) -> None:
+        if self._state is _State.NEXT_TURN:
+            self._state = _State.IDLE
+            self._on_moving()
+            self._go_on()
+
     def _go_on(self) -> None:
         self._run()
         if not self._pieces:
@@ -133,30 +166,39 @@ class OutputQueue:
         self._state = state
         if state is _State.SOCKET_FULL:
             self._runtime.net.add_writer(self._sock, self._on_writable)
+        elif state is _State.NEXT_TURN:
+            self._turns.wait(self._on_turn)
 
     def _send(self) -> _State:
-        pieces, sock, turn = self._pieces, self._sock, 0
+        pieces, sock, turns, turn_pieces = self._pieces, self._sock, self._turns, 0
         try:
             while pieces:
-                if turn >= TURN_BYTES:
-                    return _State.SOCKET_FULL  # let others have their turn; the socket wakes us again
                 head = pieces[0]
-                if type(head) is _FilePart and head.size >= SENDFILE_FROM_BYTES:
+                is_large = not isinstance(head, bytes) and head.size >= SENDFILE_FROM_BYTES
+                is_over = turns.left <= 0 or turn_pieces >= TURN_PIECES
+                if is_over and (is_large or len(pieces) > SHORT_PIECES):
+                    return _State.NEXT_TURN
+                if is_large:
+                    assert not isinstance(head, bytes)
                     if not self._is_cached(head):
                         self._read_in_pool(head)
                         return _State.READING_DISK
                     sent = sock.sendfile(head.fd, head.position, min(head.size, CHUNK_BYTES))
                     if sent == 0:
                         raise OSError(_ENDS_EARLY)
+                    used = 1
                 else:
                     gathered = self._gather()
                     if not gathered:
-                        assert type(head) is _FilePart
+                        assert not isinstance(head, bytes)
                         self._read_in_pool(head)
                         return _State.READING_DISK
                     sent = sock.sendmsg(gathered) if len(gathered) > 1 else sock.send(gathered[0])
+                    used = len(gathered)
                 self._consume(sent)
-                turn += sent
+                if used > SHORT_PIECES or sent >= SHORT_BYTES:
+                    turns.charge(sent, used)
+                    turn_pieces += used
         except BlockingIOError:
             return _State.SOCKET_FULL
         return _State.IDLE
@@ -165,38 +207,37 @@ class OutputQueue:
         """Bytes and small cached parts up to the next piece that must go another way."""
         gathered: list[bytes | bytearray] = []
         total = 0
-        pieces = self._pieces
-        for i in range(min(len(pieces), GATHER_PIECES)):
-            piece = pieces[i]
-            if type(piece) is _FilePart:
-                if piece.size >= SENDFILE_FROM_BYTES or total >= CHUNK_BYTES:
+        for piece in islice(self._pieces, GATHER_PIECES):
+            data: bytes | bytearray | None
+            if type(piece) is bytes:
+                data = piece
+            else:
+                assert not isinstance(piece, bytes)
+                if piece.size >= SENDFILE_FROM_BYTES or total >= GATHER_BYTES:
                     break
                 data = self._read_cached(piece)
                 if data is None:
                     break
-                pieces[i] = piece = data
-            assert not isinstance(piece, _FilePart)
-            gathered.append(piece)
-            total += len(piece)
+            gathered.append(data)
+            total += len(data)
         return gathered
 
     def _consume(self, sent: int) -> None:
         pieces = self._pieces
         while sent:
             head = pieces[0]
-            size = head.size if isinstance(head, _FilePart) else len(head)
+            size = len(head) if isinstance(head, bytes) else head.size
             if sent >= size:
                 pieces.popleft()
                 sent -= size
                 continue
-            if isinstance(head, _FilePart):
-                head.position += sent
-                head.size -= sent
-            else:
+            if isinstance(head, bytes):
                 pieces[0] = head[sent:]
+            else:
+                pieces[0] = _Rest(head, sent)
             return
 
-    def _is_cached(self, part: _FilePart) -> bool:
+    def _is_cached(self, part: Slice) -> bool:
         """Whether the next chunk can be sent without touching the disk: its ends stand for the whole."""
         last = part.position + min(part.size, CHUNK_BYTES) - 1
         try:
@@ -206,7 +247,7 @@ class OutputQueue:
             return False
         return True
 
-    def _read_cached(self, part: _FilePart) -> bytearray | None:
+    def _read_cached(self, part: Slice) -> bytearray | None:
         """A whole small part, if that needs no disk."""
         data = allocate(part.size)
         try:
@@ -223,8 +264,8 @@ class OutputQueue:
             raise OSError(_ENDS_EARLY)
         return data
 
-    def _read_in_pool(self, part: _FilePart) -> None:
-        """Read the next chunk away from the loop, put its bytes in front, and go on sending."""
+    def _read_in_pool(self, part: Slice) -> None:
+        """Read the next chunk away from the loop, send what the socket takes of it, and go on."""
         size = min(part.size, CHUNK_BYTES)
         future = self._runtime.offload(lambda: self._read(part.fd, size, part.position))
 
@@ -232,13 +273,18 @@ class OutputQueue:
             if self._state is not _State.READING_DISK:
                 return  # closed meanwhile
             self._state = _State.IDLE
+            sent = 0
             try:
-                data = done.result()
+                sent = self._sock.send(done.result())
+            except BlockingIOError:
+                pass
             except OSError as e:
                 self._on_error(e)
                 return
-            self._consume(size)
-            self._pieces.appendleft(data)
-            self._go_on()
+            self._consume(sent)
+            if sent < size:
+                self._move_to(_State.SOCKET_FULL)
+            else:
+                self._go_on()
 
         future.add_done_callback(on_read)

@@ -8,7 +8,7 @@ from uuid import UUID
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.log.files import FileSlice
 from odradek.log.log import Isolation
-from odradek.replication.fetch import FetchRead, PartitionAnswer, read_partitions
+from odradek.replication.fetch import FetchRead, read_partitions
 from odradek.replication.fetch_sessions import INVALID_SESSION_ID, FetchContext, PartitionFetch, PartitionKey
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import FEW, STEP, Paced
@@ -19,6 +19,7 @@ from odradek.wire.produce import NodeEndpoint
 if TYPE_CHECKING:
     from odradek.broker.connection import Connection, Place
     from odradek.broker.node import Node
+    from odradek.replication.partition import Partition
 
 log = logging.getLogger("odradek.broker.handlers.fetch")
 
@@ -72,13 +73,14 @@ class PendingFetch:
         self._context: FetchContext
         self._place = place
         self._timer: asyncio.TimerHandle | None = None
-        self._watched: list[PartitionAnswer] = []
+        self._watched: list[Partition] = []
         self._poked = False  # a look is scheduled
         self._is_looking = False  # one is under way
         self._missed = False  # the partitions moved during it
         self._is_due = False  # max_wait_ms has passed
 
-    def begin(self) -> None:
+    def begin(self, partitions: int = 0) -> None:
+        """`partitions`: how many it names, where they are many."""
         reply = self._node.slices.run(self._first())
         if reply.is_ready and reply.value is not None and self._place is None:
             self._connection.reply(self._header, *reply.value)
@@ -86,6 +88,8 @@ class PendingFetch:
         if self._place is None:
             self._place = self._connection.reserve(self._header)
         self._is_looking = True
+        if not reply.is_ready:
+            self._connection.wait_for(self._place, partitions or self._node.slices.few_entries)
         reply.when_ready(self._looked)
 
     # --- looking --------------------------------------------------------------------------------------
@@ -101,9 +105,9 @@ class PendingFetch:
         read = yield from self._read()
         if self._is_enough(read) or self._request.max_wait_ms <= 0:
             return (yield from self._encode(read))
-        self._watched = read.answers
         for answer in read.answers:
             if answer.partition is not None:
+                self._watched.append(answer.partition)
                 answer.partition.fetch_waiters.add(self)
             yield FEW
         return None
@@ -142,6 +146,7 @@ class PendingFetch:
                 forgotten.append(PartitionKey(topic, index))
                 if not len(forgotten) % AT_A_TIME:
                     yield AT_A_TIME * FEW
+        request.topics, request.forgotten = [], []  # a fetch may wait for long: this is not to wait with it
         context: FetchContext = yield from self._node.fetch_sessions.begin(
             request.session_id,
             request.session_epoch,
@@ -155,12 +160,18 @@ class PendingFetch:
         return context
 
     def _read(self) -> Paced[FetchRead]:
+        files = self._node.logs.files
+        most_files = max(1, files.max_held // 8)
+        if files.is_short:
+            self._node.server.close_slow_readers()
+            most_files = 1
         return read_partitions(
             self._node.replicas,
             self._context.partitions,
             self._max_bytes,
             self._isolation,
             self._request.replica_id,
+            most_files,
         )
 
     def _is_enough(self, read: FetchRead) -> bool:
@@ -187,6 +198,7 @@ class PendingFetch:
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_later(self._request.max_wait_ms / 1000, self._time_out)
                 self._connection.on_close[self] = self._forget
+                self._connection.wait_for(self._place, len(self._watched))
             if self._missed or self._is_due:
                 self.look()
 
@@ -218,10 +230,9 @@ class PendingFetch:
         if watched:
             self._node.slices.run(self._unwatch(watched))
 
-    def _unwatch(self, watched: list[PartitionAnswer]) -> Paced[None]:
-        for answer in watched:
-            if answer.partition is not None:
-                answer.partition.fetch_waiters.remove(self)
+    def _unwatch(self, watched: "list[Partition]") -> Paced[None]:
+        for partition in watched:
+            partition.fetch_waiters.remove(self)
             yield FEW
 
     # --- the reply ------------------------------------------------------------------------------------

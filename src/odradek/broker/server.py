@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.buffers import BufferPool
 from odradek.broker.connection import Connection
+from odradek.broker.sending import SendingTurns
 from odradek.runtime.api import Listener, Runtime, Socket
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ log = logging.getLogger("odradek.broker.server")
 
 ACCEPT_AT_ONCE = 64
 ACCEPT_PAUSE_S = 0.1
+SLOW_S = 1.0
+SLOW_LOOK_S = 0.1
 
 
 class Server:
@@ -26,6 +29,7 @@ class Server:
         self.runtime = runtime
         self.loop = asyncio.get_running_loop()
         self.max_request_bytes = max_request_bytes
+        self.turns = SendingTurns(self.loop.call_soon)
         self.buffers = BufferPool(node.config.int("queued.max.request.bytes"))
         self._metrics = node.metrics
         self.connections: dict[int, Connection] = {}
@@ -36,6 +40,7 @@ class Server:
         self._is_open = False
         self._accepted = 0
         self._idle_sweep: asyncio.TimerHandle | None = None
+        self._next_slow_look = 0.0
 
     def listen(self, name: str, host: str, port: int) -> tuple[str, int]:
         """Bind a listener; connections wait in its backlog until `open`."""
@@ -147,6 +152,23 @@ class Server:
             waiting, self._waiting = self._waiting, {}
             for name in waiting:
                 self._accept_again(name)
+
+    def close_slow_readers(self) -> None:
+        """Let go of files that replies keep open: of peers that read nothing, the longest first."""
+        now, files = self.loop.time(), self.node.logs.files
+        if now < self._next_slow_look:
+            return
+        self._next_slow_look = now + SLOW_LOOK_S
+        slow = [
+            (used, connection.number, connection)
+            for connection in self.connections.values()
+            if (used := max(connection.last_active, connection.last_sent)) < now - SLOW_S
+            and connection.output.holds_files
+        ]
+        for _, _, connection in sorted(slow):
+            if not files.is_short:
+                break
+            connection.close("its replies keep too many files open, and it does not read them")
 
     def _sweep_idle(self) -> None:
         """Close what has neither sent nor taken anything for connections.max.idle.ms, half-open peers too."""

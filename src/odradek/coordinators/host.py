@@ -3,7 +3,8 @@
 One slot per partition of an internal topic that this node leads. Commands are handled one at a time, to the
 end. A command that takes long is handled in slices, and its slot is taken meanwhile: nothing of the shard can
 change between two of them. Whoever comes to a taken slot waits, the short ahead of the long. That this node
-still leads is looked at again before the records are appended, as one batch.
+still leads is looked at again before the records are appended, as one batch. Deadlines are handled in the
+same way, after the short commands that wait. Who waits for others is answered a few in each turn of the loop.
 
 What a command answers leaves when the high watermark has passed everything its shard has applied, so that
 nobody learns what could still be lost. Losing the leadership drops the shard; the next election loads it anew
@@ -36,11 +37,13 @@ LATE_S = 0.1
 MAX_GRACES = 5
 """How often in a row a late timer is put off."""
 FEW_RECORDS = 16
-"""A command that makes no more records is handled in one go."""
+"""A command that makes no more records, and answers no more others, is handled in one go."""
 RECORD_CALLS = 20
 """What it takes to encode, or to replay, one record."""
-TICK_CALLS = 200
-"""What it takes to handle one deadline."""
+TICK_CALLS = 40
+"""What it takes to handle one deadline, beside what the shard says of it."""
+REPLY_CALLS = 100
+"""What it takes to answer a request that waited: the answer is encoded and sent in the next turn."""
 
 
 class CoordinatorHost:
@@ -91,12 +94,11 @@ class CoordinatorHost:
             slot.loading.cancel()
         if slot.timer is not None:
             slot.timer.cancel()
-        waiting, slot.waiting = slot.waiting, {}
-        for future in waiting.values():
-            _settle(future, KafkaError(ErrorCode.NOT_COORDINATOR))
-        for queue in (slot.waiting_short, slot.waiting_long):
-            while queue:
-                _settle(queue.popleft()[1], KafkaError(ErrorCode.NOT_COORDINATOR))
+        waiting = [*slot.waiting.values(), *(f for queue in slot.queues for _, f in queue)]
+        slot.waiting = {}
+        for queue in slot.queues:
+            queue.clear()
+        self._slices.run(_send_elsewhere(waiting), own=True)
 
     async def close(self) -> None:
         for partition_index in self.partitions:
@@ -132,9 +134,19 @@ class CoordinatorHost:
         log.info("Loaded %s-%d up to offset %d", self._topic, partition_index, slot.applied_end_offset)
 
     def _activate(self, slot: Slot) -> None:
+        """Begin the soft state; where that takes long, the slot is taken meanwhile."""
         slot.is_loaded = True
-        at_once(self._run(slot, slot.shard.activate(self._now()), None))
-        self._arm(slot)
+        outcome = slot.shard.activate(self._now())
+        if isinstance(outcome, Result):
+            at_once(self._run(slot, outcome, None))
+            self._arm(slot)
+        else:
+            self._handle_long(slot, outcome, None).when_ready(self._watch)
+
+    def _watch(self, done: Reply[Any]) -> None:
+        """Nobody waits for the outcome of the node's own work."""
+        if done.error is not None and not isinstance(done.error, KafkaError):
+            self._on_failure(done.error)
 
     def _on_failure(self, error: BaseException) -> None:
         log.error("A task of the coordinator of %s failed", self._topic, exc_info=error)
@@ -154,7 +166,12 @@ class CoordinatorHost:
         ticket = self._tickets
         try:
             outcome = slot.shard.handle(command, ticket, self._now())
-            if type(outcome) is not Result or outcome.is_long or len(outcome.records) > FEW_RECORDS:
+            if (
+                type(outcome) is not Result
+                or outcome.is_long
+                or len(outcome.records) > FEW_RECORDS
+                or len(outcome.replies) > FEW_RECORDS
+            ):
                 return self._handle_long(slot, outcome, ticket)
             answer = at_once(self._run(slot, outcome, ticket))
         except (KafkaError, ProtocolError) as e:
@@ -196,15 +213,25 @@ class CoordinatorHost:
         return (yield from self._run(slot, result, ticket))
 
     def _end_long(self, slot: Slot, ticket: Ticket | None, reply: Reply[Any]) -> Reply[Any]:
-        slot.is_taken = False
-        if self._slots.get(slot.partition_index) is not slot:
+        if not self._give_back(slot):
             return Reply.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
-        self._arm(slot)
-        if slot.resumed or slot.waiting_short or slot.waiting_long:
-            asyncio.get_running_loop().call_soon(self._serve_waiting, slot)
         if reply.error is not None:
             return reply
         return self._answered(slot, reply.value, ticket) if ticket is not None else Reply(None)
+
+    def _give_back(self, slot: Slot) -> bool:
+        """A command that took long is over: let others at the shard. Whether this node still has it."""
+        slot.is_taken = False
+        if self._slots.get(slot.partition_index) is not slot:
+            return False
+        self._arm(slot)
+        self._serve_later(slot)
+        return True
+
+    def _serve_later(self, slot: Slot) -> None:
+        if not slot.is_serving and (slot.resumed or slot.waiting_short or slot.waiting_long):
+            slot.is_serving = True
+            asyncio.get_running_loop().call_soon(self._serve_waiting, slot)
 
     def _wait_for_slot(self, slot: Slot, command: Any) -> Reply[Any]:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -214,6 +241,7 @@ class CoordinatorHost:
 
     def _serve_waiting(self, slot: Slot) -> None:
         """What came while the slot was taken, one in each turn of the loop."""
+        slot.is_serving = False
         if slot.is_taken or self._slots.get(slot.partition_index) is not slot:
             return
         queue = slot.waiting_short or slot.waiting_long
@@ -222,8 +250,8 @@ class CoordinatorHost:
         elif queue:
             command, future = queue.popleft()
             _pass_on(self.submit(slot.partition_index, command), future)
-        if slot.resumed or slot.waiting_short or slot.waiting_long:
-            asyncio.get_running_loop().call_soon(self._serve_waiting, slot)
+        self._arm(slot)
+        self._serve_later(slot)
 
     def _run(self, slot: Slot, result: Result, ticket: Ticket | None) -> Paced[Any]:
         """Do what a result asks for, to the end. Gives the answer; None while it waits."""
@@ -249,7 +277,7 @@ class CoordinatorHost:
                 else:
                     others.append((waiting, reply))
             if others:
-                self._deliver(slot, others)
+                yield from self._deliver(slot, others)
             if follow is None:
                 break
             try:
@@ -320,20 +348,28 @@ class CoordinatorHost:
             first_offset = end_offset - (end - start)
             for i in range(start, end):
                 key, value = result.records[i]
-                slot.shard.replay(key, value, first_offset + i - start, producer_id)
+                steps = slot.shard.replay(key, value, first_offset + i - start, producer_id)
+                if steps is not None:
+                    yield from steps
                 if not (i + 1 - start) % FEW_RECORDS:
                     yield FEW_RECORDS * RECORD_CALLS
             slot.applied_end_offset = end_offset
             start = end
         return None
 
-    def _deliver(self, slot: Slot, replies: list[tuple[Ticket, Any]]) -> None:
+    def _deliver(self, slot: Slot, replies: list[tuple[Ticket, Any]]) -> Paced[None]:
+        """Answer who waits, when the log can no longer lose what they are told.
+
+        Who is answered is asked for again at each step: a slot that is lost has told all of them already.
+        """
+        yield len(replies)
         if slot.log.high_watermark >= slot.applied_end_offset:
-            _release(slot, replies)
+            yield from _release(slot, replies)
             return
 
         def committed(done: "asyncio.Future[None]") -> None:
-            _release(slot, replies, None if done.cancelled() else done.exception())
+            error = None if done.cancelled() else done.exception()
+            self._slices.run(_release(slot, replies, error), own=True)
 
         slot.log.when_committed(slot.applied_end_offset, self._commit_timeout_ms).add_done_callback(committed)
 
@@ -385,21 +421,25 @@ class CoordinatorHost:
             return
         slot.graces = 0
         slot.timer = None
-        if slot.is_taken:
+        if slot.is_busy:
             return  # whoever has it arms the timer afterwards
         slot.is_ticking = True
         self._slices.run(self._tick(slot), own=True).when_ready(partial(self._ticked, slot))
 
     def _tick(self, slot: Slot) -> Paced[None]:
-        """Handle what is due, until a command that takes long has the slot."""
-        while not slot.is_taken and self._slots.get(slot.partition_index) is slot:
-            result = slot.shard.tick(self._now())
-            if result is None:
+        """Handle what is due, one deadline after the other, each of which takes the slot.
+
+        Whoever waits for the slot by then goes first: it may be the heartbeat that a deadline is about.
+        """
+        while not slot.is_busy and self._slots.get(slot.partition_index) is slot:
+            outcome = slot.shard.tick(self._now())
+            if outcome is None:
                 return
-            if result.is_long or len(result.records) > FEW_RECORDS:
-                self._handle_long(slot, result, None)
-                return
-            at_once(self._run(slot, result, None))
+            slot.is_taken = True
+            try:
+                yield from self._in_slices(slot, outcome, None)
+            finally:
+                self._give_back(slot)
             yield TICK_CALLS
 
     def _ticked(self, slot: Slot, done: Reply[None]) -> None:
@@ -413,11 +453,20 @@ class CoordinatorHost:
         return Now(self._clock.now_ms(), int(asyncio.get_running_loop().time() * 1000))
 
 
-def _release(slot: Slot, replies: list[tuple[Ticket, Any]], error: BaseException | None = None) -> None:
+def _release(
+    slot: Slot, replies: list[tuple[Ticket, Any]], error: BaseException | None = None
+) -> Paced[None]:
     for ticket, reply in replies:
         future = slot.waiting.pop(ticket, None)
         if future is not None:
             _settle(future, reply if error is None else error)
+            yield REPLY_CALLS
+
+
+def _send_elsewhere(waiting: "list[asyncio.Future[Any]]") -> Paced[None]:
+    for future in waiting:
+        _settle(future, KafkaError(ErrorCode.NOT_COORDINATOR))
+        yield REPLY_CALLS
 
 
 def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:

@@ -86,4 +86,7 @@ def _replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: Fo
         if decoded is None:
             log.warning("A record of unknown type at offset %d is ignored", record.offset)
             continue
-        shard.replay(*decoded, record.offset, producer_id)
+        steps = shard.replay(*decoded, record.offset, producer_id)
+        if steps is not None:
+            yield 2 * RECORD_CALLS  # it is one of a group: its value has many fields
+            yield from steps

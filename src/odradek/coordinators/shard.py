@@ -62,7 +62,7 @@ class Result:
         self.producer: tuple[int, int] | None = None
         self.then: Callable[[Now], Result | Paced[Result]] | None = None
         self.committed: Callable[[Now], Result] | None = None
-        self.failed: Callable[[KafkaError, Now], Result] | None = None
+        self.failed: Callable[[KafkaError, Now], Result | Paced[Result]] | None = None
 
 
 class Format(NamedTuple):
@@ -87,20 +87,23 @@ class Shard(Protocol):
         """
         ...
 
-    def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> None:
-        """Apply one record, just appended or read back; `producer_id` is -1 outside a transaction."""
+    def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> Paced[None] | None:
+        """Apply one record, just appended or read back; `producer_id` is -1 outside a transaction.
+
+        In steps if it may take long: it is applied when they are over.
+        """
         ...
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         """Apply the end of a producer's transaction."""
         ...
 
-    def activate(self, now: Now) -> Result:
+    def activate(self, now: Now) -> Result | Paced[Result]:
         """The log is replayed: start the soft state."""
         ...
 
-    def tick(self, now: Now) -> Result | None:
-        """Handle one timer that is due; None when none is."""
+    def tick(self, now: Now) -> Result | Paced[Result] | None:
+        """Handle one timer that is due, in steps if it takes long; None when none is."""
         ...
 
     def next_deadline_ms(self) -> int | None:

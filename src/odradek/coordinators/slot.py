@@ -59,6 +59,7 @@ class Slot:
         "failed",
         "graces",
         "is_loaded",
+        "is_serving",
         "is_taken",
         "is_ticking",
         "loading",
@@ -85,6 +86,17 @@ class Slot:
         self.graces = 0
         self.is_taken = False  # by a command that takes long
         self.is_ticking = False  # what is due is being handled
+        self.is_serving = False  # who waited for it is about to be served
         self.resumed: deque[Callable[[Now], Result]] = deque()  # what became safe while it was taken
         self.waiting_short: deque[tuple[Any, asyncio.Future[Any]]] = deque()
         self.waiting_long: deque[tuple[Any, asyncio.Future[Any]]] = deque()
+
+    @property
+    def queues(self) -> "tuple[deque[tuple[Any, asyncio.Future[Any]]], ...]":
+        """Who came while it was taken."""
+        return self.waiting_short, self.waiting_long
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether deadlines have to wait: for a command that takes long, or for short ones behind it."""
+        return self.is_taken or bool(self.waiting_short)

@@ -16,6 +16,7 @@ from odradek.runtime.api import Disk
 MAX_DESCRIPTORS: Final = 512
 _READ_CHUNK_BYTES: Final = 1 << 20
 _SMALL_BYTES: Final = 4096
+_CHANCES: Final = 32  # files that were used and are passed over, lest one open looks at all of them
 _TOO_MANY_OPEN: Final = (errno.EMFILE, errno.ENFILE)
 
 
@@ -142,13 +143,19 @@ def remove_tree(disk: Disk, path: str) -> None:
 class Descriptor:
     """An open file. It closes with the last reference, so that whoever still reads from it can."""
 
-    __slots__ = ("_disk", "fd")
+    __slots__ = ("_disk", "_live", "fd")
 
-    def __init__(self, disk: Disk, fd: int) -> None:
+    def __init__(self, disk: Disk, fd: int, live: set[int] | None = None) -> None:
+        """`live` has the descriptors that are open, this one until it closes."""
         self._disk = disk
         self.fd = fd
+        self._live = live
+        if live is not None:
+            live.add(fd)
 
     def __del__(self) -> None:
+        if self._live is not None:
+            self._live.discard(self.fd)  # before the number can be another file's
         try:
             self._disk.close(self.fd)
         except OSError:
@@ -229,14 +236,27 @@ class PooledFile:
 
 
 class FilePool:
-    """Bounds how many files are open: the longest unused is closed first, by second chance."""
+    """Bounds how many files are open: the longest unused is closed first, by second chance.
 
-    __slots__ = ("_open", "disk", "max_descriptors")
+    A file that was closed here stays open for whoever still reads from it. `max_held` of them are expected;
+    whoever makes more of them looks at `is_short` before.
+    """
 
-    def __init__(self, disk: Disk, max_descriptors: int = MAX_DESCRIPTORS) -> None:
+    __slots__ = ("_open", "disk", "live", "max_descriptors", "max_held")
+
+    def __init__(
+        self, disk: Disk, max_descriptors: int = MAX_DESCRIPTORS, max_held: int = MAX_DESCRIPTORS
+    ) -> None:
         self.disk = disk
         self.max_descriptors = max_descriptors
+        self.max_held = max_held
+        self.live: set[int] = set()
         self._open: deque[PooledFile] = deque()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether as many files are open as may be, those that are only held among them."""
+        return len(self.live) >= self.max_descriptors + self.max_held
 
     def open(self, file: PooledFile) -> Descriptor:
         file.handle = handle = self._descriptor(file.path, O_RDWR)
@@ -253,17 +273,23 @@ class FilePool:
     def _descriptor(self, path: str, flags: int) -> Descriptor:
         self._shrink_to(self.max_descriptors - 1)
         try:
-            return Descriptor(self.disk, self.disk.open(path, flags))
+            return Descriptor(self.disk, self.disk.open(path, flags), self.live)
         except OSError as e:
             if e.errno not in _TOO_MANY_OPEN or not self._open:
                 raise
         # Sockets have taken the descriptors: that is no fault of the disk. Make do with fewer.
         self._shrink_to(len(self._open) // 2)
-        return Descriptor(self.disk, self.disk.open(path, flags))
+        return Descriptor(self.disk, self.disk.open(path, flags), self.live)
 
     def _shrink_to(self, count: int) -> None:
         candidates = self._open
+        chances = _CHANCES
         while len(candidates) > count:
             file = candidates.popleft()
-            if file.handle is not None and not file.spare():
+            if file.handle is None or file.spare():
+                continue
+            if chances:
+                chances -= 1
                 candidates.append(file)
+            else:
+                file.spare()

@@ -68,10 +68,11 @@ class LogManager(DeletableLogs):
         *,
         producer_id_expiration_ms: int = 86_400_000,
         max_descriptors: int = MAX_DESCRIPTORS,
+        max_held_descriptors: int = MAX_DESCRIPTORS,
         slices: Slices | None = None,
     ) -> None:
         super().__init__(runtime, log_dirs, slices)
-        self._pool = FilePool(runtime.disk, max_descriptors)
+        self.files = FilePool(runtime.disk, max_descriptors, max_held_descriptors)
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.recovery = Recovery()
 
@@ -148,7 +149,7 @@ class LogManager(DeletableLogs):
 
     def _loading(self, directory: LogDir, topic_config: "Callable[[str], TopicConfig]") -> list[FoundLog]:
         return find_logs(
-            self._runtime, self._pool, directory, topic_config, self.producer_id_expiration_ms, self.recovery
+            self._runtime, self.files, directory, topic_config, self.producer_id_expiration_ms, self.recovery
         )
 
     def _take_in(self, found: FoundLog, log: Log, is_stray: IsStray) -> None:
@@ -211,7 +212,7 @@ class LogManager(DeletableLogs):
             directory = self._directory_for(topic_partition, directory_id, is_new)
             path = f"{directory.path}/{topic_partition}"
             try:
-                log = Log.open(self._runtime, path, topic_partition, topic_id, config, pool=self._pool)
+                log = Log.open(self._runtime, path, topic_partition, topic_id, config, pool=self.files)
             except (OSError, StorageError, ExhaustedError) as e:
                 if is_exhausted(e):
                     self._begun[topic_partition] = directory

@@ -75,8 +75,12 @@ def read_partitions(
     max_bytes: int,
     isolation: Isolation,
     replica_id: int,
+    most_files: int,
 ) -> Paced[FetchRead]:
-    """One pass. The first partition with data gives at least one batch, even above every limit."""
+    """One pass. The first partition with data gives at least one batch, even above every limit.
+
+    Records of a partition keep a file open: those of so many are given, as if the bytes were used up then.
+    """
     read = FetchRead()
     min_one = True
     for key, fetch in wanted.items() if len(wanted) < _AT_A_TIME else list(wanted.items()):
@@ -87,6 +91,9 @@ def read_partitions(
             answer.error = e.code
         if answer.size:
             min_one = False
+            most_files -= 1
+            if most_files <= 0:
+                max_bytes = 0
         read.add(answer)
         if not len(read.answers) % _AT_A_TIME:
             yield _AT_A_TIME * _READ_CALLS

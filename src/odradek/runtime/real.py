@@ -190,6 +190,11 @@ def _load_fallocate() -> Callable[[int, int, int], None]:
     return fallocate
 
 
+UNSENT_BYTES = 512 << 10
+"""What the kernel takes for a peer that does not read: a thousand of them would take all there is for TCP.
+What is on its way does not count, so that a peer that reads is not slowed down."""
+
+
 class RealSocket:
     """A stream socket without Nagle's delay. The methods are the C socket's own."""
 
@@ -198,6 +203,8 @@ class RealSocket:
     def __init__(self, sock: socket.socket, peer: tuple[str, int]) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
         self._sock = sock
         self.peer = peer
         self.fileno: Callable[[], int] = sock.fileno

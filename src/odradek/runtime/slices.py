@@ -27,6 +27,25 @@ STEP: Final = 20
 """What a step costs that makes a row of an answer, or two."""
 
 
+GATHERED: Final = 100
+"""Calls that are told of together: to be asked again after each step of a few is work in itself."""
+
+
+def gathered(work: Paced[T]) -> Paced[T]:
+    """The same work in larger steps, for whoever is far from those that run it."""
+    calls = 0
+    while True:
+        try:
+            calls += 1 + work.send(None)
+        except StopIteration as done:
+            yield calls
+            result: T = done.value
+            return result
+        if calls > GATHERED:
+            yield calls
+            calls = 0
+
+
 def at_once(work: Paced[T]) -> T:
     """The result, however long it takes."""
     while True:

@@ -12,7 +12,9 @@ from odradek.runtime.slices import STEP, Paced, at_once
 from odradek.wire.varint import encode_uvarint
 
 FIRST_BY_HAND: Final = 8
-ROWS_PER_PIECE: Final = 64
+ROWS_PER_STEP: Final = 64
+_ROW_CALLS: Final = 2
+_PARTS_PER_PIECE: Final = 256  # what is joined: every piece of an answer costs the connection something
 _FIRST_WITH_TOPIC_IDS: Final = 10
 
 # partition int32, offset int64, leader epoch int32, length of the metadata plus one, error int16, no tags
@@ -74,13 +76,15 @@ def encode_in_slices(version: int, response: Response) -> Paced[list[bytes]]:
         for topic in group.topics:
             out.append(topic.topic_id.bytes if version >= _FIRST_WITH_TOPIC_IDS else _text(topic.name))
             out.append(encode_uvarint(len(topic.partitions) + 1))
-            for start in range(0, len(topic.partitions), ROWS_PER_PIECE):
-                out += map(_row, topic.partitions[start : start + ROWS_PER_PIECE])
-                done.append(b"".join(out))
-                out.clear()
-                yield 4 * ROWS_PER_PIECE
+            for start in range(0, len(topic.partitions), ROWS_PER_STEP):
+                rows = topic.partitions[start : start + ROWS_PER_STEP]
+                out += map(_row, rows)
+                if len(out) > _PARTS_PER_PIECE:
+                    done.append(b"".join(out))
+                    out.clear()
+                yield _ROW_CALLS * len(rows)
             out.append(b"\0")
-            yield STEP
+            yield STEP // 2
         out.append(_ROW_END(group.error_code))
         yield STEP
     out.append(b"\0")

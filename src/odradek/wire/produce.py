@@ -4,13 +4,14 @@ Versions 3 to 13 (0 to 2 are advertised for librdkafka's sake but not served). N
 """
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
 from odradek.core.errors import ProtocolError
 from odradek.core.types import Buffer
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.decoding import decode_uuid
 from odradek.wire.headers import skip_tagged_fields
 from odradek.wire.limits import ANY_NUMBER, LongRequest
@@ -25,6 +26,8 @@ _ACKS_TIMEOUT = struct.Struct(">hi")
 _ACKS_TIMEOUT_COUNT = struct.Struct(">hii")
 # partition index i32 and in old versions the size of its records i32
 _INDEX_SIZE = struct.Struct(">ii")
+
+_OPEN_PARTS = 256
 
 TopicRecords = tuple[str | UUID, list[tuple[int, memoryview | None]]]
 
@@ -293,7 +296,18 @@ def _encode_flexible(
     for topic, partitions in topics:
         out.append(_compact_text(topic) if isinstance(topic, str) else topic.bytes)
         out.append(encode_uvarint(len(partitions) + 1))
-        for index, error, base, append_time_ms, log_start, record_errors, message, leader in partitions:
+        out.append(encode_partitions(version, partitions))
+        out.append(b"\0")
+    out.append(_I32.pack(throttle_time_ms))
+    out.append(encode_node_endpoints(node_endpoints if version >= _LEADER_HINTS else ()))
+    return b"".join(out)
+
+
+def encode_partitions(version: int, partitions: Iterable[PartitionProduced]) -> bytes:
+    """The answers for partitions of one topic, as a response has them one after the other."""
+    out = []
+    for index, error, base, append_time_ms, log_start, record_errors, message, leader in partitions:
+        if version >= _FLEXIBLE:
             out.append(struct.pack(">ihqqq", index, error, base, append_time_ms, log_start))
             out.append(encode_uvarint(len(record_errors) + 1))
             for batch_index, reason in record_errors:
@@ -304,10 +318,47 @@ def _encode_flexible(
             else:
                 # one tagged field: tag 0, 9 bytes: leader id, leader epoch, no tags of its own
                 out.append(struct.pack(">BBBiix", 1, 0, 9, *leader))
-        out.append(b"\0")
-    out.append(_I32.pack(throttle_time_ms))
-    out.append(encode_node_endpoints(node_endpoints if version >= _LEADER_HINTS else ()))
+            continue
+        out.append(struct.pack(">ihqq", index, error, base, append_time_ms))
+        if version >= 5:
+            out.append(struct.pack(">q", log_start))
+        if version >= 8:
+            out.append(_I32.pack(len(record_errors)))
+            for batch_index, reason in record_errors:
+                out += (_I32.pack(batch_index), _text(reason))
+            out.append(_text(message))
     return b"".join(out)
+
+
+def produce_response_in_slices(
+    version: int, correlation_id: int, topics: Iterable[tuple[str | UUID, int, list[bytes]]], topic_count: int
+) -> Paced[list[bytes]]:
+    """The whole frame in pieces. A topic comes with how many partitions it has and their answers, encoded."""
+    pieces: list[bytes] = []
+    flexible = version >= _FLEXIBLE
+    if flexible:
+        out = [struct.pack(">ix", correlation_id), encode_uvarint(topic_count + 1)]
+    else:
+        out = [struct.pack(">ii", correlation_id, topic_count)]
+    for topic, count, answers in topics:
+        if flexible:
+            out.append(_compact_text(topic) if isinstance(topic, str) else topic.bytes)
+            out.append(encode_uvarint(count + 1))
+        else:
+            assert isinstance(topic, str), "topic ids came with v13"
+            out.append(_text(topic) + _I32.pack(count))
+        yield STEP
+        for answer in answers:
+            out.append(answer)
+            if len(out) > _OPEN_PARTS:
+                pieces.append(b"".join(out))
+                out = []
+            yield FEW
+        if flexible:
+            out.append(b"\0")
+    out.append(_I32.pack(0) + (b"\0" if flexible else b""))
+    pieces.append(b"".join(out))
+    return [_I32.pack(sum(map(len, pieces))), *pieces]
 
 
 def encode_node_endpoints(node_endpoints: Sequence[NodeEndpoint]) -> bytes:
@@ -328,15 +379,7 @@ def _encode_old(
     for topic, partitions in topics:
         assert isinstance(topic, str), "topic ids came with v13"
         out += (_text(topic), _I32.pack(len(partitions)))
-        for index, error, base, append_time_ms, log_start, record_errors, message, _leader in partitions:
-            out.append(struct.pack(">ihqq", index, error, base, append_time_ms))
-            if version >= 5:
-                out.append(struct.pack(">q", log_start))
-            if version >= 8:
-                out.append(_I32.pack(len(record_errors)))
-                for batch_index, reason in record_errors:
-                    out += (_I32.pack(batch_index), _text(reason))
-                out.append(_text(message))
+        out.append(encode_partitions(version, partitions))
     out.append(_I32.pack(throttle_time_ms))
     return b"".join(out)
 

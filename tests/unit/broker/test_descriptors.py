@@ -13,5 +13,5 @@ def test_everybody_has_a_share_and_all_shares_fit(limit: int) -> None:
 
 
 def test_most_of_a_large_limit_is_for_clients() -> None:
-    assert share_descriptors(1024).connections == 576
-    assert share_descriptors(1 << 20).connections == (1 << 20) - 704
+    assert share_descriptors(1024).connections == 448
+    assert share_descriptors(1 << 20).connections == (1 << 20) - 2752

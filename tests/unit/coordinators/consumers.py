@@ -76,7 +76,7 @@ class ConsumerHarness(Harness):
                 for partition in numbers
             ]
             assert len(held) == len(set(held)), "a partition is owned by two members"
-            assert set(held) == set(group.owners)
+            assert set(held) == {(topic_id, p) for topic_id, owners in group.owners.items() for p in owners}
             assert group.assignment_epoch <= group.group_epoch
             for member in group.members.values():
                 assert member.member_epoch <= group.assignment_epoch

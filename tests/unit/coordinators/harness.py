@@ -6,7 +6,7 @@ from typing import Any
 from odradek.coordinators.groups import commands as c
 from odradek.coordinators.groups.classic import ClassicGroup
 from odradek.coordinators.groups.config import GroupConfig
-from odradek.coordinators.groups.log_format import decode, encode
+from odradek.coordinators.groups.log_format import decode, decode_in_slices, encode, encode_in_slices
 from odradek.coordinators.groups.replies import JoinGroupResponse, SyncGroupResponse
 from odradek.coordinators.groups.shard import GroupShard
 from odradek.coordinators.shard import Now, Record, Result
@@ -41,7 +41,7 @@ class Harness:
         self.tickets = 0
         self.ids = 0
         self.append_error: KafkaError | None = None
-        self.run(self.shard.activate(self.now), None)
+        self.run(at_once(self.shard.activate(self.now)), None)
 
     def handle(self, command: Any) -> Any:
         """The response, or None when the command waits; then its ticket is `self.tickets`."""
@@ -83,17 +83,20 @@ class Harness:
                 return e
 
     def append(self, key: Any, value: Any, producer_id: int = NO_PRODUCER_ID) -> None:
-        assert decode(*encode((key, value))) == (key, value), "a record survives its bytes"
+        encoded = encode((key, value))
+        assert decode(*encoded) == (key, value), "a record survives its bytes"
+        assert at_once(encode_in_slices((key, value))) == encoded, "in slices it is the same"
+        assert encoded[1] is None or at_once(decode_in_slices(*encoded)) == (key, value)
         self.log.append((key, value))
-        self.shard.replay(key, value, len(self.log) - 1, producer_id)
+        replay(self.shard, key, value, len(self.log) - 1, producer_id)
 
     def advance(self, ms: int) -> None:
         """Let time pass, firing timers one by one at their own time."""
         end_ms = self.now.steady_ms + ms
         while (deadline_ms := self.shard.next_deadline_ms()) is not None and deadline_ms <= end_ms:
             self._move(max(deadline_ms, self.now.steady_ms))
-            while (result := self.shard.tick(self.now)) is not None:
-                self.run(result, None)
+            while (outcome := self.shard.tick(self.now)) is not None:
+                self.run(at_once(outcome), None)
                 self.check()
         self._move(end_ms)
 
@@ -103,7 +106,7 @@ class Harness:
     def reload(self) -> None:
         """The leadership moves away and back: nothing but the log survives."""
         self.shard = replayed(self.log, self.config, lambda: self.image)
-        self.run(self.shard.activate(self.now), None)
+        self.run(at_once(self.shard.activate(self.now)), None)
         self.check()
 
     def check(self) -> None:
@@ -223,5 +226,12 @@ def replayed(
 ) -> GroupShard:
     shard = GroupShard(config, image)
     for offset, (key, value) in enumerate(log):
-        shard.replay(key, value, offset, NO_PRODUCER_ID)
+        replay(shard, key, value, offset)
     return shard
+
+
+def replay(shard: GroupShard, key: Any, value: Any, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+    """Apply one record, to the end."""
+    steps = shard.replay(key, value, offset, producer_id)
+    if steps is not None:
+        at_once(steps)

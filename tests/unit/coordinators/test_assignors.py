@@ -8,10 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinators.groups.assignors import ASSIGNORS, Assignment, Spec, range_, uniform
+from odradek.coordinators.groups import assignors
+from odradek.coordinators.groups.assignors import Assignment, Spec
+from odradek.runtime.slices import at_once
 
+ASSIGNORS = tuple(assignors.ASSIGNORS)
 TOPICS = [uuid.UUID(int=i) for i in range(1, 5)]
 A, B = TOPICS[:2]
+
+
+def assign(name: str, spec: Spec) -> dict[str, Assignment]:
+    return at_once(assignors.ASSIGNORS[name](spec))
+
+
+def uniform(spec: Spec) -> dict[str, Assignment]:
+    return assign("uniform", spec)
+
+
+def range_(spec: Spec) -> dict[str, Assignment]:
+    return assign("range", spec)
 
 
 def member_names(count: int) -> list[str]:
@@ -56,7 +71,7 @@ def owners(assignment: Mapping[str, Assignment]) -> dict[tuple[uuid.UUID, int], 
 @pytest.mark.parametrize("name", ASSIGNORS)
 @given(spec=specs())
 def test_every_subscribed_partition_has_exactly_one_owner_who_subscribes(name: str, spec: Spec) -> None:
-    assigned = ASSIGNORS[name](spec)
+    assigned = assign(name, spec)
     assert assigned.keys() == spec.subscriptions.keys()
     subscribed = {topic for topics in spec.subscriptions.values() for topic in topics}
     found = owners(assigned)
@@ -113,7 +128,7 @@ def test_the_order_of_members_does_not_matter(name: str, spec: Spec, seed: int) 
     members = list(spec.subscriptions)
     random.Random(seed).shuffle(members)
     shuffled = spec._replace(subscriptions={m: spec.subscriptions[m] for m in members})
-    assert ASSIGNORS[name](shuffled) == ASSIGNORS[name](spec)
+    assert assign(name, shuffled) == assign(name, spec)
 
 
 @given(spec=specs())

@@ -248,6 +248,14 @@ def test_offsets_are_deleted_one_by_one() -> None:
     assert len(h.log) == 3
 
 
+def test_an_offset_that_is_named_often_is_deleted_once() -> None:
+    h = Harness()
+    h.commit(5)
+    assert h.handle(c.DeleteOffsets("g", [("t", [0] * 50)])) == [[0] * 50]
+    assert h.committed() == -1
+    assert len(h.log) == 2
+
+
 def test_offsets_of_an_unknown_group_cannot_be_deleted() -> None:
     h = Harness()
     assert h.code(c.DeleteOffsets("g", [("t", [0])])) == ErrorCode.GROUP_ID_NOT_FOUND

@@ -10,7 +10,9 @@ from odradek.coordinators.records import (
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupPartitionMetadataValue,
 )
+from odradek.coordinators.shard import Result
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import at_once
 
 from .consumers import ConsumerHarness, settle
 
@@ -192,6 +194,21 @@ def test_topics_that_come_grow_and_go_give_the_group_a_new_epoch() -> None:
     h.topic("t", 1)
     a.beat()
     assert (a.epoch, a.partitions) == (6, [0])
+
+
+def test_a_topic_that_changes_between_two_steps_of_a_heartbeat_is_noticed_with_the_next() -> None:
+    h = ConsumerHarness()
+    h.topic("t", 2)
+    a = h.member("a", "t").join()
+    command = c.ConsumerHeartbeat(group_id="g", member_id="a", member_epoch=a.epoch, owned=a.assigned)
+    outcome = h.shard.handle(command, 100, h.now)
+    assert not isinstance(outcome, Result)
+    next(outcome)
+    t = h.topic("t", 3)
+    h.run(at_once(outcome), 100)
+    before = a.epoch
+    assert a.beat().member_epoch == before + 1
+    assert a.assigned == {t: frozenset({0, 1, 2})}
 
 
 def test_a_topic_changed_while_nobody_led_is_noticed_after_the_load() -> None:

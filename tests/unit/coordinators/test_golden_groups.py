@@ -30,7 +30,7 @@ def load(archive: loader.Archive, partition: int) -> GroupShard:
     shard = GroupShard(GroupConfig())
     end_offset = asyncio.run(replay_log(log, shard, Format(encode, decode), 1_000))
     assert end_offset == log.log_end_offset
-    shard.activate(Now(0, 0))
+    at_once(shard.activate(Now(0, 0)))
     return shard
 
 

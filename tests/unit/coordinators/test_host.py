@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Coroutine
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pytest
 
 from odradek.coordinators.groups.log_format import decode, encode
-from odradek.coordinators.host import CoordinatorHost
+from odradek.coordinators.host import REPLY_CALLS, CoordinatorHost
 from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Format, Now, Result
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.reply import Reply
+from odradek.runtime.slices import SLICE_CALLS, Paced
 
 from .fake_log import FakeLog
 
@@ -63,6 +65,7 @@ class ToyShard:
         self.active = False
         self.deadline_ms: int | None = None
         self.ticks = 0
+        self.tick_steps = 0
         self.failures: list[ErrorCode] = []
 
     def handle(self, command: Any, ticket: int, now: Now) -> Result:
@@ -102,12 +105,21 @@ class ToyShard:
         self.active = True
         return Result()
 
-    def tick(self, now: Now) -> Result | None:
+    def tick(self, now: Now) -> Result | Paced[Result] | None:
         if self.deadline_ms is None or now.steady_ms < self.deadline_ms:
             return None
         self.deadline_ms = None
+        return self._tick_in_steps() if self.tick_steps else self._tick()
+
+    def _tick(self) -> Result:
+        self.replayed.append((f"tick after {len(self.replayed)}", -1))
         self.ticks += 1
         return Result()
+
+    def _tick_in_steps(self) -> Paced[Result]:
+        for _ in range(self.tick_steps):
+            yield SLICE_CALLS
+        return self._tick()
 
     def next_deadline_ms(self) -> int | None:
         return self.deadline_ms
@@ -350,6 +362,53 @@ def test_a_command_that_waits_is_answered_by_another() -> None:
     run(scenario())
 
 
+def test_many_who_wait_are_answered_over_several_turns() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        bench.host.on_elected(0, FakeLog())
+        parked = [asyncio.ensure_future(bench.host.submit(0, Park())) for _ in range(500)]
+        await turns()
+        wake = asyncio.ensure_future(bench.host.submit(0, Wake("now")))
+        answered = []
+        while not wake.done():
+            await asyncio.sleep(0)
+            answered.append(sum(future.done() for future in parked))
+        await turns()
+        most = max(after - before for before, after in pairwise(answered))
+        assert most <= SLICE_CALLS / REPLY_CALLS + 1
+        assert {await future for future in parked} == {"now"}
+        await bench.host.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_who_is_not_answered_yet_when_the_leadership_is_lost_is_sent_elsewhere(held: bool) -> None:
+    async def scenario() -> None:
+        bench = Bench(commit_timeout_ms=5_000)
+        log = FakeLog(held=held)
+        bench.host.on_elected(0, log)
+        parked = [asyncio.ensure_future(bench.host.submit(0, Park())) for _ in range(500)]
+        write = asyncio.ensure_future(bench.host.submit(0, Put("a")))
+        await turns()
+        wake = asyncio.ensure_future(bench.host.submit(0, Wake("now")))
+        wake.add_done_callback(lambda done: done.exception())
+        log.commit()
+        while not any(future.done() for future in parked):
+            await asyncio.sleep(0)
+        before = sum(future.done() for future in parked)
+        assert before < 500
+        bench.host.on_resigned(0)
+        outcomes = await asyncio.gather(*parked, return_exceptions=True)
+        assert await write == "a"
+        codes = [outcome.code for outcome in outcomes if isinstance(outcome, KafkaError)]
+        assert set(codes) == {ErrorCode.NOT_COORDINATOR}
+        assert outcomes.count("now") == 500 - len(codes) >= before
+        await bench.host.close()
+
+    run(scenario())
+
+
 def test_replies_wait_for_the_high_watermark_too() -> None:
     async def scenario() -> None:
         bench = Bench(commit_timeout_ms=5_000)
@@ -522,6 +581,49 @@ def test_after_a_stall_the_sockets_are_read_before_anybody_is_declared_dead() ->
         assert shard.ticks == 0, "a heartbeat may be waiting in a socket"
         while not shard.ticks:
             await asyncio.sleep(0.01)
+        await bench.host.close()
+
+    run(scenario())
+
+
+def test_nobody_sees_a_shard_between_two_slices_of_a_deadline() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        bench.host.on_elected(0, FakeLog())
+        shard = bench.shards[0]
+        shard.tick_steps = 5
+        shard.deadline_ms = int(asyncio.get_running_loop().time() * 1000)
+        bench.ask(0, Read())
+        while shard.deadline_ms is not None:
+            await asyncio.sleep(0)
+        put = bench.host.submit(0, Put("a"))
+        assert not put.is_ready and not shard.ticks
+        await put
+        assert [key for key, _ in shard.replayed] == ["tick after 0", "a"]
+        await bench.host.close()
+
+    run(scenario())
+
+
+def test_deadlines_wait_for_commands_that_wait() -> None:
+    """A heartbeat that came in time is not to be taken for silence."""
+
+    async def scenario() -> None:
+        bench = Bench()
+        bench.host.on_elected(0, FakeLog())
+        shard = bench.shards[0]
+        long = asyncio.ensure_future(bench.host.submit(0, Put(long_text("a"))))
+        waiting = [asyncio.ensure_future(bench.host.submit(0, Put(f"b{i}"))) for i in range(20)]
+        shard.deadline_ms = int(asyncio.get_running_loop().time() * 1000)
+        await asyncio.gather(long, *waiting)
+        while not shard.ticks:
+            await asyncio.sleep(0.005)
+        keys = [key for key, _ in shard.replayed]
+        assert keys == [
+            *long_text("a").split(","),
+            *(f"b{i}" for i in range(20)),
+            f"tick after {len(keys) - 1}",
+        ]
         await bench.host.close()
 
     run(scenario())

@@ -7,6 +7,7 @@ import pytest
 from odradek.coordinators.groups.topic_hashes import TopicHashes, signed, topic_hash
 from odradek.coordinators.groups.xxh3 import xxh3_64
 from odradek.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
+from odradek.runtime.slices import Paced, at_once
 
 ORDERS = uuid.UUID(int=0x0123456789ABCDEF_8EDCBA9876543210)
 # XXH3 of hash4j over the bytes i * 31 + 7: every way in which lengths are mixed, and its edges.
@@ -26,7 +27,7 @@ NUMBERS = [int(number) for number in VECTORS.split()]
 
 @pytest.mark.parametrize(("length", "hashed"), list(zip(NUMBERS[::2], NUMBERS[1::2], strict=True)))
 def test_xxh3_of_every_length_class(length: int, hashed: int) -> None:
-    assert signed(xxh3_64(bytes((i * 31 + 7) & 0xFF for i in range(length)))) == hashed
+    assert signed(at_once(xxh3_64(bytes((i * 31 + 7) & 0xFF for i in range(length))))) == hashed
 
 
 def topic(name: str, replicas: list[tuple[int, ...]]) -> TopicImage:
@@ -38,38 +39,45 @@ def broker(broker_id: int, rack: str | None) -> BrokerRegistration:
     return BrokerRegistration(broker_id, 1, ORDERS, {}, rack, False, False, (), None, {})
 
 
+def of_group(hashes: TopicHashes, names: set[str], image: MetadataImage) -> int:
+    return at_once(hashes.of_group(names, image))
+
+
 def test_a_topic_hashes_as_apache_hashes_it() -> None:
     image = MetadataImage(brokers={1: broker(1, None)})
-    assert signed(topic_hash(topic("orders", [(1,), (1,)]), image)) == 2355661589382727103
+    assert signed(at_once(topic_hash(topic("orders", [(1,), (1,)]), image))) == 2355661589382727103
     long = topic("a-much-longer.topic_name", [(1,)] * 100)
-    assert signed(topic_hash(long, image)) == 6565118791448624216
+    assert signed(at_once(topic_hash(long, image))) == 6565118791448624216
 
 
 def test_the_racks_of_replicas_count_in_their_own_order() -> None:
     image = MetadataImage(brokers={1: broker(1, "rack-a"), 2: broker(2, "rack-b")})
-    assert signed(topic_hash(topic("orders", [(2, 1), (1,), (1, 2)]), image)) == -1199842836688411574
+    assert signed(at_once(topic_hash(topic("orders", [(2, 1), (1,), (1, 2)]), image))) == -1199842836688411574
 
 
 def test_a_group_hashes_the_topics_that_exist_by_name() -> None:
     a, b = topic("a", [(1,)]), topic("b", [(1,)])
     image = MetadataImage(topics_by_name={"b": b, "a": a})
     hashes = TopicHashes()
-    assert hashes.of_group({"c"}, image) == 0
-    assert hashes.of_group({"a", "b", "c"}, image) == TopicHashes().of_group({"b", "a"}, image)
-    assert hashes.of_group({"a"}, image) != hashes.of_group({"b"}, image)
+    assert of_group(hashes, {"c"}, image) == 0
+    assert of_group(hashes, {"a", "b", "c"}, image) == of_group(TopicHashes(), {"b", "a"}, image)
+    assert of_group(hashes, {"a"}, image) != of_group(hashes, {"b"}, image)
 
 
 def test_group_hashes_are_apaches(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {"a": -7, "b": 5}
-    monkeypatch.setattr(
-        "odradek.coordinators.groups.topic_hashes.topic_hash", lambda t, image: known[t.name] % (1 << 64)
-    )
+
+    def hashed(topic: TopicImage, image: MetadataImage) -> Paced[int]:
+        yield 1
+        return known[topic.name] % (1 << 64)
+
+    monkeypatch.setattr("odradek.coordinators.groups.topic_hashes.topic_hash", hashed)
     image = MetadataImage(topics_by_name={name: topic(name, [(1,)]) for name in ("b", "a")})
-    assert TopicHashes().of_group({"a", "b"}, image) == -8589419398681722680
+    assert of_group(TopicHashes(), {"a", "b"}, image) == -8589419398681722680
 
 
 def test_a_topic_that_grew_is_hashed_anew() -> None:
     hashes = TopicHashes()
     small, grown = topic("t", [(1,)]), topic("t", [(1,), (1,)])
-    before = hashes.of_group({"t"}, MetadataImage(topics_by_name={"t": small}))
-    assert hashes.of_group({"t"}, MetadataImage(topics_by_name={"t": grown})) != before
+    before = of_group(hashes, {"t"}, MetadataImage(topics_by_name={"t": small}))
+    assert of_group(hashes, {"t"}, MetadataImage(topics_by_name={"t": grown})) != before

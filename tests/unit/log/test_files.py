@@ -64,6 +64,25 @@ def test_without_free_descriptors_the_pool_makes_do_with_fewer(runtime: LogRunti
     assert len(opened(files)) == 4
 
 
+def test_one_open_looks_at_few_files_however_many_are_in_use(runtime: LogRuntime, tmp_path: Path) -> None:
+    pool, files = pool_of(runtime, tmp_path, 300, 300)
+    looks: list[bool] = []
+
+    class Watched(PooledFile):
+        __slots__ = ()
+
+        def spare(self) -> bool:
+            looks.append(self.used)
+            return super().spare()
+
+    for file in files:
+        file.open()
+        file.__class__ = Watched
+    pool.create(str(tmp_path / "more"))
+    assert len(opened(files)) == 299
+    assert len(looks) < 40
+
+
 def test_any_other_error_is_told(runtime: LogRuntime, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         PooledFile(FilePool(runtime.disk), str(tmp_path / "missing")).open()

@@ -10,10 +10,18 @@ from kio.index import load_request_schema
 from kio.serial import entity_writer
 
 from odradek.core.errors import ProtocolError
+from odradek.runtime.slices import at_once
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.headers import parse_response_header
 from odradek.wire.messages import request_encoder, request_types, response_codec
-from odradek.wire.produce import NodeEndpoint, PartitionProduced, ProduceRequest, encode_produce_response
+from odradek.wire.produce import (
+    NodeEndpoint,
+    PartitionProduced,
+    ProduceRequest,
+    encode_partitions,
+    encode_produce_response,
+    produce_response_in_slices,
+)
 from tests.unit.wire.kio_random import plain, random_message
 
 VERSIONS = range(3, 14)
@@ -144,3 +152,17 @@ def test_responses_of_every_version_are_those_of_the_schema(version: int) -> Non
             ],
         )
         assert frame[position:] == codec.encoder(version)(expected)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_response_in_pieces_is_the_same_frame(version: int) -> None:
+    rng = random.Random(version)
+    for _ in range(50):
+        topics = [*answers(version, rng), *answers(version, rng)]
+        topics.insert(1, (topics[0][0], []))
+        whole = encode_produce_response(version, 99, topics)
+        rows = []
+        for topic, partitions in topics:
+            parts = [partitions[i : i + 7] for i in range(0, max(len(partitions), 1), 7)]
+            rows.append((topic, len(partitions), [encode_partitions(version, part) for part in parts]))
+        assert b"".join(at_once(produce_response_in_slices(version, 99, rows, len(rows)))) == whole

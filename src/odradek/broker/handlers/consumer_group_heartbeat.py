@@ -12,9 +12,10 @@ from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import ConsumerHeartbeat
 from odradek.coordinators.groups.consumer_member import LEFT, LEFT_FOR_A_WHILE, NO_REBALANCE_TIMEOUT
 from odradek.coordinators.groups.heartbeating import JOINING
+from odradek.coordinators.groups.partition_maps import ENTRIES_PER_CALL
 from odradek.coordinators.groups.replies import ConsumerGroupHeartbeatResponse
 from odradek.core.errors import ErrorCode
-from odradek.runtime.reply import Reply
+from odradek.runtime.slices import FEW, Paced
 from odradek.wire.api_keys import ApiKey
 
 _FIRST_WITH_OWN_IDS = 1
@@ -23,16 +24,17 @@ _JAVA_SPACE = "".join(map(chr, range(33)))
 
 
 @serves(ApiKey.CONSUMER_GROUP_HEARTBEAT, min_version=0, max_version=1)
-def consumer_group_heartbeat(ctx: RequestContext, request: Any) -> Reply[Any]:
+async def consumer_group_heartbeat(ctx: RequestContext, request: Any) -> Any:
     if not ctx.node.serves_consumer_groups:
-        return Reply(ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     trouble = _trouble(request, ctx.api_version)
     if trouble is not None:
-        return Reply(
-            ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=trouble)
-        )
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=trouble)
     groups = ctx.node.groups
-    return groups.consumer_heartbeat(
+    owned = None
+    if request.topic_partitions is not None:
+        owned = await ctx.node.slices.run(_owned(request.topic_partitions))
+    return await groups.consumer_heartbeat(
         ConsumerHeartbeat(
             group_id=request.group_id,
             member_id=request.member_id,
@@ -43,7 +45,7 @@ def consumer_group_heartbeat(ctx: RequestContext, request: Any) -> Reply[Any]:
             subscribed_topic_names=request.subscribed_topic_names,
             subscribed_topic_regex=request.subscribed_topic_regex,
             server_assignor=request.server_assignor,
-            owned=_owned(request.topic_partitions),
+            owned=owned,
             client_id=ctx.client_id or "",
             client_host=ctx.client_host,
             new_member_id=groups.new_consumer_id(),
@@ -51,13 +53,15 @@ def consumer_group_heartbeat(ctx: RequestContext, request: Any) -> Reply[Any]:
     )
 
 
-def _owned(rows: Any) -> dict[UUID, frozenset[int]] | None:
-    if rows is None:
-        return None
-    owned: dict[UUID, set[int]] = {}
+def _owned(rows: Any) -> Paced[dict[UUID, frozenset[int]]]:
+    """A topic that is named again adds to what was named before."""
+    owned: dict[UUID, frozenset[int]] = {}
     for row in rows:
-        owned.setdefault(row.topic_id, set()).update(row.partitions)
-    return {topic_id: frozenset(partitions) for topic_id, partitions in owned.items()}
+        before = owned.get(row.topic_id)
+        partitions = frozenset(row.partitions)
+        owned[row.topic_id] = partitions if before is None else before | partitions
+        yield 2 * FEW + (len(partitions) + len(before or ())) // ENTRIES_PER_CALL
+    return owned
 
 
 def _trouble(request: Any, version: int) -> str | None:

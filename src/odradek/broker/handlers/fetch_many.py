@@ -19,6 +19,7 @@ def fetch_many(ctx: RequestContext, message: Any) -> Paced[None]:
     request.replica_id = message.replica_state.replica_id
     request.replica_epoch = message.replica_state.replica_epoch
     by_id = ctx.api_version >= TOPIC_IDS_FROM
+    count = 0
     for topic in message.topics:
         partitions = []
         for p in topic.partitions:
@@ -35,10 +36,11 @@ def fetch_many(ctx: RequestContext, message: Any) -> Paced[None]:
                 )
             )
             yield STEP
+        count += len(partitions)
         request.topics.append((topic.topic_id if by_id else topic.topic, partitions))
         yield STEP
     for topic in message.forgotten_topics_data:
         request.forgotten.append((topic.topic_id if by_id else topic.topic, topic.partitions))
         yield STEP
-    PendingFetch(ctx.node, ctx.connection, ctx.place.header, request, ctx.place).begin()
+    PendingFetch(ctx.node, ctx.connection, ctx.place.header, request, ctx.place).begin(count)
     return None

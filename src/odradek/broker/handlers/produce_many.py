@@ -2,119 +2,162 @@
 
 Each partition's records are one append, whatever else its request brings. Whatever may have changed since a
 part of the request was looked at (who leads, whether its transaction goes on) is looked at again with the
-append. The records were copied when the request was decoded, and belong to it.
+append. The records were copied when the request was decoded, and belong to it. What was decided is encoded
+before more is looked at: of a partition that brings nothing, only its answer is kept.
 """
 
+from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 from odradek.broker.dispatch import RequestContext, serves_long
 from odradek.broker.handlers.produce import handle_part
 from odradek.broker.produce_requests import ACKS_NONE, PendingProduce
 from odradek.broker.produce_transactions import is_transactional
-from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
+from odradek.runtime.reply import Reply
 from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
-from odradek.wire.produce import PartitionProduced, ProduceRequest
+from odradek.wire.produce import ProduceRequest, TopicRecords, encode_partitions, produce_response_in_slices
 
 _TOPIC_IDS_FROM = 13
-_WRITE_CALLS = 80  # for one partition
+_WRITE_CALLS = 120  # for one partition, its answer included
+
+
+class _Part:
+    """A few partitions of the request, and the answers for them once they are settled."""
+
+    __slots__ = ("_pending", "_wait", "answers", "begins")
+
+    def __init__(self, pending: PendingProduce, begins: bool) -> None:
+        self._pending: PendingProduce | None = pending
+        self._wait: Reply[None] | None = None
+        self.begins = begins  # its first topic, which otherwise began in the part before
+        self.answers: list[bytes] = []  # one for each of its topics
+
+    async def write(self, ctx: RequestContext, refused: KafkaError | None) -> None:
+        pending = self._pending
+        assert pending is not None
+        if refused is None:
+            await handle_part(ctx.node, pending)
+        else:
+            for entry in pending.entries:
+                entry.outcome = refused
+        self._wait = pending.when_settled()
+        if self._wait.is_ready:
+            self._encode()
+        else:
+            for entry in pending.entries:
+                entry.records = None  # they are in the log
+
+    async def settle(self) -> None:
+        if self._pending is not None:
+            assert self._wait is not None
+            await self._wait
+            self._encode()
+
+    def _encode(self) -> None:
+        pending, self._pending, self._wait = self._pending, None, None
+        assert pending is not None
+        if pending.acks == ACKS_NONE:
+            pending.raise_if_refused()
+            return
+        version = pending.header.api_version
+        for _, entries in pending.topics:
+            self.answers.append(encode_partitions(version, [entry.answer() for entry in entries]))
 
 
 @serves_long(ApiKey.PRODUCE)
-async def produce_many(ctx: RequestContext, message: Any) -> Any:
-    assert ctx.place is not None
-    slices = ctx.node.slices
-    at_a_time = max(1, slices.few_entries // 4)
-    parts = await slices.run(_parts(ctx, message, at_a_time))
-    pace = slices.pacer()
-    waits = []
-    for part in parts:
-        await pace(at_a_time * _WRITE_CALLS)
-        await handle_part(ctx.node, part)
-        waits.append(part.when_settled())
-    for wait in waits:
-        await wait
-    if message.acks == ACKS_NONE:
-        ctx.connection.fulfil(ctx.place)
-        for part in parts:
-            part.raise_if_refused()
-        return None
-    return await slices.run(_response(ctx, message, parts))
-
-
-def _parts(ctx: RequestContext, message: Any, at_a_time: int) -> Paced[list[PendingProduce]]:
-    """The request as several, each of a few partitions."""
+async def produce_many(ctx: RequestContext, message: Any) -> None:
     place = ctx.place
     assert place is not None
-    by_id = ctx.api_version >= _TOPIC_IDS_FROM
-    parts: list[PendingProduce] = []
-    topics: list[Any] = []
-    count = 0
-    transactional = False
+    slices = ctx.node.slices
+    at_a_time = max(1, slices.few_entries // 4)
+    refused = None
+    if message.transactional_id is None and await slices.run(_is_transactional(message)):
+        refused = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    pace = slices.pacer()
+    parts: list[_Part] = []
+    failure: ProtocolError | None = None
+    for part in _parts(ctx, message, at_a_time):
+        await pace(at_a_time * _WRITE_CALLS)
+        try:
+            await part.write(ctx, refused)
+        except ProtocolError as e:
+            if message.acks != ACKS_NONE:
+                raise
+            failure = failure or e
+        parts.append(part)
+    if message.acks == ACKS_NONE:
+        ctx.connection.fulfil(place)
+        if failure is not None:
+            raise failure
+        return
+    for part in parts:
+        await pace(STEP)
+        await part.settle()
+    topics = _topics(ctx, message, parts)
+    header, count = place.header, len(message.topic_data)
+    pieces = await slices.run(
+        produce_response_in_slices(header.api_version, header.correlation_id, topics, count)
+    )
+    ctx.connection.fulfil(place, *pieces)
 
-    def close() -> None:
-        parsed = ProduceRequest(message.transactional_id, message.acks, message.timeout, topics)
-        parts.append(PendingProduce(ctx.connection, place.header, parsed))
 
+def _is_transactional(message: Any) -> Paced[bool]:
     for topic in message.topic_data:
-        rows: list[tuple[int, memoryview | None]] = []
-        topics.append((topic.topic_id if by_id else topic.name, rows))
         yield STEP
         for entry in topic.partition_data:
+            if is_transactional(entry.records):
+                return True
+            yield STEP
+    return False
+
+
+def _parts(ctx: RequestContext, message: Any, at_a_time: int) -> Iterator[_Part]:
+    """The request as several, each of a few topics and partitions. A topic may lie in several of them."""
+    assert ctx.place is not None
+    header, by_id = ctx.place.header, ctx.api_version >= _TOPIC_IDS_FROM
+    topics: list[TopicRecords] = []
+    begins = True
+    count = 0
+
+    def part() -> _Part:
+        parsed = ProduceRequest(message.transactional_id, message.acks, message.timeout, topics)
+        return _Part(PendingProduce(ctx.connection, header, parsed), begins)
+
+    for topic in message.topic_data:
+        if count >= at_a_time:
+            yield part()
+            topics, begins, count = [], True, 0
+        rows: list[tuple[int, memoryview | None]] = []
+        topics.append((topic.topic_id if by_id else topic.name, rows))
+        count += 1
+        for entry in topic.partition_data:
+            if count > at_a_time:
+                yield part()
+                rows = []
+                topics, begins, count = [(topics[-1][0], rows)], False, 1
             records = None if entry.records is None else memoryview(bytearray(entry.records))
-            transactional = transactional or is_transactional(records)
             rows.append((entry.index, records))
             count += 1
-            yield STEP
-            if count == at_a_time:
-                close()
-                rows, count = [], 0
-                topics = [(topics[-1][0], rows)]
-    close()
-    if transactional and message.transactional_id is None:
-        yield from _refuse(parts, KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-    return parts
+    yield part()
 
 
-def _refuse(parts: list[PendingProduce], error: KafkaError) -> Paced[None]:
-    for part in parts:
-        for entry in part.entries:
-            entry.outcome = error
-        yield STEP
-
-
-def _response(ctx: RequestContext, message: Any, parts: list[PendingProduce]) -> Paced[Any]:
+def _topics(
+    ctx: RequestContext, message: Any, parts: list[_Part]
+) -> Iterator[tuple[str | UUID, int, list[bytes]]]:
     """In the order of the request; a topic that lies in several parts is one again."""
-    types = response_types(ApiKey.PRODUCE)
-    answers = (entry.answer() for part in parts for entry in part.entries)
-    responses = []
-    for topic in message.topic_data:
-        rows = []
-        for _ in topic.partition_data:
-            rows.append(_row(types, next(answers)))
-            yield 2 * STEP
-        responses.append(
-            types.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=rows)
-        )
-        yield STEP
-    return types.ProduceResponse(responses=responses)
-
-
-def _row(types: Any, produced: PartitionProduced) -> Any:
-    row = types.PartitionProduceResponse(
-        index=produced.partition_index,
-        error_code=produced.error_code,
-        base_offset=produced.base_offset,
-        log_append_time=produced.log_append_time_ms,
-        log_start_offset=produced.log_start_offset,
-        error_message=produced.error_message,
-        record_errors=[
-            types.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
-            for index, text in produced.record_errors
-        ],
-    )
-    if produced.current_leader is not None:
-        leader_id, leader_epoch = produced.current_leader
-        row.current_leader = types.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
-    return row
+    by_id = ctx.api_version >= _TOPIC_IDS_FROM
+    answers: list[bytes] = []
+    remaining = iter(message.topic_data)
+    for part in parts:
+        for number, answer in enumerate(part.answers):
+            if (number or part.begins) and answers:
+                topic = next(remaining)
+                yield topic.topic_id if by_id else topic.name, len(topic.partition_data), answers
+                answers = []
+            answers.append(answer)
+    if answers:
+        topic = next(remaining)
+        yield topic.topic_id if by_id else topic.name, len(topic.partition_data), answers

@@ -54,7 +54,7 @@ def list_groups(shard: "GroupShard", command: ListGroups, ticket: Ticket, now: N
     return Result(rows)
 
 
-def describe(shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: Now) -> Result:
+def describe(shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: Now) -> Paced[Result]:
     """Raises GROUP_ID_NOT_FOUND; what a client is told then depends on its version."""
     group = shard.groups.get(command.group_id)
     if group is None:
@@ -62,17 +62,19 @@ def describe(shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: N
     if not isinstance(group, ClassicGroup):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {command.group_id} is not a classic group.")
     is_stable = group.state is GroupState.STABLE
-    members = [
-        DescribedGroupMember(
-            m.member_id,
-            m.group_instance_id,
-            m.client_id,
-            m.client_host,
-            m.metadata(group.protocol_name) if is_stable else b"",
-            m.assignment if is_stable else b"",
+    members = []
+    for m in group.members.values():
+        members.append(
+            DescribedGroupMember(
+                m.member_id,
+                m.group_instance_id,
+                m.client_id,
+                m.client_host,
+                m.metadata(group.protocol_name) if is_stable else b"",
+                m.assignment if is_stable else b"",
+            )
         )
-        for m in group.members.values()
-    ]
+        yield 2 * FEW
     return Result(
         DescribedGroup(
             group_id=group.group_id,
@@ -94,17 +96,17 @@ def delete(shard: "GroupShard", command: DeleteGroup, ticket: Ticket, now: Now) 
     for topic, partition in shard.offsets.keys(command.group_id):
         records.append(tombstone(command.group_id, topic, partition))
         yield FEW
-    return Result(ErrorCode.NONE, records + _group_tombstones(group))
+    return Result(ErrorCode.NONE, records + (yield from _group_tombstones(group)))
 
 
 def _is_empty(group: "Group") -> bool:
     return group.state is GroupState.EMPTY if isinstance(group, ClassicGroup) else not group.members
 
 
-def _group_tombstones(group: "Group") -> list[Record]:
+def _group_tombstones(group: "Group") -> Paced[list[Record]]:
     if isinstance(group, ClassicGroup):
         return [(GroupMetadataKey(group=group.group_id), None)]
-    return group.tombstones()
+    return (yield from group.tombstones()) if isinstance(group, ConsumerGroup) else group.tombstones()
 
 
 def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now) -> Paced[Result]:
@@ -114,6 +116,8 @@ def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now
     offsets = shard.offsets
     for group in shard.groups.values():
         yield STEP
+        if isinstance(group, ConsumerGroup):
+            yield from group.collect_topics()
         expired_since = _expiry_base(group)
         all_expired = True
         for topic, partitions in offsets.of_group(group.group_id).items():
@@ -131,7 +135,7 @@ def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now
                     all_expired = False
         if all_expired and _is_abandoned(group) and not offsets.has_open_transactions(group.group_id):
             log.info("Group %r is empty and without offsets: removing it", group.group_id)
-            records += _group_tombstones(group)
+            records += yield from _group_tombstones(group)
     return Result(len(records), records, atomic=False)
 
 

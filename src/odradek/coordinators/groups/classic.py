@@ -3,6 +3,8 @@
 `persisted` is the last record of the group in the log and changes only in `hydrate` and `adopt`, which
 replay calls. Beside it stands the generation under way, which nobody but the waiting members has seen.
 In Stable and Empty the two agree, which `check` asserts.
+
+What looks at every member is paced work. Nobody asks the group anything before it is over.
 """
 
 from collections.abc import Iterable
@@ -13,6 +15,7 @@ from odradek.coordinators.groups.states import GroupState, may_move
 from odradek.coordinators.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from odradek.coordinators.records import GroupMetadataValue
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import FEW, Paced
 
 NO_TIMESTAMP = -1
 
@@ -66,7 +69,7 @@ class ClassicGroup:
 
     # --- replay ---------------------------------------------------------------------------------------
 
-    def hydrate(self, value: GroupMetadataValue) -> None:
+    def hydrate(self, value: GroupMetadataValue) -> Paced[None]:
         """Become what the log says, whatever was before."""
         self.persisted = value
         self.generation_id = value.generation
@@ -74,11 +77,15 @@ class ClassicGroup:
         self.protocol_name = value.protocol
         self.state_since_ms = value.current_state_timestamp
         self.state = self.previous_state = GroupState.STABLE if value.members else GroupState.EMPTY
-        self._replace_members(Member.from_record(m, value.protocol) for m in value.members)
+        members = []
+        for record in value.members:
+            members.append(Member.from_record(record, value.protocol))
+            yield 2 * FEW
+        yield from self._replace_members(members)
         self.leader_id = value.leader if value.leader in self.members else next(iter(self.members), None)
-        self.topics = self._subscribed_topics()
+        self.topics = yield from self._subscribed_topics()
 
-    def adopt(self, value: GroupMetadataValue) -> None:
+    def adopt(self, value: GroupMetadataValue) -> Paced[None]:
         """The record this group asked for is in the log: the generation under way is now the group's."""
         self.persisted = value
         incoming, self.incoming = self.incoming, None
@@ -91,7 +98,8 @@ class ClassicGroup:
                 member = known[record.member_id]
                 member.assignment = record.assignment
                 members.append(member)
-            self._replace_members(members)
+                yield 1
+            yield from self._replace_members(members)
             if self.state is GroupState.COMPLETING_REBALANCE:
                 self.transition(GroupState.STABLE, value.current_state_timestamp)
         else:
@@ -100,10 +108,10 @@ class ClassicGroup:
         self.generation_id = value.generation
         self.protocol_name = value.protocol
         self.leader_id = value.leader
-        self.topics = self._subscribed_topics()
+        self.topics = yield from self._subscribed_topics()
         self.check()
 
-    def record(self, assignments: dict[str, bytes], now_ms: int) -> GroupMetadataValue:
+    def record(self, assignments: dict[str, bytes], now_ms: int) -> Paced[GroupMetadataValue]:
         """The generation under way as a record, with a static successor in the place it will take."""
         leader = self.leader_id
         members = list(self.members.values())
@@ -114,13 +122,17 @@ class ClassicGroup:
             members = [m for m in members if m.member_id != old_id]
             members.append(incoming)
             leader = incoming.member_id if leader == old_id else leader
+        records = []
+        for member in members:
+            records.append(member.to_record(self.protocol_name, assignments[member.member_id]))
+            yield 2 * FEW
         return GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation_id,
             protocol=self.protocol_name,
             leader=leader,
             current_state_timestamp=now_ms,
-            members=tuple(m.to_record(self.protocol_name, assignments[m.member_id]) for m in members),
+            members=tuple(records),
         )
 
     def empty_record(self, now_ms: int) -> GroupMetadataValue:
@@ -213,7 +225,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
+        return max([m.rebalance_timeout_ms for m in self.members.values()], default=0)
 
     def elect_joined_leader(self) -> bool:
         """Keep the leader if it waits in JoinGroup, else take the first that does; False: none does."""
@@ -227,7 +239,7 @@ class ClassicGroup:
             self.leader_id = joined.member_id
         return True
 
-    def _replace_members(self, members: Iterable[Member]) -> None:
+    def _replace_members(self, members: Iterable[Member]) -> Paced[None]:
         self.members = {m.member_id: m for m in members}
         self.static_members = {}
         self._supporters = {}
@@ -235,6 +247,7 @@ class ClassicGroup:
             if member.group_instance_id is not None:
                 self.static_members[member.group_instance_id] = member.member_id
             self._count(member.protocols, 1)
+            yield FEW + len(member.protocols)
 
     # --- protocols ------------------------------------------------------------------------------------
 
@@ -247,14 +260,18 @@ class ClassicGroup:
             self._supporters.get(p.name, 0) == everyone for p in protocols
         )
 
-    def select_protocol(self, members: Iterable[Member] | None = None) -> str:
+    def select_protocol(self, members: Iterable[Member] | None = None) -> Paced[str]:
         """What most members put first among the protocols that all of them support."""
         voters = list(self.members.values() if members is None else members)
-        common = frozenset.intersection(*(frozenset(p.name for p in m.protocols) for m in voters))
+        common = frozenset([protocol.name for protocol in voters[0].protocols])
+        for member in voters:
+            common &= frozenset([protocol.name for protocol in member.protocols])
+            yield 1 + len(member.protocols) // FEW
         votes: dict[str, int] = {}
         for member in voters:
             choice = member.vote(common)
             votes[choice] = votes.get(choice, 0) + 1
+            yield 2 * FEW
         return max(votes, key=lambda name: votes[name])
 
     def _count(self, protocols: tuple[Protocol, ...], step: int) -> None:
@@ -268,11 +285,11 @@ class ClassicGroup:
         self.previous_state, self.state = self.state, state
         self.state_since_ms = now_ms
 
-    def begin_generation(self, now_ms: int) -> None:
+    def begin_generation(self, now_ms: int) -> Paced[None]:
         """Everybody who takes part has joined: count on, agree on a protocol, wait for the leader."""
         self.generation_id += 1
-        self.protocol_name = self.select_protocol()
-        self.topics = self._subscribed_topics()
+        self.protocol_name = yield from self.select_protocol()
+        self.topics = yield from self._subscribed_topics()
         self.transition(GroupState.COMPLETING_REBALANCE, now_ms)
         self.pending_sync = dict.fromkeys(self.members)
 
@@ -285,13 +302,15 @@ class ClassicGroup:
             return self.uses_consumer_protocol
         return topic in self.topics
 
-    def _subscribed_topics(self) -> frozenset[str] | None:
+    def _subscribed_topics(self) -> Paced[frozenset[str] | None]:
         if not self.uses_consumer_protocol:
             return None
         topics: set[str] = set()
         for member in self.members.values():
             try:
-                topics.update(subscribed_topics(member.metadata(self.protocol_name)))
+                found = subscribed_topics(member.metadata(self.protocol_name))
             except ValueError:
                 return None
+            topics.update(found)
+            yield 2 * FEW + 2 * len(found)
         return frozenset(topics)

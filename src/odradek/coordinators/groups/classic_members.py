@@ -27,7 +27,7 @@ from odradek.coordinators.groups.replies import (
 from odradek.coordinators.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from odradek.coordinators.shard import Now, Result
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
-from odradek.runtime.slices import STEP, Paced
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.consumer_protocol import Subscription, decode_subscription
 
 if TYPE_CHECKING:
@@ -36,36 +36,43 @@ if TYPE_CHECKING:
 log = logging.getLogger("odradek.coordinators.groups")
 
 
-def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now) -> Result:
+def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now) -> Paced[Result]:
     if shard.config.consumer_migration_policy == "disabled":
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     member_id = command.member_id or command.new_member_id
     check_room(shard, group, member_id)
-    _check_protocols(group, command)
+    yield from _check_protocols(group, command)
     instance_id = command.group_instance_id
     if not command.member_id and instance_id is None and command.known_member_required:
         return Result(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))
     subscription = _subscription(command)
+    image = shard.image()
     draft = Draft(group)
+    yield 2 * FEW * len(subscription.topics)
     replaced = None if instance_id is None else group.static_member(instance_id)
-    member = _member(draft, command, member_id, replaced)
+    member = yield from _member(draft, command, member_id, replaced)
     updated = _updated(member, command, subscription)
     names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
     if updated != member:
-        draft.add(member_record(group.group_id, updated))
-    bump = names_changed or regexes.change(draft, member, updated) is not regexes.Change.NONE
+        yield from draft.add(member_record(group.group_id, updated))
+    regex_change = yield from regexes.change(draft, member, updated)
+    bump = names_changed or regex_change is not regexes.Change.NONE
     if bump or not group.metadata_is_fresh:
-        targeting.update_group_epoch(shard, draft, bump)
-    owned = migrating.partitions_by_id(subscription.owned_partitions, shard.image())
+        yield from targeting.update_group_epoch(shard, draft, bump, image)
+    owned = migrating.partitions_by_id(subscription.owned_partitions, image)
+    yield 2 * FEW * len(subscription.owned_partitions)
     if replaced is not None and _is_last(shard, group, replaced):
-        return _downgrade(shard, draft, updated, owned, bump, now)
-    targeting.update_target(shard, draft, now)
-    updated = targeting.reconcile_member(shard, draft, updated, bump, owned)
+        return (yield from _downgrade(shard, draft, updated, owned, bump, now))
+    yield from targeting.update_target(shard, draft, image, now)
+    updated = yield from targeting.reconcile_member(draft, updated, bump, owned, image)
     result = Result(_joined(updated), draft.records)
+    result.is_long = True
 
-    def settled(now: Now) -> Result:
+    def settled(now: Now) -> Paced[Result]:
         converted = shard.consumer_group(command.group_id)
-        converted.metadata_is_fresh = True
+        # Topics may have changed between two steps: then they are looked at anew.
+        converted.metadata_is_fresh = shard.image() is image
+        yield from converted.collect_topics()
         joined = converted.members[member_id]
         shard.cancel_classic_join(converted, member_id)
         shard.start_consumer_session(converted, joined, now)
@@ -76,11 +83,13 @@ def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now
     return result
 
 
-def _check_protocols(group: ConsumerGroup, command: JoinGroup) -> None:
+def _check_protocols(group: ConsumerGroup, command: JoinGroup) -> Paced[None]:
     """Those of all classic members in the group have one in common, so that they could be alone in it."""
-    names = [protocol.name for protocol in command.protocols]
-    others = [m.classic for m in group.members.values() if m.classic is not None]
-    common = [n for n in names if all(n in (p.name for p in other.protocols) for other in others)]
+    common = frozenset([protocol.name for protocol in command.protocols])
+    for member in group.members.values():
+        if member.classic is not None:
+            common &= frozenset([protocol.name for protocol in member.classic.protocols])
+            yield 2
     if command.protocol_type != CONSUMER_PROTOCOL_TYPE or not common:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
@@ -97,12 +106,12 @@ def _subscription(command: JoinGroup) -> Subscription:
 
 def _member(
     draft: Draft, command: JoinGroup, member_id: str, replaced: ConsumerMember | None
-) -> ConsumerMember:
+) -> Paced[ConsumerMember]:
     instance_id = command.group_instance_id
     if instance_id is not None and command.member_id:
         return validate_instance(draft.group, member_id, instance_id)
     if replaced is not None:
-        return replace_static(draft, replaced, member_id)
+        return (yield from replace_static(draft, replaced, member_id))
     return draft.group.members.get(member_id) or ConsumerMember(member_id)
 
 
@@ -145,15 +154,16 @@ def _downgrade(
     owned: Owned,
     bumped: bool,
     now: Now,
-) -> Result:
+) -> Paced[Result]:
     """The group is classic from now on; what it had assigned stands unless the group has moved on."""
     group = draft.group
     is_stale = group.assignment_epoch < group.group_epoch
     if not is_stale:
-        joining = targeting.reconcile_member(shard, draft, joining, bumped, owned)
-    result = Result(_joined(joining), draft.records + draft.group.tombstones())
+        joining = yield from targeting.reconcile_member(draft, joining, bumped, owned, shard.image())
+    result = Result(_joined(joining), draft.records + (yield from draft.group.tombstones()))
     reason = "group is downgraded with a stale assignment" if is_stale else None
-    migrating.to_classic(shard, draft.group, list(draft.group.members.values()), result, reason, now)
+    members = list(draft.group.members.values())
+    yield from migrating.to_classic(shard, draft.group, members, result, reason, now)
     return result
 
 
@@ -175,7 +185,7 @@ def _classic_member(
     return member, member.classic
 
 
-def sync(shard: "GroupShard", group: ConsumerGroup, command: SyncGroup, now: Now) -> Result:
+def sync(shard: "GroupShard", group: ConsumerGroup, command: SyncGroup, now: Now) -> Paced[Result]:
     member, classic = _classic_member(
         group, command.member_id, command.group_instance_id, command.generation_id
     )
@@ -191,6 +201,7 @@ def sync(shard: "GroupShard", group: ConsumerGroup, command: SyncGroup, now: Now
     shard.cancel_classic_sync(group, member.member_id)
     shard.start_consumer_session(group, member, now)
     assignment = migrating.classic_assignment(member.assigned, chosen.metadata, shard.image())
+    yield 3 * FEW * len(member.assigned)
     return Result(
         SyncGroupResponse(
             protocol_type=command.protocol_type, protocol_name=command.protocol_name, assignment=assignment
@@ -198,10 +209,11 @@ def sync(shard: "GroupShard", group: ConsumerGroup, command: SyncGroup, now: Now
     )
 
 
-def heartbeat(shard: "GroupShard", group: ConsumerGroup, command: Heartbeat, now: Now) -> Result:
+def heartbeat(shard: "GroupShard", group: ConsumerGroup, command: Heartbeat, now: Now) -> Paced[Result]:
     member, _ = _classic_member(group, command.member_id, command.group_instance_id, command.generation_id)
     shard.start_consumer_session(group, member, now)
-    can_get_more = member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member)
+    is_unreleased = member.state is MemberState.UNRELEASED_PARTITIONS
+    can_get_more = is_unreleased and not (yield from group.waits_for_others(member))
     is_behind = member.member_epoch < group.assignment_epoch
     if is_behind or can_get_more or member.state is MemberState.UNREVOKED_PARTITIONS:
         shard.expect_classic_join(group, member, now)
@@ -220,7 +232,7 @@ def leave(shard: "GroupShard", group: ConsumerGroup, command: LeaveGroup, now: N
             code = e.code
         answers.append(LeaveGroupResponseMember(leaving.member_id, leaving.group_instance_id, code))
         yield 2 * STEP
-    return fencing.fence(shard, group, gone, LeaveGroupResponse(members=answers), now)
+    return (yield from fencing.fence(shard, group, gone, LeaveGroupResponse(members=answers), now))
 
 
 def _leaving(group: ConsumerGroup, leaving: LeavingMember) -> ConsumerMember:

@@ -46,6 +46,10 @@ class SyncGroup:
     protocol_name: str | None
     assignments: Sequence[tuple[str, bytes]]
 
+    @property
+    def is_long(self) -> bool:
+        return len(self.assignments) > FEW
+
 
 @plain()
 class Heartbeat:
@@ -178,6 +182,10 @@ class ConsumerHeartbeat:
     client_host: str = ""
     new_member_id: str = ""
     """The id the member gets if it brings none."""
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.subscribed_topic_names or ()) > FEW or len(self.owned or ()) > FEW
 
 
 @plain()

@@ -155,7 +155,7 @@ def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) 
     else:
         for wanted in command.topics:
             topics.append((yield from _wanted_topic(wanted, committed.get(wanted.name, {}))))
-            yield FEW
+            yield 2 * FEW
     if command.require_stable and shard.offsets.has_open_transactions(command.group_id):
         for topic in topics:
             rows = []
@@ -208,6 +208,8 @@ def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now
     is_active = isinstance(group, ClassicGroup) and group.state is not GroupState.EMPTY
     if isinstance(group, ClassicGroup) and is_active and not group.uses_consumer_protocol:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    if isinstance(group, ConsumerGroup):
+        yield from group.collect_topics()
     codes = []
     records: list[Record] = []
     for topic, partitions in command.topics:
@@ -216,7 +218,7 @@ def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now
             continue
         codes.append([ErrorCode.NONE] * len(partitions))
         yield FEW
-        for partition in partitions:
+        for partition in dict.fromkeys(partitions):  # one that is named again is deleted once
             yield FEW
             if shard.offsets.get(command.group_id, topic, partition) is not None or shard.offsets.is_pending(
                 command.group_id, topic, partition

@@ -1,12 +1,13 @@
 """ConsumerGroupDescribe: a consumer group as an administrator sees it. Changes nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.coordinators.groups.commands import DescribeConsumerGroup
 from odradek.coordinators.groups.consumer_group import ConsumerGroup
 from odradek.coordinators.groups.consumer_member import ConsumerMember
+from odradek.coordinators.groups.partition_maps import ENTRIES_PER_CALL
 from odradek.coordinators.groups.replies import (
     DescribedAssignment,
     DescribedConsumer,
@@ -15,6 +16,7 @@ from odradek.coordinators.groups.replies import (
 )
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.metadata.image import MetadataImage
+from odradek.runtime.slices import FEW, STEP, Paced
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -22,8 +24,12 @@ if TYPE_CHECKING:
 CLASSIC, CONSUMER = 0, 1
 
 
-def describe(shard: "GroupShard", command: DescribeConsumerGroup, ticket: Ticket, now: Now) -> Result:
+def describe(shard: "GroupShard", command: DescribeConsumerGroup, ticket: Ticket, now: Now) -> Paced[Result]:
     group, image = shard.consumer_group(command.group_id), shard.image()
+    members = []
+    for member in group.members.values():
+        members.append((yield from _member(group, member, image)))
+        yield STEP
     return Result(
         DescribedConsumerGroup(
             group_id=group.group_id,
@@ -31,18 +37,20 @@ def describe(shard: "GroupShard", command: DescribeConsumerGroup, ticket: Ticket
             group_epoch=group.group_epoch,
             assignment_epoch=group.assignment_epoch,
             assignor_name=group.preferred_assignor(shard.config.consumer_assignors[0]),
-            members=[_member(group, member, image) for member in group.members.values()],
+            members=members,
         )
     )
 
 
-def _member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> DescribedConsumer:
+def _member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> Paced[DescribedConsumer]:
     """What a member still has to give up is its own until it has."""
     has: dict[UUID, list[int]] = {}
     for partitions in (member.assigned, member.pending_revocation):
         for topic_id, numbers in partitions.items():
             has.setdefault(topic_id, []).extend(sorted(numbers))
-    target = {topic_id: sorted(p) for topic_id, p in group.target(member.member_id).items()}
+            yield 2 * FEW + len(numbers) // ENTRIES_PER_CALL
+    assignment = yield from _assignment(has, image)
+    target_assignment = yield from _assignment(group.target(member.member_id), image)
     return DescribedConsumer(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -52,18 +60,20 @@ def _member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) 
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.subscribed_topic_names),
         subscribed_topic_regex=member.subscribed_topic_regex,
-        assignment=_assignment(has, image),
-        target_assignment=_assignment(target, image),
+        assignment=assignment,
+        target_assignment=target_assignment,
         member_type=CLASSIC if member.uses_classic_protocol else CONSUMER,
     )
 
 
-def _assignment(partitions: Mapping[UUID, list[int]], image: MetadataImage) -> DescribedAssignment:
+def _assignment(
+    partitions: Mapping[UUID, Collection[int]], image: MetadataImage
+) -> Paced[DescribedAssignment]:
     """Topics that are gone have no name to show."""
-    return DescribedAssignment(
-        [
-            DescribedPartitions(topic_id, image.topics_by_id[topic_id].name, numbers)
-            for topic_id, numbers in partitions.items()
-            if topic_id in image.topics_by_id
-        ]
-    )
+    rows = []
+    for topic_id, numbers in partitions.items():
+        topic = image.topics_by_id.get(topic_id)
+        if topic is not None:
+            rows.append(DescribedPartitions(topic_id, topic.name, sorted(numbers)))
+        yield 2 * FEW + len(numbers) // ENTRIES_PER_CALL
+    return DescribedAssignment(rows)

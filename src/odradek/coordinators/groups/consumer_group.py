@@ -1,17 +1,19 @@
 """A consumer group (KIP-848): its members, its epochs, who shall have what and who has it.
 
 Everything but the two soft fields is what the records say and changes in `apply` alone, on the group itself
-when replayed, or on a copy on which a decision is tried out (draft.py).
+when replayed, or on a copy on which a decision is tried out (draft.py). A record may name thousands of
+topics: `apply` is paced work, and nobody asks the group anything before it is over.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 from uuid import UUID
 
 from odradek.coordinators.groups import consumer_records as r
 from odradek.coordinators.groups.assignors import NO_PARTITIONS, Assignment
 from odradek.coordinators.groups.consumer_member import LEFT, ConsumerMember, MemberState, PartitionEpochs
+from odradek.coordinators.groups.partition_maps import ENTRIES_PER_CALL, STEP_CALLS
 from odradek.coordinators.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
@@ -23,9 +25,11 @@ from odradek.coordinators.records import (
 )
 from odradek.coordinators.shard import Record
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import FEW, STEP, Paced, at_once
 
 FIRST_EPOCH = 1
 NO_ASSIGNMENT_EPOCH = -1
+NO_OWNERS: Mapping[int, str] = {}
 
 
 class ConsumerGroup:
@@ -59,8 +63,8 @@ class ConsumerGroup:
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}
         self.targets: dict[str, Assignment] = {}
-        self.owners: dict[tuple[UUID, int], str] = {}
-        """Who has a partition, or still has to give it up."""
+        self.owners: dict[UUID, Mapping[int, str]] = {}
+        """Who has a partition, or still has to give it up, by topic. What is in it is never changed."""
         self.regexes: dict[str, r.ResolvedRegex] = {}
         self.has_partition_metadata = False
         """A release before 4.1 left a record that is not needed any more."""
@@ -82,8 +86,11 @@ class ConsumerGroup:
 
     # --- replay ---------------------------------------------------------------------------------------
 
-    def apply(self, key: Any, value: Any | None) -> None:
-        self._APPLY[type(key)](self, key, value)
+    def apply(self, key: Any, value: Any | None) -> Paced[None]:
+        steps = self._APPLY[type(key)](self, key, value)
+        if steps is not None:
+            yield from steps
+        yield STEP
 
     def _apply_epoch(self, key: ConsumerGroupMetadataKey, value: Any | None) -> None:
         if value is None:
@@ -94,13 +101,14 @@ class ConsumerGroup:
     def _apply_partition_metadata(self, key: ConsumerGroupPartitionMetadataKey, value: Any | None) -> None:
         self.has_partition_metadata = value is not None
 
-    def _apply_member(self, key: ConsumerGroupMemberMetadataKey, value: Any | None) -> None:
+    def _apply_member(self, key: ConsumerGroupMemberMetadataKey, value: Any | None) -> Paced[None]:
         member = self.members.get(key.member_id)
         if value is not None:
-            self._put(r.with_metadata(member or ConsumerMember(key.member_id), value))
+            yield len(value.subscribed_topic_names) // ENTRIES_PER_CALL
+            yield from self._put(r.with_metadata(member or ConsumerMember(key.member_id), value))
             self._topics = self._regex_counts = None
         elif member is not None:
-            self._release(member)
+            yield from self._release(member)
             del self.members[key.member_id]
             if (
                 member.instance_id is not None
@@ -109,22 +117,23 @@ class ConsumerGroup:
                 del self.static_members[member.instance_id]
             self._topics = self._regex_counts = None
 
-    def _apply_current(self, key: ConsumerGroupCurrentMemberAssignmentKey, value: Any | None) -> None:
+    def _apply_current(self, key: ConsumerGroupCurrentMemberAssignmentKey, value: Any | None) -> Paced[None]:
         member = self.members.get(key.member_id)
         if value is not None:
-            self._put(r.with_assignment(member or ConsumerMember(key.member_id), value))
+            assigned = yield from r.with_assignment(member or ConsumerMember(key.member_id), value)
+            yield from self._put(assigned)
         elif member is not None:
-            self._put(
+            yield from self._put(
                 member._replace(
                     member_epoch=LEFT, previous_member_epoch=LEFT, assigned={}, pending_revocation={}
                 )
             )
 
-    def _apply_target(self, key: ConsumerGroupTargetAssignmentMemberKey, value: Any | None) -> None:
+    def _apply_target(self, key: ConsumerGroupTargetAssignmentMemberKey, value: Any | None) -> Paced[None]:
         if value is None:
             self.targets.pop(key.member_id, None)
         else:
-            self.targets[key.member_id] = r.target_of(value)
+            self.targets[key.member_id] = yield from r.target_of(value)
 
     def _apply_target_epoch(self, key: ConsumerGroupTargetAssignmentMetadataKey, value: Any | None) -> None:
         if value is None:
@@ -142,7 +151,7 @@ class ConsumerGroup:
             )
         self._topics = None
 
-    _APPLY: ClassVar[dict[type, Callable[..., None]]] = {
+    _APPLY: ClassVar[dict[type, Callable[..., Paced[None] | None]]] = {
         ConsumerGroupMetadataKey: _apply_epoch,
         ConsumerGroupPartitionMetadataKey: _apply_partition_metadata,
         ConsumerGroupMemberMetadataKey: _apply_member,
@@ -152,27 +161,51 @@ class ConsumerGroup:
         ConsumerGroupRegularExpressionKey: _apply_regex,
     }
 
-    def _put(self, member: ConsumerMember) -> None:
+    def _put(self, member: ConsumerMember) -> Paced[None]:
         old = self.members.get(member.member_id)
-        if old is not None:
-            self._release(old)
+        has_moved = old is None or (
+            old.assigned is not member.assigned or old.pending_revocation is not member.pending_revocation
+        )
+        if old is not None and has_moved:
+            yield from self._release(old)
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
-        for partitions in (member.assigned, member.pending_revocation):
-            for topic_id, numbers in partitions.items():
-                for partition in numbers:
-                    self.owners[topic_id, partition] = member.member_id
+        if has_moved:
+            for partitions in (member.assigned, member.pending_revocation):
+                yield from self._own(member.member_id, partitions)
 
-    def _release(self, member: ConsumerMember) -> None:
-        for partitions in (member.assigned, member.pending_revocation):
-            self._disown(member.member_id, partitions)
-
-    def _disown(self, member_id: str, partitions: PartitionEpochs) -> None:
+    def _own(self, member_id: str, partitions: PartitionEpochs) -> Paced[None]:
+        calls = 0
         for topic_id, numbers in partitions.items():
-            for partition in numbers:
-                if self.owners.get((topic_id, partition)) == member_id:
-                    del self.owners[topic_id, partition]
+            owners = self.owners.get(topic_id, {})
+            self.owners[topic_id] = {**owners, **dict.fromkeys(numbers, member_id)}
+            calls += 2 * FEW + (len(owners) + len(numbers)) // ENTRIES_PER_CALL
+            if calls > STEP_CALLS:
+                yield calls
+                calls = 0
+        yield calls
+
+    def _release(self, member: ConsumerMember) -> Paced[None]:
+        for partitions in (member.assigned, member.pending_revocation):
+            yield from self._disown(member.member_id, partitions)
+
+    def _disown(self, member_id: str, partitions: PartitionEpochs) -> Paced[None]:
+        calls = 0
+        for topic_id, numbers in partitions.items():
+            owners = self.owners.get(topic_id)
+            if owners is not None:
+                left = {p: owner for p, owner in owners.items() if owner != member_id or p not in numbers}
+                if left:
+                    self.owners[topic_id] = left
+                else:
+                    del self.owners[topic_id]
+                calls += 2 * len(owners) // ENTRIES_PER_CALL
+            calls += 2 * FEW
+            if calls > STEP_CALLS:
+                yield calls
+                calls = 0
+        yield calls
 
     # --- questions ------------------------------------------------------------------------------------
 
@@ -182,20 +215,36 @@ class ConsumerGroup:
             return "Empty"
         if self.group_epoch > self.assignment_epoch:
             return "Assigning"
-        if all(m.is_reconciled_to(self.assignment_epoch) for m in self.members.values()):
-            return "Stable"
-        return "Reconciling"
+        for member in self.members.values():
+            if member.member_epoch != self.assignment_epoch or member.state is not MemberState.STABLE:
+                return "Reconciling"
+        return "Stable"
 
     @property
     def subscribed_topics(self) -> frozenset[str]:
         """All that members name, and all that their regular expressions matched."""
+        return at_once(self.collect_topics())
+
+    @property
+    def topics_if_known(self) -> frozenset[str] | None:
+        """The same, unless they have changed and nobody has asked for them since."""
+        return self._topics
+
+    def collect_topics(self) -> Paced[frozenset[str]]:
+        """The same. Remembered until a record changes them: no record is applied between two steps."""
         if self._topics is None:
             names: set[str] = set()
+            calls = 0
             for member in self.members.values():
                 names |= member.subscribed_topic_names
+                calls += 1 + len(member.subscribed_topic_names) // ENTRIES_PER_CALL
+                if calls > STEP_CALLS:
+                    yield calls
+                    calls = 0
             for regex in self.subscribed_regexes:
                 if regex in self.regexes:
                     names |= self.regexes[regex].topics
+                    yield FEW + len(self.regexes[regex].topics) // ENTRIES_PER_CALL
             self._topics = frozenset(names)
         return self._topics
 
@@ -221,22 +270,27 @@ class ConsumerGroup:
 
     def preferred_assignor(self, default: str) -> str:
         """What most members ask for; the default where nobody asks."""
-        asked = Counter(m.server_assignor for m in self.members.values() if m.server_assignor is not None)
+        asked = Counter([m.server_assignor for m in self.members.values() if m.server_assignor is not None])
         return str(max(sorted(asked), key=lambda name: asked[name], default=default))
 
     def target(self, member_id: str) -> Assignment:
         return self.targets.get(member_id, NO_PARTITIONS)
 
-    def is_held(self, topic_id: UUID, partition: int) -> bool:
-        return (topic_id, partition) in self.owners
+    def owners_of(self, topic_id: UUID) -> Mapping[int, str]:
+        """The partitions of a topic that some member still has, and who that is."""
+        return self.owners.get(topic_id, NO_OWNERS)
 
-    def waits_for_others(self, member: ConsumerMember) -> bool:
+    def waits_for_others(self, member: ConsumerMember) -> Paced[bool]:
         """Whether somebody still has a partition that the member shall have."""
-        return member.state is MemberState.UNRELEASED_PARTITIONS and any(
-            partition not in member.assigned.get(topic_id, {}) and self.is_held(topic_id, partition)
-            for topic_id, partitions in self.target(member.member_id).items()
-            for partition in partitions
-        )
+        if member.state is not MemberState.UNRELEASED_PARTITIONS:
+            return False
+        for topic_id, partitions in self.target(member.member_id).items():
+            owners, has = self.owners_of(topic_id), member.assigned.get(topic_id, {})
+            yield 2 * FEW + len(partitions) // ENTRIES_PER_CALL
+            for partition in partitions:
+                if partition in owners and partition not in has:
+                    return True
+        return False
 
     def member(self, member_id: str) -> ConsumerMember:
         found = self.members.get(member_id)
@@ -251,8 +305,14 @@ class ConsumerGroup:
         return None if member_id is None else self.members.get(member_id)
 
     def all_classic_without(self, member_ids: frozenset[str]) -> bool:
-        return all(m.uses_classic_protocol for m in self.members.values() if m.member_id not in member_ids)
+        for member in self.members.values():
+            if member.classic is None and member.member_id not in member_ids:
+                return False
+        return True
 
-    def tombstones(self) -> list[Record]:
+    def tombstones(self) -> Paced[list[Record]]:
         members = dict.fromkeys((*self.members, *self.targets))
-        return r.group_tombstones(self.group_id, members, self.regexes, self.has_partition_metadata)
+        yield len(members) // ENTRIES_PER_CALL
+        return (
+            yield from r.group_tombstones(self.group_id, members, self.regexes, self.has_partition_metadata)
+        )

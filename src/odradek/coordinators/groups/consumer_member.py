@@ -73,10 +73,3 @@ class ConsumerMember(NamedTuple):
         """When the member was given a partition that it has, or still has to give up."""
         given = self.assigned.get(topic_id, {}).get(partition)
         return self.pending_revocation.get(topic_id, {}).get(partition) if given is None else given
-
-    def owns_only_assigned(self, owned: Mapping[UUID, frozenset[int]] | None) -> bool:
-        """Whether what it says it owns is part of what it was assigned; no if it says nothing."""
-        return owned is not None and all(
-            topic_id in self.assigned and partitions <= self.assigned[topic_id].keys()
-            for topic_id, partitions in owned.items()
-        )

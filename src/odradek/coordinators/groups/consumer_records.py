@@ -1,4 +1,7 @@
-"""The records of a consumer group: made from its values, and read back into them. Decides nothing."""
+"""The records of a consumer group: made from its values, and read back into them. Decides nothing.
+
+A record of thousands of topics is made, and read, as paced work.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -12,6 +15,7 @@ from odradek.coordinators.groups.consumer_member import (
     MemberState,
     PartitionEpochs,
 )
+from odradek.coordinators.groups.partition_maps import ENTRIES_PER_CALL, STEP_CALLS, by_id
 from odradek.coordinators.records import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -32,6 +36,7 @@ from odradek.coordinators.records import (
     TargetTopicPartitions,
 )
 from odradek.coordinators.shard import Record
+from odradek.runtime.slices import FEW, Paced
 
 
 class ResolvedRegex(NamedTuple):
@@ -73,13 +78,18 @@ def member_record(group_id: str, member: ConsumerMember) -> Record:
     return ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id), value
 
 
-def target_record(group_id: str, member_id: str, target: Assignment) -> Record:
-    value = ConsumerGroupTargetAssignmentMemberValue(
-        topic_partitions=tuple(
-            TargetTopicPartitions(topic_id=topic_id, partitions=tuple(sorted(target[topic_id])))
-            for topic_id in sorted(target)
-        )
-    )
+def target_record(group_id: str, member_id: str, target: Assignment) -> Paced[Record]:
+    rows = []
+    calls = 0
+    for topic_id in sorted(target, key=by_id):
+        partitions = target[topic_id]
+        rows.append(TargetTopicPartitions(topic_id=topic_id, partitions=tuple(sorted(partitions))))
+        calls += 2 * FEW + len(partitions) // ENTRIES_PER_CALL
+        if calls > STEP_CALLS:
+            yield calls
+            calls = 0
+    yield FEW + calls
+    value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=tuple(rows))
     return ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value
 
 
@@ -90,26 +100,34 @@ def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> Record:
     return ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value
 
 
-def current_record(group_id: str, member: ConsumerMember) -> Record:
+def current_record(group_id: str, member: ConsumerMember) -> Paced[Record]:
+    assigned = yield from _written_epochs(member.assigned)
+    pending_revocation = yield from _written_epochs(member.pending_revocation)
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         state=member.state,
-        assigned_partitions=_written_epochs(member.assigned),
-        partitions_pending_revocation=_written_epochs(member.pending_revocation),
+        assigned_partitions=assigned,
+        partitions_pending_revocation=pending_revocation,
     )
     return ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id), value
 
 
-def _written_epochs(partitions: PartitionEpochs) -> tuple[CurrentTopicPartitions, ...]:
+def _written_epochs(partitions: PartitionEpochs) -> Paced[tuple[CurrentTopicPartitions, ...]]:
     rows = []
-    for topic_id in sorted(partitions):
+    calls = 0
+    for topic_id in sorted(partitions, key=by_id):
         epochs = dict(sorted(partitions[topic_id].items()))
         rows.append(
             CurrentTopicPartitions(
                 topic_id=topic_id, partitions=tuple(epochs), assignment_epochs=tuple(epochs.values())
             )
         )
+        calls += 2 * FEW + 4 * len(epochs) // ENTRIES_PER_CALL
+        if calls > STEP_CALLS:
+            yield calls
+            calls = 0
+    yield calls
     return tuple(rows)
 
 
@@ -139,15 +157,20 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
 
 def group_tombstones(
     group_id: str, member_ids: Iterable[str], regexes: Iterable[str], has_partition_metadata: bool
-) -> list[Record]:
+) -> Paced[list[Record]]:
     members = list(member_ids)
     records: list[Record] = []
     for key in (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupTargetAssignmentMemberKey):
-        records += [(key(group_id=group_id, member_id=member_id), None) for member_id in members]
+        for member_id in members:
+            records.append((key(group_id=group_id, member_id=member_id), None))
+            yield FEW
     records.append((ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None))
     for member_id in members:
         records.append((ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None))
-    records += [regex_tombstone(group_id, regex) for regex in regexes]
+        yield FEW
+    for regex in regexes:
+        records.append(regex_tombstone(group_id, regex))
+        yield FEW
     if has_partition_metadata:
         records.append(partition_metadata_tombstone(group_id))
     records.append((ConsumerGroupMetadataKey(group_id=group_id), None))
@@ -178,27 +201,45 @@ def with_metadata(member: ConsumerMember, value: ConsumerGroupMemberMetadataValu
 
 def with_assignment(
     member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue
-) -> ConsumerMember:
+) -> Paced[ConsumerMember]:
+    assigned = yield from _read_epochs(value.assigned_partitions, value.member_epoch)
+    pending_revocation = yield from _read_epochs(value.partitions_pending_revocation, value.member_epoch)
     return member._replace(
         member_epoch=value.member_epoch,
         previous_member_epoch=value.previous_member_epoch,
         state=MemberState.of(value.state),
-        assigned=_read_epochs(value.assigned_partitions, value.member_epoch),
-        pending_revocation=_read_epochs(value.partitions_pending_revocation, value.member_epoch),
+        assigned=assigned,
+        pending_revocation=pending_revocation,
     )
 
 
-def _read_epochs(rows: Sequence[CurrentTopicPartitions], member_epoch: int) -> PartitionEpochs:
+def _read_epochs(rows: Sequence[CurrentTopicPartitions], member_epoch: int) -> Paced[PartitionEpochs]:
     """Releases before 4.3 wrote no epochs: the member's own is the latest they can be."""
     read: dict[UUID, Mapping[int, int]] = {}
+    calls = 0
     for row in rows:
         epochs = row.assignment_epochs
         if epochs is None or len(epochs) != len(row.partitions):
             read[row.topic_id] = dict.fromkeys(row.partitions, member_epoch)
         else:
             read[row.topic_id] = dict(zip(row.partitions, epochs, strict=True))
+        calls += FEW + 2 * len(row.partitions) // ENTRIES_PER_CALL
+        if calls > STEP_CALLS:
+            yield calls
+            calls = 0
+    yield calls
     return read
 
 
-def target_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
-    return {row.topic_id: frozenset(row.partitions) for row in value.topic_partitions if row.partitions}
+def target_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Paced[Assignment]:
+    target: dict[UUID, frozenset[int]] = {}
+    calls = 0
+    for row in value.topic_partitions:
+        if row.partitions:
+            target[row.topic_id] = frozenset(row.partitions)
+        calls += FEW + len(row.partitions) // ENTRIES_PER_CALL
+        if calls > STEP_CALLS:
+            yield calls
+            calls = 0
+    yield calls
+    return target

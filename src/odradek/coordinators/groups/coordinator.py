@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from odradek.coordinators.errors import TOO_LARGE, coordinator_error
 from odradek.coordinators.groups import commands as c
 from odradek.coordinators.groups.config import GroupConfig
-from odradek.coordinators.groups.log_format import decode, encode
+from odradek.coordinators.groups.log_format import decode, decode_in_slices, encode, encode_in_slices
 from odradek.coordinators.groups.replies import (
     ConsumerGroupHeartbeatResponse,
     DescribedConsumerGroup,
@@ -61,7 +61,7 @@ class GroupCoordinator:
         self.host = CoordinatorHost(
             GROUP_METADATA_TOPIC,
             lambda _: GroupShard(self.config, image),
-            Format(encode, decode),
+            Format(encode, decode, encode_in_slices, decode_in_slices),
             clock,
             commit_timeout_ms=config.offsets_commit_timeout_ms,
             load_buffer_bytes=config.offsets_load_buffer_bytes,

@@ -7,7 +7,9 @@ leaves nothing behind.
 from collections.abc import Iterable
 
 from odradek.coordinators.groups.consumer_group import ConsumerGroup
+from odradek.coordinators.groups.partition_maps import ENTRIES_PER_CALL
 from odradek.coordinators.shard import Record
+from odradek.runtime.slices import STEP, Paced
 
 
 class Draft:
@@ -18,13 +20,14 @@ class Draft:
         self.records: list[Record] = []
         self._is_copy = is_new
 
-    def add(self, *records: Record) -> None:
-        self.extend(records)
+    def add(self, *records: Record) -> Paced[None]:
+        yield from self.extend(records)
 
-    def extend(self, records: Iterable[Record]) -> None:
+    def extend(self, records: Iterable[Record]) -> Paced[None]:
         if not self._is_copy:
             self.group = self.group.copy()
             self._is_copy = True
+            yield STEP + len(self.group.members) // ENTRIES_PER_CALL
         for key, value in records:
             self.records.append((key, value))
-            self.group.apply(key, value)
+            yield from self.group.apply(key, value)

@@ -10,6 +10,7 @@ from odradek.coordinators.groups.consumer_member import ConsumerMember
 from odradek.coordinators.groups.consumer_records import member_tombstones, regex_tombstone
 from odradek.coordinators.groups.draft import Draft
 from odradek.coordinators.shard import Now, Result
+from odradek.runtime.slices import Paced, gathered
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -19,23 +20,23 @@ log = logging.getLogger("odradek.coordinators.groups")
 
 def fence(
     shard: "GroupShard", group: ConsumerGroup, members: Sequence[ConsumerMember], response: Any, now: Now
-) -> Result:
+) -> Paced[Result]:
     """Remove members; the rest is assigned anew. Where only classic members are left the group is classic."""
     if not members:
         return Result(response)
     gone = frozenset(member.member_id for member in members)
     if migrating.can_downgrade(shard, group, gone):
-        return migrating.downgrade_without(shard, group, gone, response, now)
+        return (yield from migrating.downgrade_without(shard, group, gone, response, now))
     draft = Draft(group)
     for member_id in gone_in_order(members):
-        draft.extend(member_tombstones(group.group_id, member_id))
-    draft.extend(
-        regex_tombstone(group.group_id, regex)
-        for regex in group.regexes
-        if regex not in draft.group.subscribed_regexes
+        yield from draft.extend(member_tombstones(group.group_id, member_id))
+    subscribed = draft.group.subscribed_regexes
+    yield from draft.extend(
+        [regex_tombstone(group.group_id, regex) for regex in group.regexes if regex not in subscribed]
     )
-    topics = draft.group.subscribed_topics
-    targeting.bump_group_epoch(draft, shard.topic_hashes.of_group(topics, shard.image()))
+    topics = yield from draft.group.collect_topics()
+    metadata_hash = yield from gathered(shard.topic_hashes.of_group(topics, shard.image()))
+    yield from targeting.bump_group_epoch(draft, metadata_hash)
     return Result(response, draft.records)
 
 
@@ -43,9 +44,11 @@ def gone_in_order(members: Sequence[ConsumerMember]) -> list[str]:
     return list(dict.fromkeys(member.member_id for member in members))
 
 
-def time_is_up(shard: "GroupShard", group: ConsumerGroup, member_id: str, phase: str, now: Now) -> Result:
+def time_is_up(
+    shard: "GroupShard", group: ConsumerGroup, member_id: str, phase: str, now: Now
+) -> Paced[Result]:
     member = group.members.get(member_id)
     if member is None:
         return Result()
     log.info("Member %r is fenced from consumer group %r: %s timeout", member_id, group.group_id, phase)
-    return fence(shard, group, [member], None, now)
+    return (yield from fence(shard, group, [member], None, now))

@@ -20,6 +20,7 @@ from odradek.coordinators.groups.consumer_member import (
 from odradek.coordinators.groups.consumer_records import current_record, member_record
 from odradek.coordinators.groups.draft import Draft
 from odradek.coordinators.groups.joining_static import replace_static, validate_instance
+from odradek.coordinators.groups.partition_maps import ENTRIES_PER_CALL, are_same, is_part_of
 from odradek.coordinators.groups.reconciling import Owned
 from odradek.coordinators.groups.replies import (
     ConsumerGroupHeartbeatResponse,
@@ -30,7 +31,7 @@ from odradek.coordinators.groups.states import GroupState
 from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.runtime.slices import Paced
+from odradek.runtime.slices import FEW, STEP, Paced
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -42,50 +43,65 @@ JOINING = 0
 
 
 def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Paced[Result]:
+    """Decided about one image of the cluster. Between two steps nothing of the shard changes, but topics may:
+    then the group looks at them anew with the next heartbeat.
+    """
     if command.member_epoch in (LEFT, LEFT_FOR_A_WHILE):
-        return _leave(shard, command, now)
+        return (yield from _leave(shard, command, now))
     joins = command.member_epoch == JOINING
-    draft, upgraded = _draft(shard, command.group_id, joins)
+    image = shard.image()
+    draft, upgraded = yield from _draft(shard, command.group_id, joins)
     check_room(shard, draft.group, command.member_id)
     member_id = command.member_id or command.new_member_id
-    member = _member(draft, command, member_id, joins)
+    member = yield from _member(draft, command, member_id, joins)
     updated = _updated(member, command)
+    yield STEP + len(updated.subscribed_topic_names) // ENTRIES_PER_CALL
     yield from regexes.check(draft.group, updated.subscribed_topic_regex)
     names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
     if updated != member:
-        draft.add(member_record(draft.group.group_id, updated))
-    regex_change = regexes.change(draft, member, updated)
+        yield from draft.add(member_record(draft.group.group_id, updated))
+    regex_change = yield from regexes.change(draft, member, updated)
     bump = names_changed or regex_change is regexes.Change.RESOLVED
     if bump or not draft.group.metadata_is_fresh:
-        targeting.update_group_epoch(shard, draft, bump)
-    targeting.update_target(shard, draft, now)
+        yield from targeting.update_group_epoch(shard, draft, bump, image)
+    yield from targeting.update_target(shard, draft, image, now)
     subscription_changed = names_changed or regex_change is not regexes.Change.NONE
     described = updated
-    updated = targeting.reconcile_member(shard, draft, described, subscription_changed, command.owned)
+    updated = yield from targeting.reconcile_member(
+        draft, described, subscription_changed, command.owned, image
+    )
     interval_ms = shard.settings.consumer_heartbeat_interval_ms(command.group_id)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id, member_epoch=updated.member_epoch, heartbeat_interval=interval_ms
     )
-    if joins or _is_full(command) or updated.assigned != member.assigned:
-        response.assignment = HeartbeatAssignment(
-            [HeartbeatPartitions(topic_id, sorted(p)) for topic_id, p in updated.assigned.items()]
-        )
+    if joins or _is_full(command) or not (yield from are_same(member.assigned, updated.assigned)):
+        response.assignment = yield from _assignment(updated)
     result = Result(response, draft.records)
+    result.is_long = True
     if upgraded is not None:
-        migrating.send_back(upgraded, result)
+        yield from migrating.send_back(upgraded, result)
 
     def settled(now: Now) -> Paced[Result]:
         group = shard.consumer_group(command.group_id)
-        group.metadata_is_fresh = True
+        group.metadata_is_fresh = shard.image() is image
+        yield from group.collect_topics()
         if upgraded is not None:
-            shard.start_consumer_sessions(group, now)
+            yield from shard.start_consumer_sessions(group, now)
         shard.start_consumer_session(group, group.members[member_id], now)
-        if updated != described:
+        if updated is not described:
             shard.watch_revocation(group, group.members[member_id], now)
         return (yield from regexes.refresh(shard, group, now))
 
     result.then = settled
     return result
+
+
+def _assignment(member: ConsumerMember) -> Paced[HeartbeatAssignment]:
+    rows = []
+    for topic_id, partitions in member.assigned.items():
+        rows.append(HeartbeatPartitions(topic_id, sorted(partitions)))
+        yield FEW + len(partitions) // ENTRIES_PER_CALL
+    return HeartbeatAssignment(rows)
 
 
 def _is_full(command: ConsumerHeartbeat) -> bool:
@@ -100,7 +116,7 @@ def _is_full(command: ConsumerHeartbeat) -> bool:
 # --- who speaks -----------------------------------------------------------------------------------------
 
 
-def _draft(shard: "GroupShard", group_id: str, joins: bool) -> tuple[Draft, ClassicGroup | None]:
+def _draft(shard: "GroupShard", group_id: str, joins: bool) -> Paced[tuple[Draft, ClassicGroup | None]]:
     """The group as it is, or as the first record makes it; with the classic group that it was."""
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
@@ -118,7 +134,7 @@ def _draft(shard: "GroupShard", group_id: str, joins: bool) -> tuple[Draft, Clas
     if group.state is GroupState.EMPTY:
         log.info("Converting the empty classic group %r to a consumer group", group_id)
         return draft, None
-    draft.extend(migrating.upgrade(shard, group))
+    yield from draft.extend((yield from migrating.upgrade(shard, group)))
     log.info("Converting the classic group %r to a consumer group", group_id)
     return draft, group
 
@@ -132,7 +148,7 @@ def check_room(shard: "GroupShard", group: ConsumerGroup, member_id: str) -> Non
         )
 
 
-def _member(draft: Draft, command: ConsumerHeartbeat, member_id: str, joins: bool) -> ConsumerMember:
+def _member(draft: Draft, command: ConsumerHeartbeat, member_id: str, joins: bool) -> Paced[ConsumerMember]:
     group, instance_id = draft.group, command.instance_id
     if instance_id is None:
         if joins:
@@ -148,19 +164,20 @@ def _member(draft: Draft, command: ConsumerHeartbeat, member_id: str, joins: boo
                 f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
                 f"instance id is owned by {existing.member_id} member.",
             )
-        return replace_static(draft, existing, member_id)
+        return (yield from replace_static(draft, existing, member_id))
     else:
         member = validate_instance(group, member_id, instance_id)
-    _check_epoch(member, command.member_epoch, command.owned)
+    yield from _check_epoch(member, command.member_epoch, command.owned)
     return member
 
 
-def _check_epoch(member: ConsumerMember, epoch: int, owned: Owned | None) -> None:
+def _check_epoch(member: ConsumerMember, epoch: int, owned: Owned | None) -> Paced[None]:
     """The epoch before counts too where the member cannot have seen more: its last answer may be lost."""
     known = member.member_epoch
     if epoch == known:
         return
-    if epoch == member.previous_member_epoch and epoch < known and member.owns_only_assigned(owned):
+    is_before = epoch == member.previous_member_epoch and epoch < known
+    if is_before and owned is not None and (yield from is_part_of(owned, member.assigned)):
         return
     relation = "greater" if epoch > known else "smaller"
     raise KafkaError(
@@ -189,7 +206,7 @@ def _updated(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMemb
 # --- leaving --------------------------------------------------------------------------------------------
 
 
-def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Result:
+def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Paced[Result]:
     group = shard.consumer_group(command.group_id)
     response = ConsumerGroupHeartbeatResponse(member_id=command.member_id, member_epoch=command.member_epoch)
     if command.instance_id is None:
@@ -198,9 +215,10 @@ def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Result:
         member = validate_instance(group, command.member_id, command.instance_id)
     log.info("Member %r leaves consumer group %r", member.member_id, group.group_id)
     if command.instance_id is None or command.member_epoch == LEFT:
-        return fencing.fence(shard, group, [member], response, now)
+        return (yield from fencing.fence(shard, group, [member], response, now))
     gone = member._replace(member_epoch=LEFT_FOR_A_WHILE, pending_revocation={})
-    result = Result(response, [current_record(group.group_id, gone)])
+    result = Result(response, [(yield from current_record(group.group_id, gone))])
+    result.is_long = True
 
     def settled(now: Now) -> Result:
         shard.forget_revocation(group, member.member_id)

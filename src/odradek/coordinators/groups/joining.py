@@ -25,6 +25,7 @@ from odradek.coordinators.groups.states import GroupState
 from odradek.coordinators.records import GroupMetadataKey, GroupMetadataValue
 from odradek.coordinators.shard import Now, Record, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import Paced, gathered
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -32,27 +33,27 @@ if TYPE_CHECKING:
 log = logging.getLogger("odradek.coordinators.groups")
 
 
-def join(shard: "GroupShard", command: JoinGroup, ticket: Ticket, now: Now) -> Result:
+def join(shard: "GroupShard", command: JoinGroup, ticket: Ticket, now: Now) -> Paced[Result]:
     group = shard.groups.get(command.group_id)
     if isinstance(group, ConsumerGroup) and group.members:
-        return classic_members.join(shard, group, command, now)
+        return (yield from classic_members.join(shard, group, command, now))
     if not isinstance(group, ClassicGroup):
-        return _create_then_join(shard, group, command, ticket, now)
+        return (yield from _create_then_join(shard, group, command, ticket, now))
     if not _has_room(shard, group, command.member_id):
-        return _turn_away(shard, group, command.member_id, now)
+        return (yield from _turn_away(shard, group, command.member_id, now))
     if not group.supports(command.protocol_type, command.protocols):
         return _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, command.member_id)
     if command.member_id:
-        return _join_known(shard, group, command, ticket, now)
+        return (yield from _join_known(shard, group, command, ticket, now))
     if command.group_instance_id is not None:
-        return _join_static(shard, group, command, ticket, now)
+        return (yield from _join_static(shard, group, command, ticket, now))
     if command.known_member_required:
         group.pending_join[command.new_member_id] = None
         shard.expect_return(group, command.new_member_id, now, command.session_timeout_ms)
         return _refused(ErrorCode.MEMBER_ID_REQUIRED, command.new_member_id)
     out = Result()
     member = Member.joining(command, command.new_member_id)
-    add_member(shard, group, member, command.protocol_type, ticket, out, now)
+    yield from add_member(shard, group, member, command.protocol_type, ticket, out, now)
     return out
 
 
@@ -66,14 +67,16 @@ def _create_then_join(
     command: JoinGroup,
     ticket: Ticket,
     now: Now,
-) -> Result:
+) -> Paced[Result]:
     """The group is in the log before its first member is told an id. An empty one is converted."""
     records: list[Record] = []
     if isinstance(group, ModernGroup) and not group.converts_to_classic:
         return _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
     if command.member_id:
         return _refused(ErrorCode.UNKNOWN_MEMBER_ID, command.member_id)
-    if group is not None:
+    if isinstance(group, ConsumerGroup):
+        records += yield from group.tombstones()
+    elif group is not None:
         records += group.tombstones()
     records.append((GroupMetadataKey(group=command.group_id), _new_group(now)))
     result = Result(None, records)
@@ -108,24 +111,25 @@ def _has_room(shard: "GroupShard", group: ClassicGroup, member_id: str) -> bool:
     return member is not None or len(group.members) < shard.config.max_size
 
 
-def _turn_away(shard: "GroupShard", group: ClassicGroup, member_id: str, now: Now) -> Result:
+def _turn_away(shard: "GroupShard", group: ClassicGroup, member_id: str, now: Now) -> Paced[Result]:
     out = _refused(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
     member = group.members.get(member_id)
     if member is not None:
         remove_member(shard, group, member, out)
-        complete_if_joined(shard, group, out, now)
+        yield from complete_if_joined(shard, group, out, now)
     return out
 
 
 def _join_known(
     shard: "GroupShard", group: ClassicGroup, command: JoinGroup, ticket: Ticket, now: Now
-) -> Result:
+) -> Paced[Result]:
     out = Result()
     member_id = command.member_id
     if member_id in group.pending_join:
         if command.group_instance_id is not None:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{member_id} was not given to a static member")
-        add_member(shard, group, Member.joining(command, member_id), command.protocol_type, ticket, out, now)
+        member = Member.joining(command, member_id)
+        yield from add_member(shard, group, member, command.protocol_type, ticket, out, now)
         return out
     try:
         member = group.validate_member(member_id, command.group_instance_id)
@@ -136,10 +140,10 @@ def _join_known(
         # leader that comes back to a stable group asks for a rebalance: it saw a change that we do not see.
         is_settled = group.state is GroupState.STABLE
         if not (is_settled and group.leader_id == member_id):
-            return Result(joined(group, member))
+            return Result((yield from joined(group, member)))
     _update(group, member, command)
     park_join(group, member, ticket, out)
-    rebalance(shard, group, out, now, f"member {member_id} joins during {group.state.value}")
+    yield from rebalance(shard, group, out, now, f"member {member_id} joins during {group.state.value}")
     return out
 
 
@@ -154,14 +158,14 @@ def _update(group: ClassicGroup, member: Member, command: JoinGroup) -> None:
 
 def _join_static(
     shard: "GroupShard", group: ClassicGroup, command: JoinGroup, ticket: Ticket, now: Now
-) -> Result:
+) -> Paced[Result]:
     """A static member without an id: new, or the next incarnation of one we know, which fences the last."""
     assert command.group_instance_id is not None
     out = Result()
     successor = Member.joining(command, command.new_member_id)
     old_id = group.static_members.get(command.group_instance_id)
     if old_id is None:
-        add_member(shard, group, successor, command.protocol_type, ticket, out, now)
+        yield from add_member(shard, group, successor, command.protocol_type, ticket, out, now)
         return out
     log.info(
         "Static member with instance id %r joins group %r in state %s and replaces member %r",
@@ -175,8 +179,8 @@ def _join_static(
     successor.assignment = old.assignment
     if group.state is GroupState.STABLE:
         voters = [successor if m is old else m for m in group.members.values()]
-        if group.select_protocol(voters) == group.protocol_name:
-            return _take_over(shard, group, old, successor, command, now)
+        if (yield from group.select_protocol(voters)) == group.protocol_name:
+            return (yield from _take_over(shard, group, old, successor, command, now))
     answer_join(group, old, out, JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, member_id=old_id))
     answer_sync(old, out, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
     shard.end_session(group, old_id)
@@ -184,16 +188,16 @@ def _join_static(
     park_join(group, successor, ticket, out)
     shard.start_session(group, successor, now)
     if group.state is GroupState.PREPARING_REBALANCE:
-        complete_if_joined(shard, group, out, now)
+        yield from complete_if_joined(shard, group, out, now)
     else:
         # In CompletingRebalance the leader may be assigning to the old id at this moment.
-        prepare(shard, group, out, now, f"static member {command.group_instance_id} joins anew")
+        yield from prepare(shard, group, out, now, f"static member {command.group_instance_id} joins anew")
     return out
 
 
 def _take_over(
     shard: "GroupShard", group: ClassicGroup, old: Member, successor: Member, command: JoinGroup, now: Now
-) -> Result:
+) -> Paced[Result]:
     """A static member came back and nothing else changed: the generation goes on under its new id.
 
     A leader is told to skip the assignment, where its client knows how. Otherwise it is told that somebody
@@ -203,14 +207,16 @@ def _take_over(
     assignments = {m.member_id: m.assignment for m in group.members.values()}
     assignments[successor.member_id] = old.assignment
     group.incoming = successor
-    result = Result(None, [(GroupMetadataKey(group=group.group_id), group.record(assignments, now.wall_ms))])
+    record = yield from gathered(group.record(assignments, now.wall_ms))
+    result = Result(None, [(GroupMetadataKey(group=group.group_id), record)])
+    result.is_long = True
 
-    def settled(now: Now) -> Result:
+    def settled(now: Now) -> Paced[Result]:
         shard.end_session(group, old.member_id)
         shard.start_session(group, successor, now)
         if command.can_skip_assignment:
-            return Result(joined(group, successor, skip_assignment=was_leader))
-        response = joined(group, successor)
+            return Result((yield from joined(group, successor, skip_assignment=was_leader)))
+        response = yield from joined(group, successor)
         response.members = ()
         if was_leader:
             response.leader = old.member_id

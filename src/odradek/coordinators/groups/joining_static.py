@@ -10,6 +10,7 @@ from odradek.coordinators.groups.consumer_records import (
 )
 from odradek.coordinators.groups.draft import Draft
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import Paced
 
 
 def validate_instance(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
@@ -26,14 +27,14 @@ def validate_instance(group: ConsumerGroup, member_id: str, instance_id: str) ->
     return member
 
 
-def replace_static(draft: Draft, old: ConsumerMember, member_id: str) -> ConsumerMember:
+def replace_static(draft: Draft, old: ConsumerMember, member_id: str) -> Paced[ConsumerMember]:
     """The next incarnation takes over what the last one has and shall have, under its own id."""
     group_id, target = draft.group.group_id, draft.group.target(old.member_id)
     successor = old._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    draft.extend(member_tombstones(group_id, old.member_id))
-    draft.add(
+    yield from draft.extend(member_tombstones(group_id, old.member_id))
+    yield from draft.add(
         member_record(group_id, successor),
-        target_record(group_id, member_id, target),
-        current_record(group_id, successor),
+        (yield from target_record(group_id, member_id, target)),
+        (yield from current_record(group_id, successor)),
     )
     return successor

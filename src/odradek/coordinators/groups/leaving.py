@@ -39,9 +39,9 @@ def leave(shard: "GroupShard", command: LeaveGroup, ticket: Ticket, now: Now) ->
     out.response = LeaveGroupResponse(members=answers)
     if any(answer.error_code == ErrorCode.NONE for answer in answers):
         if group.state is GroupState.PREPARING_REBALANCE:
-            complete_if_joined(shard, group, out, now)
+            yield from complete_if_joined(shard, group, out, now)
         elif group.state is not GroupState.EMPTY:
-            rebalance(shard, group, out, now, "explicit LeaveGroup request")
+            yield from rebalance(shard, group, out, now, "explicit LeaveGroup request")
     return out
 
 

@@ -8,16 +8,20 @@ import struct
 from typing import NamedTuple
 
 from odradek.coordinators.records import (
+    GROUP_RECORDS,
     CoordinatorKey,
     OffsetCommitKey,
     OffsetCommitValue,
     decode_group_record,
+    decode_value_in_slices,
     encode_key,
     encode_value,
+    encode_value_in_slices,
 )
 from odradek.coordinators.shard import Encoded, Record
 from odradek.core.errors import ProtocolError
 from odradek.core.types import ZERO_UUID
+from odradek.runtime.slices import Paced, gathered
 
 # key of a share or streams group: record type int16, length of the group id int16, group id, ...
 _KEY = struct.Struct(">hh")
@@ -58,6 +62,15 @@ def encode(record: Record) -> Encoded:
         return _encode_commit_key(key), None if value is None else _encode_commit_value(value)
     assert isinstance(key, CoordinatorKey)
     return encode_key(key), None if value is None else encode_value(value)
+
+
+def encode_in_slices(record: Record) -> Paced[Encoded]:
+    """The same. The record of a group may name thousands of members, that of a member thousands of topics."""
+    key, value = record
+    if value is None or isinstance(key, ModernKey | OffsetCommitKey):
+        return encode(record)
+    encoded = yield from gathered(encode_value_in_slices(value, value.written_version))
+    return encode_key(key), encoded
 
 
 def _encode_commit_key(key: OffsetCommitKey) -> bytes:
@@ -101,3 +114,12 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
     if not 0 <= length <= len(key) - _KEY.size:
         raise ProtocolError(f"a group id of {length} bytes in a key of {len(key)}")
     return ModernKey(record_type, str(key[_KEY.size : _KEY.size + length], "utf-8"), bytes(key)), value
+
+
+def decode_in_slices(key: bytes | None, value: bytes) -> Paced[Record | None]:
+    """The same for a long value."""
+    named = decode(key, None)
+    if named is None or isinstance(named[0], ModernKey):
+        return None if named is None else (named[0], value)
+    _, value_type = GROUP_RECORDS[named[0].type]
+    return named[0], (yield from gathered(decode_value_in_slices(value_type, value)))

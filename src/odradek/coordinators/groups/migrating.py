@@ -22,6 +22,7 @@ from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Now, Record, Result
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.metadata.image import MetadataImage
+from odradek.runtime.slices import FEW, STEP, Paced, gathered
 from odradek.wire import consumer_protocol as wire
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ log = logging.getLogger("odradek.coordinators.groups")
 # --- classic to consumer --------------------------------------------------------------------------------
 
 
-def upgrade(shard: "GroupShard", classic: ClassicGroup) -> list[Record]:
+def upgrade(shard: "GroupShard", classic: ClassicGroup) -> Paced[list[Record]]:
     """The records of the consumer group that a classic one becomes. GROUP_ID_NOT_FOUND: it must not."""
     reason = _upgrade_is_refused(shard, classic)
     if reason is not None:
@@ -43,21 +44,35 @@ def upgrade(shard: "GroupShard", classic: ClassicGroup) -> list[Record]:
         )
     group_id, epoch = classic.group_id, classic.generation_id
     image = shard.image()
+    members: list[ConsumerMember] = []
+    topics: set[str] = set()
+    described: list[Record] = []
+    targets: list[Record] = []
+    currents: list[Record] = []
     try:
-        members = [_to_consumer(classic, member, image) for member in classic.members.values()]
+        for classic_member in classic.members.values():
+            member = _to_consumer(classic, classic_member, image)
+            members.append(member)
+            topics |= member.subscribed_topic_names
+            yield 2 * STEP + 2 * FEW * (len(member.assigned) + len(member.subscribed_topic_names))
     except ProtocolError as e:
         raise KafkaError(
             ErrorCode.GROUP_ID_NOT_FOUND,
             f"Cannot upgrade classic group {group_id} to consumer group because the embedded consumer "
             "protocol is malformed.",
         ) from e
-    topics = frozenset[str]().union(*(member.subscribed_topic_names for member in members))
+    for member in members:
+        described.append(r.member_record(group_id, member))
+        targets.append((yield from r.target_record(group_id, member.member_id, _without_epochs(member))))
+        currents.append((yield from r.current_record(group_id, member)))
+        yield STEP
+    metadata_hash = yield from shard.topic_hashes.of_group(topics, image)
     return [
-        *(r.member_record(group_id, member) for member in members),
-        r.epoch_record(group_id, epoch, shard.topic_hashes.of_group(topics, image)),
-        *(r.target_record(group_id, member.member_id, _without_epochs(member)) for member in members),
+        *described,
+        r.epoch_record(group_id, epoch, metadata_hash),
+        *targets,
         r.target_epoch_record(group_id, epoch, 0),
-        *(r.current_record(group_id, member) for member in members),
+        *currents,
     ]
 
 
@@ -115,12 +130,13 @@ def _without_epochs(member: ConsumerMember) -> Assignment:
     return {topic_id: frozenset(partitions) for topic_id, partitions in member.assigned.items()}
 
 
-def send_back(classic: ClassicGroup, out: Result) -> None:
+def send_back(classic: ClassicGroup, out: Result) -> Paced[None]:
     """The group is classic no more: whoever waits in it joins again, as a classic member of the new one."""
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in classic.members.values():
         answer_join(classic, member, out, JoinGroupResponse(error_code=code, member_id=member.member_id))
         answer_sync(member, out, SyncGroupResponse(error_code=code))
+        yield 2 * FEW
 
 
 # --- consumer to classic --------------------------------------------------------------------------------
@@ -139,11 +155,13 @@ def can_downgrade(shard: "GroupShard", group: ConsumerGroup, gone: frozenset[str
 
 def downgrade_without(
     shard: "GroupShard", group: ConsumerGroup, gone: frozenset[str], response: Any, now: Now
-) -> Result:
+) -> Paced[Result]:
     """The members that are left are called to a rebalance: what the others had is to be assigned."""
     left = [member for member in group.members.values() if member.member_id not in gone]
-    result = Result(response, group.tombstones())
-    to_classic(shard, group, left, result, f"group {group.group_id} is downgraded: members left", now)
+    result = Result(response, (yield from group.tombstones()))
+    yield from to_classic(
+        shard, group, left, result, f"group {group.group_id} is downgraded: members left", now
+    )
     return result
 
 
@@ -154,7 +172,7 @@ def to_classic(
     result: Result,
     reason: str | None,
     now: Now,
-) -> None:
+) -> Paced[None]:
     """Adds the record of the classic group, and what follows it: a rebalance where there is a reason for one.
 
     The records that end the consumer group come before.
@@ -162,26 +180,31 @@ def to_classic(
     classic = ClassicGroup(group.group_id)
     for member in members:
         classic.add(_to_member(member), CONSUMER_PROTOCOL_TYPE)
+        yield STEP
     classic.generation_id = group.group_epoch
-    classic.protocol_name = protocol = classic.select_protocol()
+    classic.protocol_name = protocol = yield from classic.select_protocol()
     image = shard.image()
-    assignments = {
-        m.member_id: classic_assignment(group.target(m.member_id), m.metadata(protocol), image)
-        for m in classic.members.values()
-    }
+    assignments = {}
+    for m in classic.members.values():
+        target = group.target(m.member_id)
+        assignments[m.member_id] = classic_assignment(target, m.metadata(protocol), image)
+        yield STEP + 3 * FEW * len(target)
     protocols = {m.member_id: m.protocols for m in classic.members.values()}
-    result.records.append((GroupMetadataKey(group=group.group_id), classic.record(assignments, now.wall_ms)))
+    record = yield from gathered(classic.record(assignments, now.wall_ms))
+    result.records.append((GroupMetadataKey(group=group.group_id), record))
+    result.is_long = True
     log.info("Converting the consumer group %r to a classic group", group.group_id)
 
-    def settled(now: Now) -> Result:
+    def settled(now: Now) -> Paced[Result]:
         out = Result()
         converted = shard.groups[group.group_id]
         assert isinstance(converted, ClassicGroup)
         for member in converted.members.values():
             converted.update_protocols(member, protocols[member.member_id])
             shard.start_session(converted, member, now)
+            yield STEP
         if reason is not None:
-            prepare(shard, converted, out, now, reason)
+            yield from prepare(shard, converted, out, now, reason)
         return out
 
     result.then = settled

@@ -18,12 +18,13 @@ from odradek.coordinators.groups.re2_syntax import (
     Sequence,
     parse,
 )
-from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.runtime.slices import STEP, Paced
 
 __all__ = ["Pattern", "PatternError"]
 
 MAX_STATES = 10_000
-_STATES_PER_STEP: Final = 64
+_STATES_PER_STEP: Final = 32
+_STATE_CALLS: Final = 4
 _MAX_REMEMBERED = 20_000
 _NOWHERE: Final = -1
 
@@ -73,17 +74,18 @@ class Pattern:
             if not after:
                 return False
             states, before = after, char
-        yield STEP
         return 0 in (yield from self._reach(states, before, ""))
 
     # --- running --------------------------------------------------------------------------------------
 
     def _step(self, states: _States, before: str, char: str) -> Paced[_States]:
         found = []
-        for i in (yield from self._reach(states, before, char)):
+        reached = yield from self._reach(states, before, char)
+        for i in reached:
             state = self._states[i]
             if state.chars is not None and char in state.chars:
                 found.append(state.after)
+        yield len(found)
         return frozenset(found)
 
     def _reach(self, states: _States, before: str, after: str) -> Paced[set[int]]:
@@ -96,10 +98,11 @@ class Pattern:
                 continue
             seen.add(i)
             if not len(seen) % _STATES_PER_STEP:
-                yield 8 * _STATES_PER_STEP
+                yield _STATE_CALLS * _STATES_PER_STEP
             state = self._states[i]
             if state.chars is None and (state.place is None or _is_at(state.place, before, after)):
                 todo += (state.after, state.also)
+        yield _STATE_CALLS * (1 + len(seen) % _STATES_PER_STEP)
         return seen
 
     # --- building, from the end to the start ----------------------------------------------------------
@@ -112,7 +115,7 @@ class Pattern:
 
     def _build(self, node: Node, after: int) -> Paced[int]:
         """The state from which `node` is followed by `after`."""
-        yield FEW
+        yield STEP
         if isinstance(node, Chars):
             return self._add(node.chars, None, after)
         if isinstance(node, Place):

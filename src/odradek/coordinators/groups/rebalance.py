@@ -1,6 +1,9 @@
 """How a classic group gets from one generation to the next: prepare, wait for members, complete.
 
-Functions over a shard and one of its groups; what is to be appended or answered is added to `out`.
+Functions over a shard and one of its groups; what is to be appended or answered is added to `out`. A group
+may have thousands of members, and all of them are called, counted and answered: this is paced work. The host
+lets nobody else at the shard meanwhile (host.py), so that generation, state and members are after a step what
+they were before it; that this node still coordinates is looked at before anything is appended.
 """
 
 import logging
@@ -18,6 +21,7 @@ from odradek.coordinators.groups.states import GroupState, can_rebalance
 from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import FEW, STEP, Paced, gathered
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -58,14 +62,14 @@ def answer_sync(member: Member, out: Result, response: SyncGroupResponse) -> boo
     return True
 
 
-def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False) -> JoinGroupResponse:
+def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False) -> Paced[JoinGroupResponse]:
     """What a member learns of its generation; the leader learns of the others too."""
     members: list[JoinGroupResponseMember] = []
     if group.leader_id == member.member_id:
-        members = [
-            JoinGroupResponseMember(m.member_id, m.group_instance_id, m.metadata(group.protocol_name))
-            for m in group.members.values()
-        ]
+        for m in group.members.values():
+            metadata = m.metadata(group.protocol_name)
+            members.append(JoinGroupResponseMember(m.member_id, m.group_instance_id, metadata))
+            yield 2 * FEW
     return JoinGroupResponse(
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,
@@ -94,7 +98,7 @@ def add_member(
     ticket: Ticket,
     out: Result,
     now: Now,
-) -> None:
+) -> Paced[None]:
     """A new member: it waits for the generation that its coming begins."""
     member.is_new = True
     if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
@@ -103,7 +107,7 @@ def add_member(
     park_join(group, member, ticket, out)
     # It cannot send heartbeats yet, and its client may be gone without our seeing it.
     shard.start_session(group, member, now, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    rebalance(shard, group, out, now, f"new member {member.member_id}")
+    yield from rebalance(shard, group, out, now, f"new member {member.member_id}")
 
 
 def remove_member(shard: "GroupShard", group: ClassicGroup, member: Member, out: Result) -> None:
@@ -117,18 +121,18 @@ def remove_member(shard: "GroupShard", group: ClassicGroup, member: Member, out:
 # --- phases -----------------------------------------------------------------------------------------------
 
 
-def rebalance(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, reason: str) -> None:
+def rebalance(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, reason: str) -> Paced[None]:
     """Something changed: begin a rebalance, or see whether the one under way can now complete."""
     if can_rebalance(group.state):
-        prepare(shard, group, out, now, reason)
+        yield from prepare(shard, group, out, now, reason)
     else:
-        complete_if_joined(shard, group, out, now)
+        yield from complete_if_joined(shard, group, out, now)
 
 
-def prepare(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, reason: str) -> None:
+def prepare(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, reason: str) -> Paced[None]:
     """Call every member back. The first generation of an empty group waits a while for more to come."""
     if group.state is GroupState.COMPLETING_REBALANCE:
-        fail_syncs(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, out, now)
+        yield from fail_syncs(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, out, now)
     group.pending_sync.clear()
     shard.cancel_sync(group)
     is_initial = group.state is GroupState.EMPTY
@@ -146,12 +150,12 @@ def prepare(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, rea
         group.initial_delays_ms = (delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
         shard.schedule_join(group, now, delay_ms)
     elif group.all_joined:
-        complete(shard, group, out, now)
+        yield from complete(shard, group, out, now)
     else:
         shard.schedule_join(group, now, group.rebalance_timeout_ms)
 
 
-def join_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
+def join_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
     """The join timer fired: take who is there, unless a first generation still grows and has time left."""
     delay_ms, remaining_ms = group.initial_delays_ms
     if group.previous_state is GroupState.EMPTY and group.new_member_added and remaining_ms > 0:
@@ -160,27 +164,28 @@ def join_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: 
         group.initial_delays_ms = (next_delay_ms, max(remaining_ms - delay_ms, 0))
         shard.schedule_join(group, now, next_delay_ms)
         return
-    complete(shard, group, out, now)
+    yield from complete(shard, group, out, now)
 
 
-def complete_if_joined(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
+def complete_if_joined(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
     """A first generation is not completed early: its delay runs to the end."""
     if (
         group.state is GroupState.PREPARING_REBALANCE
         and group.previous_state is not GroupState.EMPTY
         and group.all_joined
     ):
-        complete(shard, group, out, now)
+        yield from complete(shard, group, out, now)
 
 
-def complete(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
+def complete(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
     """End the join phase with the members that are there. Only static members may be late."""
     assert group.state is GroupState.PREPARING_REBALANCE
     shard.cancel_join(group)
-    late = [m for m in group.members.values() if m.awaiting_join is None and not m.is_static]
+    late = [m for m in group.members.values() if m.awaiting_join is None and m.group_instance_id is None]
     for member in late:
         log.info("Group %r removed dynamic member %r which did not rejoin", group.group_id, member.member_id)
         remove_member(shard, group, member, out)
+        yield STEP
     if not group.members:
         _become_empty(shard, group, out, now)
         return
@@ -188,18 +193,23 @@ def complete(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) ->
         log.error("Group %r could not complete rebalance because no members rejoined", group.group_id)
         shard.schedule_join(group, now, group.rebalance_timeout_ms)
         return
-    group.begin_generation(now.wall_ms)
+    yield from gathered(group.begin_generation(now.wall_ms))
     log.info(
         "Stabilized group %r generation %d with %d members",
         group.group_id,
         group.generation_id,
         len(group.members),
     )
+    yield from gathered(_answer_joins(shard, group, out, now))
+    shard.schedule_sync(group, now, group.rebalance_timeout_ms)
+
+
+def _answer_joins(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
     for member in group.members.values():
-        answer_join(group, member, out, joined(group, member))
+        answer_join(group, member, out, (yield from joined(group, member)))
         member.is_new = False
         shard.start_session(group, member, now)
-    shard.schedule_sync(group, now, group.rebalance_timeout_ms)
+        yield STEP // 2
 
 
 def _become_empty(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
@@ -216,25 +226,31 @@ def _become_empty(shard: "GroupShard", group: ClassicGroup, out: Result, now: No
     out.failed = failed
 
 
-def fail_syncs(shard: "GroupShard", group: ClassicGroup, code: ErrorCode, out: Result, now: Now) -> None:
+def fail_syncs(
+    shard: "GroupShard", group: ClassicGroup, code: ErrorCode, out: Result, now: Now
+) -> Paced[None]:
     """The generation never came to be: whoever waits for an assignment is told why."""
     for member in group.members.values():
         member.assignment = b""
         if answer_sync(member, out, SyncGroupResponse(error_code=code)):
             shard.start_session(group, member, now)
+        yield STEP // 2
 
 
-def sync_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
+def sync_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
     """Members that joined the generation but never asked for their assignment are gone."""
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_sync:
         return
     silent = list(group.pending_sync)
     for member_id in silent:
         remove_member(shard, group, group.members[member_id], out)
-    prepare(shard, group, out, now, f"removing {silent} on pending sync request expiration")
+        yield STEP
+    yield from prepare(shard, group, out, now, f"removing {silent} on pending sync request expiration")
 
 
-def session_is_over(shard: "GroupShard", group: ClassicGroup, member_id: str, out: Result, now: Now) -> None:
+def session_is_over(
+    shard: "GroupShard", group: ClassicGroup, member_id: str, out: Result, now: Now
+) -> Paced[None]:
     """A member's heartbeat, or the return of one that was given an id, is overdue."""
     if member_id in group.pending_join:
         log.info(
@@ -242,7 +258,7 @@ def session_is_over(shard: "GroupShard", group: ClassicGroup, member_id: str, ou
         )
         group.remove(member_id)
         if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
-            complete(shard, group, out, now)
+            yield from complete(shard, group, out, now)
         return
     member = group.members.get(member_id)
     if member is None or member.keeps_alive:
@@ -251,6 +267,6 @@ def session_is_over(shard: "GroupShard", group: ClassicGroup, member_id: str, ou
     remove_member(shard, group, member, out)
     if group.state is GroupState.PREPARING_REBALANCE:
         if group.all_joined:
-            complete(shard, group, out, now)
+            yield from complete(shard, group, out, now)
     else:
-        rebalance(shard, group, out, now, f"removing member {member_id} on heartbeat expiration")
+        yield from rebalance(shard, group, out, now, f"removing member {member_id} on heartbeat expiration")

@@ -17,7 +17,7 @@ from odradek.coordinators.groups.draft import Draft
 from odradek.coordinators.shard import Now, Result
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import MetadataImage
-from odradek.runtime.slices import Paced
+from odradek.runtime.slices import STEP, Paced, gathered
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -36,7 +36,7 @@ class Change(Enum):
     """It is known what the new one matches, or there is none any more: the group can be assigned anew."""
 
 
-def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Change:
+def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Paced[Change]:
     """`draft` has the updated member already, whose expression was checked."""
     old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
     if old == new:
@@ -44,7 +44,7 @@ def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Cha
     group = draft.group
     subscribed = group.subscribed_regexes
     if old and old not in subscribed and old in group.regexes:
-        draft.add(regex_tombstone(group.group_id, old))
+        yield from draft.add(regex_tombstone(group.group_id, old))
     if not new:
         return Change.RESOLVED if old else Change.UNRESOLVED
     known = subscribed[new] > 1 and new in group.regexes
@@ -80,11 +80,14 @@ def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[Result
         known = group.regexes.get(regex)
         changed |= topics != (frozenset() if known is None else known.topics)
         resolved = ResolvedRegex(topics, image.offset, now.wall_ms)
-        draft.add(regex_record(group.group_id, regex, resolved))
-    metadata_hash = shard.topic_hashes.of_group(draft.group.subscribed_topics, image)
+        yield from draft.add(regex_record(group.group_id, regex, resolved))
+    topics = yield from draft.group.collect_topics()
+    metadata_hash = yield from gathered(shard.topic_hashes.of_group(topics, image))
     if changed or metadata_hash != group.metadata_hash:
-        targeting.bump_group_epoch(draft, metadata_hash)
-    return Result(None, draft.records)
+        yield from targeting.bump_group_epoch(draft, metadata_hash)
+    result = Result(None, draft.records)
+    result.is_long = True
+    return result
 
 
 def _matching(regex: str, image: MetadataImage) -> Paced[frozenset[str]]:
@@ -100,7 +103,7 @@ def _matching(regex: str, image: MetadataImage) -> Paced[frozenset[str]]:
     for name in image.topics_by_name:
         if (yield from pattern.matches(name)):
             matching.append(name)
-        yield len(name) // 4
+        yield STEP // 2 + len(name) // 4
     return frozenset(matching)
 
 

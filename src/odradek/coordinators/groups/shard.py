@@ -42,7 +42,7 @@ from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.coordinators.timers import Timers
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
-from odradek.runtime.slices import FEW, Paced
+from odradek.runtime.slices import FEW, STEP, Paced, gathered
 
 Group = ClassicGroup | ConsumerGroup | ModernGroup
 Handler = Callable[["GroupShard", Any, Ticket, Now], Result | Paced[Result]]
@@ -110,15 +110,16 @@ class GroupShard:
 
     # --- replay ---------------------------------------------------------------------------------------
 
-    def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> None:
+    def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> Paced[None] | None:
         if isinstance(key, OffsetCommitKey):
             self._replay_offset(key, value, offset, producer_id)
-        elif isinstance(key, GroupMetadataKey):
-            self._replay_group(key.group, value)
-        elif isinstance(key, ModernKey):
+            return None
+        if isinstance(key, GroupMetadataKey):
+            return gathered(self._replay_group(key.group, value))
+        if isinstance(key, ModernKey):
             self._replay_modern(key, value)
-        else:
-            self._replay_consumer(key, value)
+            return None
+        return gathered(self._replay_consumer(key, value))
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         self.offsets.end_transaction(producer_id, committed)
@@ -143,40 +144,43 @@ class GroupShard:
         )
         self.offsets.put(producer_id, key.group, key.topic, key.partition, committed)
 
-    def _replay_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
+    def _replay_group(self, group_id: str, value: GroupMetadataValue | None) -> Paced[None]:
+        yield 2 * STEP
         group = self.groups.get(group_id)
         if value is None:
             if isinstance(group, ClassicGroup):
-                self._drop(group)
+                yield from self._drop(group)
             return
         if isinstance(group, ClassicGroup) and self.is_active:
-            group.adopt(value)
+            yield from group.adopt(value)
             return
         group = self.groups[group_id] = ClassicGroup(group_id)
-        group.hydrate(value)
+        yield from group.hydrate(value)
 
-    def _drop(self, group: ClassicGroup) -> None:
+    def _drop(self, group: ClassicGroup) -> Paced[None]:
         del self.groups[group.group_id]
         for member_id in (*group.members, *group.pending_join):
             self.end_session(group, member_id)
+            yield FEW
         self.cancel_join(group)
         self.cancel_sync(group)
         group.transition(GroupState.DEAD, group.state_since_ms)
 
-    def _replay_consumer(self, key: CoordinatorKey, value: Any | None) -> None:
+    def _replay_consumer(self, key: CoordinatorKey, value: Any | None) -> Paced[None]:
         group_id: str = key.group_id  # type: ignore[attr-defined]
         group = self.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             if value is None:
                 return
             group = self.groups[group_id] = ConsumerGroup(group_id)
-        group.apply(key, value)
+        yield from group.apply(key, value)
         if isinstance(key, ConsumerGroupMemberMetadataKey) and value is None:
             self._forget_member(group_id, key.member_id)
         if group.is_deleted:
             del self.groups[group_id]
             for member_id in group.members:
                 self._forget_member(group_id, member_id)
+                yield STEP // 2
 
     def _forget_member(self, group_id: str, member_id: str) -> None:
         for phase in ("session", "rebalance", "join", "sync"):
@@ -194,19 +198,21 @@ class GroupShard:
 
     # --- time -----------------------------------------------------------------------------------------
 
-    def activate(self, now: Now) -> Result:
+    def activate(self, now: Now) -> Paced[Result]:
         """Every member gets a whole session to report in. A group over its size is called to a rebalance."""
         self.is_active = True
         out = Result()
         for group in self.groups.values():
+            yield FEW
             if isinstance(group, ConsumerGroup):
-                self.start_consumer_sessions(group, now)
+                yield from self.start_consumer_sessions(group, now)
             if not isinstance(group, ClassicGroup):
                 continue
             for member in group.members.values():
                 self.start_session(group, member, now)
+                yield 2 * FEW
             if len(group.members) > self.config.max_size:
-                rebalance.prepare(
+                yield from rebalance.prepare(
                     self, group, out, now, f"freshly loaded, over {self.config.max_size} members"
                 )
         return out
@@ -214,22 +220,25 @@ class GroupShard:
     def next_deadline_ms(self) -> int | None:
         return self.timers.next_deadline_ms()
 
-    def tick(self, now: Now) -> Result | None:
+    def tick(self, now: Now) -> Paced[Result] | None:
         key = self.timers.pop(now.steady_ms)
         if key is None:
             return None
-        out = Result()
         group = self.groups[key.group_id]
         if isinstance(group, ConsumerGroup):
             assert key.member_id is not None
             return fencing.time_is_up(self, group, key.member_id, key.phase, now)
         assert isinstance(group, ClassicGroup), "other groups have no timers"
+        return self._time_is_up(group, key, now)
+
+    def _time_is_up(self, group: ClassicGroup, key: TimerKey, now: Now) -> Paced[Result]:
+        out = Result()
         if key.member_id is not None:
-            rebalance.session_is_over(self, group, key.member_id, out, now)
+            yield from rebalance.session_is_over(self, group, key.member_id, out, now)
         elif key.phase == "join":
-            rebalance.join_time_is_up(self, group, out, now)
+            yield from rebalance.join_time_is_up(self, group, out, now)
         else:
-            rebalance.sync_time_is_up(self, group, out, now)
+            yield from rebalance.sync_time_is_up(self, group, out, now)
         return out
 
     def reconfigure(self, config: GroupConfig) -> None:
@@ -278,13 +287,16 @@ class GroupShard:
             self.new_topics_version = self.image().offset
         for group in list(self.groups.values()):
             yield FEW
-            if isinstance(group, ConsumerGroup) and not names.isdisjoint(group.subscribed_topics):
-                group.metadata_is_fresh = False
+            if isinstance(group, ConsumerGroup):
+                topics = group.topics_if_known
+                if topics is None or not names.isdisjoint(topics):
+                    group.metadata_is_fresh = False
 
-    def start_consumer_sessions(self, group: ConsumerGroup, now: Now) -> None:
+    def start_consumer_sessions(self, group: ConsumerGroup, now: Now) -> Paced[None]:
         for member in group.members.values():
             self.start_consumer_session(group, member, now)
             self.watch_revocation(group, member, now)
+            yield STEP
 
     def start_consumer_session(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
         timeout_ms = self.settings.consumer_session_timeout_ms(group.group_id)

@@ -14,6 +14,7 @@ from odradek.coordinators.groups.states import GroupState
 from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Now, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import STEP, Paced, gathered
 
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import GroupShard
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("odradek.coordinators.groups")
 
 
-def sync(shard: "GroupShard", command: SyncGroup, ticket: Ticket, now: Now) -> Result:
+def sync(shard: "GroupShard", command: SyncGroup, ticket: Ticket, now: Now) -> Paced[Result]:
     group = shard.groups.get(command.group_id)
     if isinstance(group, ConsumerGroup) and group.members:
-        return classic_members.sync(shard, group, command, now)
+        return (yield from classic_members.sync(shard, group, command, now))
     if not isinstance(group, ClassicGroup) or group.state is GroupState.EMPTY:
         return Result(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     try:
@@ -47,7 +48,7 @@ def sync(shard: "GroupShard", command: SyncGroup, ticket: Ticket, now: Now) -> R
     out = Result()
     park_sync(member, ticket, out)
     if group.leader_id == member.member_id:
-        _assign(shard, group, command, out, now)
+        yield from _assign(shard, group, command, out, now)
     return out
 
 
@@ -55,11 +56,14 @@ def _differs(asked: str | None, agreed: str | None) -> bool:
     return asked is not None and agreed is not None and asked != agreed
 
 
-def _assign(shard: "GroupShard", group: ClassicGroup, command: SyncGroup, out: Result, now: Now) -> None:
+def _assign(
+    shard: "GroupShard", group: ClassicGroup, command: SyncGroup, out: Result, now: Now
+) -> Paced[None]:
     """The assignment is in: once the log has it the generation stands and everybody who waits gets theirs."""
     given = dict(command.assignments)
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
     missing = [member_id for member_id in assignments if member_id not in given]
+    yield len(assignments)
     if missing:
         log.warning(
             "Setting empty assignments for members %s of %r for generation %d",
@@ -67,26 +71,29 @@ def _assign(shard: "GroupShard", group: ClassicGroup, command: SyncGroup, out: R
             group.group_id,
             group.generation_id,
         )
-    out.records.append((GroupMetadataKey(group=group.group_id), group.record(assignments, now.wall_ms)))
+    record = yield from gathered(group.record(assignments, now.wall_ms))
+    out.records.append((GroupMetadataKey(group=group.group_id), record))
+    out.is_long = True
 
-    def settled(now: Now) -> Result:
+    def settled(now: Now) -> Paced[Result]:
         done = Result()
         for member in group.members.values():
             if answer_sync(member, done, synced(group, member)):
                 shard.start_session(group, member, now)
+            yield STEP // 2
         return done
 
-    def failed(error: KafkaError, now: Now) -> Result:
+    def failed(error: KafkaError, now: Now) -> Paced[Result]:
         done = Result()
         code = coordinator_error(error.code)
-        fail_syncs(shard, group, code, done, now)
-        prepare(shard, group, done, now, f"error {code.name} when storing the group assignment")
+        yield from fail_syncs(shard, group, code, done, now)
+        yield from prepare(shard, group, done, now, f"error {code.name} when storing the group assignment")
         return done
 
     out.then, out.failed = settled, failed
 
 
-def heartbeat(shard: "GroupShard", command: Heartbeat, ticket: Ticket, now: Now) -> Result:
+def heartbeat(shard: "GroupShard", command: Heartbeat, ticket: Ticket, now: Now) -> Result | Paced[Result]:
     group = shard.groups.get(command.group_id)
     if isinstance(group, ConsumerGroup):
         return classic_members.heartbeat(shard, group, command, now)

@@ -4,6 +4,8 @@
                     per partition: int32 index, per rack of its replicas, sorted: int32 length, string rack
     group: XXH3 of  int64 hash of each topic that exists, by name
 All little-endian; a string is its UTF-16 units and their number as int32.
+
+A topic may have thousands of partitions and a group thousands of topics: hashing is paced work.
 """
 
 import struct
@@ -11,9 +13,11 @@ from collections.abc import Iterable, Set
 
 from odradek.coordinators.groups.xxh3 import xxh3_64
 from odradek.metadata.image import MetadataImage, TopicImage
+from odradek.runtime.slices import FEW, STEP, Paced
 
 _INT = struct.Struct("<i")
 _HEAD = struct.Struct("<bQQ")
+_PARTITIONS_PER_STEP = 16
 
 
 class TopicHashes:
@@ -24,16 +28,23 @@ class TopicHashes:
     def __init__(self) -> None:
         self._known: dict[str, tuple[TopicImage, int]] = {}
 
-    def of_group(self, names: Iterable[str], image: MetadataImage) -> int:
+    def of_group(self, names: Iterable[str], image: MetadataImage) -> Paced[int]:
         """0 for a group without topics, as for one whose topics do not exist."""
         topics = image.topics_by_name
-        hashes = [self._of_topic(topics[name], image) for name in sorted(names) if name in topics]
-        return signed(xxh3_64(struct.pack(f"<{len(hashes)}Q", *hashes))) if hashes else 0
+        hashes = []
+        for name in sorted(names):
+            topic = topics.get(name)
+            if topic is not None:
+                hashes.append((yield from self._of_topic(topic, image)))
+            yield 2 * FEW
+        if not hashes:
+            return 0
+        return signed((yield from xxh3_64(struct.pack(f"<{len(hashes)}Q", *hashes))))
 
-    def _of_topic(self, topic: TopicImage, image: MetadataImage) -> int:
+    def _of_topic(self, topic: TopicImage, image: MetadataImage) -> Paced[int]:
         known = self._known.get(topic.name)
         if known is None or known[0] is not topic:
-            known = self._known[topic.name] = topic, topic_hash(topic, image)
+            known = self._known[topic.name] = topic, (yield from topic_hash(topic, image))
         return known[1]
 
     def forget(self, names: Set[str]) -> None:
@@ -41,21 +52,29 @@ class TopicHashes:
             del self._known[name]
 
 
-def topic_hash(topic: TopicImage, image: MetadataImage) -> int:
+def topic_hash(topic: TopicImage, image: MetadataImage) -> Paced[int]:
     data = bytearray(_HEAD.pack(0, topic.id.int >> 64, topic.id.int & (1 << 64) - 1))
     _put_text(data, topic.name)
-    data += _INT.pack(len(topic.partitions))
+    count = len(topic.partitions)
+    data += _INT.pack(count)
+    racks = {id_: broker.rack for id_, broker in image.brokers.items() if broker.rack is not None}
+    yield STEP
+    if racks:
+        yield from _put_partitions(data, topic, racks)
+    else:
+        data += struct.pack(f"<{count}i", *range(count))
+    return (yield from xxh3_64(bytes(data)))
+
+
+def _put_partitions(data: bytearray, topic: TopicImage, racks: dict[int, str]) -> Paced[None]:
     for index in range(len(topic.partitions)):
         data += _INT.pack(index)
-        for rack in _racks(topic, index, image):
+        replicas = topic.partitions[index].replicas
+        for rack in sorted([racks[replica] for replica in replicas if replica in racks]):
             data += _INT.pack(len(rack.encode("utf-16-le")) // 2)
             _put_text(data, rack)
-    return xxh3_64(bytes(data))
-
-
-def _racks(topic: TopicImage, index: int, image: MetadataImage) -> list[str]:
-    brokers = [image.brokers.get(replica) for replica in topic.partitions[index].replicas]
-    return sorted(broker.rack for broker in brokers if broker is not None and broker.rack is not None)
+        if not (index + 1) % _PARTITIONS_PER_STEP:
+            yield _PARTITIONS_PER_STEP * (FEW + FEW * len(replicas))
 
 
 def _put_text(data: bytearray, text: str) -> None:

@@ -1,9 +1,12 @@
 """XXH3, 64 bits, seed 0, default secret: the hash by which Kafka tells whether a group's topics changed.
 
 Only what fits in memory at once; every length has its own way of mixing, as the algorithm prescribes.
+What is long is mixed block by block, as paced work.
 """
 
 import struct
+
+from odradek.runtime.slices import FEW, STEP, Paced
 
 _MASK = (1 << 64) - 1
 _SECRET = bytes.fromhex(
@@ -26,16 +29,17 @@ _BLOCK_BYTES = _STRIPE_BYTES * _STRIPES_PER_BLOCK
 _LANES = struct.Struct("<8Q")
 
 
-def xxh3_64(data: bytes) -> int:
+def xxh3_64(data: bytes) -> Paced[int]:
     """The hash as an unsigned number."""
     n = len(data)
+    yield STEP + n // 4 if n <= 240 else STEP
     if n <= 16:
         return _short(data)
     if n <= 128:
         return _up_to_128(data)
     if n <= 240:
         return _up_to_240(data)
-    return _long(data)
+    return (yield from _long(data))
 
 
 def _u32(data: bytes, at: int) -> int:
@@ -114,7 +118,7 @@ def _up_to_240(data: bytes) -> int:
     return _avalanche(acc & _MASK)
 
 
-def _long(data: bytes) -> int:
+def _long(data: bytes) -> Paced[int]:
     n = len(data)
     acc = [_P32_3, _P64_1, _P64_2, _P64_3, _P64_4, _P32_2, _P64_5, _P32_1]
     blocks = (n - 1) // _BLOCK_BYTES
@@ -123,6 +127,7 @@ def _long(data: bytes) -> int:
             at = block * _BLOCK_BYTES + stripe * _STRIPE_BYTES
             _accumulate(acc, data, at, stripe * _SECRET_STEP)
         _scramble(acc)
+        yield _STRIPES_PER_BLOCK * 2 * FEW
     left = blocks * _BLOCK_BYTES
     for stripe in range((n - 1 - left) // _STRIPE_BYTES):
         _accumulate(acc, data, left + stripe * _STRIPE_BYTES, stripe * _SECRET_STEP)
