@@ -104,6 +104,15 @@ def test_a_fence_stays_a_fence_where_a_timeout_came_first(h: Harness) -> None:
     assert h.add(successor, A) is E.PRODUCER_FENCED
 
 
+def test_a_timeout_is_forgotten_with_its_id(h: Harness) -> None:
+    producer = h.producer(timeout_ms=1_000)
+    h.add(producer, A)
+    h.advance(20_000)
+    assert h.shard.fence(TID, producer).code is E.TRANSACTION_ABORTABLE
+    h.run(lambda: h.shard.replay(TID, None, 0, -1))
+    assert h.shard.fence(TID, producer).code is E.PRODUCER_FENCED
+
+
 def test_an_abort_that_the_log_refuses_is_tried_again_at_the_next_look(h: Harness) -> None:
     producer = h.producer(timeout_ms=1_000)
     h.add(producer, A)

@@ -121,6 +121,7 @@ def test_epochs_from_the_past_and_the_future_are_fenced(h: Harness) -> None:
     assert init_code(h, producer) is E.PRODUCER_FENCED
     assert init_code(h, Identity(producer.producer_id, 17)) is E.PRODUCER_FENCED
     assert init_code(h, Identity(4711, 0)) is E.PRODUCER_FENCED
+    assert init_code(h, Identity(4711, 3)) is E.PRODUCER_FENCED
     assert h.txn().producer_epoch == 3
 
 

@@ -186,23 +186,37 @@ def test_a_delivery_that_fails_is_told_and_the_others_go_on(
     h: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A mistake of ours: those that wait behind it must not wait for the next transaction."""
-    broken, deliver = [True], h.coordinator.markers._deliver
+    sender = h.coordinator.markers
+    deliver = sender._deliver
 
-    def once(*arguments: Any) -> Any:
-        if broken:
-            broken.clear()
+    def breaks(broker_id: int, order: Any, partitions: Any) -> Any:
+        if order.transactional_id == "broken":
             raise ZeroDivisionError
-        return deliver(*arguments)
+        return deliver(broker_id, order, partitions)
 
-    h.coordinator.markers._deliver = once
-    h.leaderless.add(A)
-    for tid in ("x", "y", "z"):
-        h.add(h.producer(tid), A, tid=tid)
+    sender._deliver = breaks
+    many = [TopicPartition("t", i) for i in range(400)]
+    h.leaderless |= {*many, A}
+    for tid, partitions in (("long", many), ("broken", [A])):
+        h.add(h.producer(tid), *partitions, tid=tid)
         h.end(h.txn(tid).client, COMMIT, tid=tid)
     h.leaderless.clear()
-    h.advance(150)
-    assert sorted(h.txn(tid).state for tid in ("x", "y", "z")) == [S.PREPARE_COMMIT] + [S.COMPLETE_COMMIT] * 2
-    assert "Markers could not be written" in caplog.text
+    h.advance(1_000)
+    assert h.txn("broken").state is S.PREPARE_COMMIT
+    assert h.txn("long").state is S.COMPLETE_COMMIT
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_who_comes_as_the_last_attempt_ends_is_attempted_too(h: Harness) -> None:
+    """Between the end of long work and the turn of the loop that notes it."""
+    many = [TopicPartition("t", i) for i in range(400)]
+    h.leaderless |= {*many, A}
+    for tid, partitions in (("long", many), ("short", [A])):
+        h.add(h.producer(tid), *partitions, tid=tid)
+        h.end(h.txn(tid).client, COMMIT, tid=tid)
+    h.leaderless.clear()
+    h.advance(1_000)
+    assert [h.txn(tid).state for tid in ("long", "short")] == [S.COMPLETE_COMMIT] * 2
 
 
 def test_what_another_partition_of_the_coordinator_decided_is_not_forgotten_with_one(h: Harness) -> None:
