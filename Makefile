@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LITE_STAMP := $(VENV)/.installed-lite
+# Whoever chose to do without Spark is not given it by a check or a test.
+ANY_INSTALL := $(if $(wildcard $(STAMP)),install,$(if $(wildcard $(LITE_STAMP)),install-lite,install))
 KERNEL := $(wildcard src/odradek/records/*.c src/odradek/records/native/*.h setup.py)
 UV := $(shell command -v uv 2>/dev/null)
 PYTEST_ARGS ?=
@@ -10,54 +13,76 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
-.PHONY: install demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids soak-held mutants counts lock clean
+.PHONY: install install-lite demo check test judge bench soak-eos soak-storage soak-spark hostile soak-hostile soak-ids \
+	soak-held soak-topics soak-bombs mutants counts lock clean
 
 install: $(STAMP)
 
+# Without Spark, pandas and Java. What needs them is skipped by check and test, which say so; `make install` adds
+# them.
+install-lite: $(LITE_STAMP)
+
 # Everything is pinned by hash, the build's own tools too, so the package is built without isolation.
-$(STAMP): pyproject.toml requirements.lock $(KERNEL)
 ifneq ($(UV),)
+define install_from
 	test -x $(BIN)/python || uv venv -q --python $(PYTHON) $(VENV)
-	uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock
+	uv pip install -q --python $(BIN)/python --require-hashes -r $(1)
 	uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
-else
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
-endif
 	touch $@
+endef
+else
+define install_from
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(1)
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+endef
+endif
+
+$(STAMP): pyproject.toml requirements.lock $(KERNEL)
+	$(call install_from,requirements.lock)
+
+$(LITE_STAMP): pyproject.toml requirements-lite.lock $(KERNEL)
+	$(call install_from,requirements-lite.lock)
 
 # Orders through Spark, exactly once, while driver and broker are killed; the picture of it is demo.svg.
 demo: install
 	$(BIN)/odradek demo $(DEMO_ARGS)
 
-check: install
+MYPY_LITE := --disable-error-code import-not-found --allow-subclassing-any
+check: $(ANY_INSTALL)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+ifeq ($(ANY_INSTALL),install-lite)
+	@echo "mypy: pyspark is not installed (make install-lite): what comes from it is not checked"
+	$(BIN)/mypy $(MYPY_LITE)
+else
 	$(BIN)/mypy
+endif
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 # Tests that share one Apache broker are one xdist group; the rest is spread over two workers.
-test: install
+test: $(ANY_INSTALL)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 # The black-box tests against Apache Kafka itself: what it does not pass is not a fact about Kafka.
 JUDGE_DIR := /tmp/odradek-judge
-judge: install
+judge: $(ANY_INSTALL)
 	tools/peer/peer start --port 23092 --dir $(JUDGE_DIR)
 	ODRADEK_TEST_BOOTSTRAP=127.0.0.1:23092 $(BIN)/python -m pytest tests/compat \
 		tests/peer/test_java_tools.py tests/peer/test_java_transactions.py tests/robustness/test_frames.py $(PYTEST_ARGS); status=$$?; \
 		tools/peer/peer stop --dir $(JUDGE_DIR); rm -rf $(JUDGE_DIR); exit $$status
 
-bench: install
+bench: $(ANY_INSTALL)
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
 # Consume-transform-produce while clients and node are killed, for ten minutes; CI does one.
-soak-eos: install
+soak-eos: $(ANY_INSTALL)
 	ODRADEK_SOAK_SECONDS=600 $(BIN)/python -m pytest -s tests/robustness/test_exactly_once.py $(PYTEST_ARGS)
 
 # Producers at full speed into flushed topics while the node is killed, for ten minutes; CI does one.
-soak-storage: install
+soak-storage: $(ANY_INSTALL)
 	ODRADEK_SOAK_SECONDS=600 $(BIN)/python -m pytest -s tests/robustness/test_kill_storage.py $(PYTEST_ARGS)
 
 # Spark drivers, tasks, executors and the broker killed at every step of the protocol, copies of tasks, stages run
@@ -69,38 +94,47 @@ soak-spark: install
 
 # What each callback of the loop does for requests made to keep everybody waiting. Not part of `make test` yet: some
 # requests still take more than a slice.
-hostile: install
+hostile: $(ANY_INSTALL)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/hostile $(PYTEST_ARGS)
 
 # Requests made to keep everybody waiting, at their whole lengths, beside Apache Kafka: how long others waited, and
 # the memory it took. tests/hostile has them small. HOSTILE_ARGS="--rows list-offsets --no-apache" for a part.
-soak-hostile: install
+soak-hostile: $(ANY_INSTALL)
 	$(BIN)/python -m tests.hostile.soak $(HOSTILE_ARGS)
 
 # A node with 100,000 transactional ids: memory, restart, lists, expiry. HOSTILE_ARGS="--ids 10000" for fewer.
-soak-ids: install
+soak-ids: $(ANY_INSTALL)
 	$(BIN)/python -m tests.hostile.soak_ids $(HOSTILE_ARGS)
+
+# Thousands of topics made and deleted, again and again: memory, waits, descriptors, what is left on the disk.
+soak-topics: $(ANY_INSTALL)
+	$(BIN)/python -m tests.hostile.soak_topics $(HOSTILE_ARGS)
+
+# Batches that decompress to far more than they are, on one connection and on many at once.
+soak-bombs: $(ANY_INSTALL)
+	$(BIN)/python -m tests.hostile.soak_bombs $(HOSTILE_ARGS)
 
 # Clients that ask for much and then neither read nor send: memory, descriptors, what a producer sees meanwhile.
 # HOSTILE_ARGS="--apache" for Apache Kafka too.
-soak-held: install
+soak-held: $(ANY_INSTALL)
 	$(BIN)/python -m tests.hostile.soak_held $(HOSTILE_ARGS)
 
 # What six small loads cost in calls, system calls, allocations and (with valgrind) instructions; the tests hold it.
-counts: install
+counts: $(ANY_INSTALL)
 	$(BIN)/python -m tests.counts.main
 
 # One line at a time is broken in FOLDER; what no test notices is listed, and compared with the list of what is known.
 FOLDER ?= src/odradek/raft
 MUTANTS_ARGS ?=
-mutants: install
+mutants: $(ANY_INSTALL)
 	$(BIN)/python -m tests.mutants.run $(FOLDER) $(MUTANTS_ARGS)
 
-# Only after a change of pyproject.toml's dependencies; needs pip-tools.
+# Only after a change of pyproject.toml's dependencies; needs pip-tools. The lite lock is a part of the other.
+PIP_COMPILE := pip-compile -q --all-build-deps --allow-unsafe --generate-hashes --no-header --no-annotate \
+	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras
 lock:
-	pip-compile -q --extra dev --all-build-deps --allow-unsafe --generate-hashes --no-header --no-annotate \
-		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras \
-		-o requirements.lock pyproject.toml
+	$(PIP_COMPILE) --extra dev --extra dev-spark -o requirements.lock pyproject.toml
+	$(PIP_COMPILE) --extra dev -c requirements.lock -o requirements-lite.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

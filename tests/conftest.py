@@ -7,12 +7,13 @@ must pass too, which is how we know that they are right.
 import os
 import signal
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
 from tests.support import peer
 from tests.support.durations import Durations
+from tests.support.lite import skip_what_lacks_spark
 from tests.support.node import running
 from tests.support.raw import Connection
 from tests.support.topics import create_topic
@@ -45,6 +46,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.xdist_group("apache"))
             if reason:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    skip_what_lacks_spark(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    skip_what_lacks_spark(report)
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from tests.compat import (
     scenarios_consumer_groups,
     scenarios_data,
     scenarios_groups,
+    scenarios_operations,
     scenarios_transactions,
 )
 from tests.compat.world import SCENARIOS, World
@@ -16,5 +17,6 @@ __all__ = [
     "scenarios_consumer_groups",
     "scenarios_data",
     "scenarios_groups",
+    "scenarios_operations",
     "scenarios_transactions",
 ]

@@ -57,9 +57,11 @@ def delete_topics(world: World, version: int) -> Iterator[dict[str, Any]]:
 
 @scenario(32)
 def describe_configs(world: World, version: int) -> Iterator[dict[str, Any]]:
-    def values(kind: int, name: str, keys: list[str] | None, synonyms: bool = True) -> dict[str, Any]:
+    def values(
+        kind: int, name: str, keys: list[str] | None, synonyms: bool = True, *, documented: bool = False
+    ) -> dict[str, Any]:
         resource = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
-        return {"resources": [resource], "include_synonyms": synonyms, "include_documentation": False}
+        return {"resources": [resource], "include_synonyms": synonyms, "include_documentation": documented}
 
     create_topic(world.bootstrap, world.other, 1, {"retention.ms": "777", "cleanup.policy": "compact,delete"})
     yield values(2, world.other, None)
@@ -76,6 +78,15 @@ def describe_configs(world: World, version: int) -> Iterator[dict[str, Any]]:
     yield values(32, world.group, None)
     yield values(32, world.unique("group"), ["consumer.heartbeat.interval.ms", "no.such"], synonyms=False)
     yield values(32, "", None)
+    yield values(2, world.topic, None, documented=True)
+    yield values(32, world.unique("group"), None, documented=True)
+    yield values(4, str(world.node_id), ["node.id", "num.io.threads", "log.retention.ms"], documented=True)
+    for documented in (False, True):
+        yield values(8, str(world.node_id), ["root", "no.such"], documented=documented)
+    yield values(8, str(world.node_id), ["no.such"])
+    yield values(8, "99", None)
+    yield values(8, "x", None)
+    yield values(8, "", None)
 
 
 @scenario(33)
@@ -93,6 +104,7 @@ def alter_configs(world: World, version: int) -> Iterator[dict[str, Any]]:
     yield values(world.topic, "retention.ms", None)
     yield values(world.other, "retention.ms", "888")
     yield values("x", "a", "b", kind=99)
+    yield values(str(world.node_id), "root", "INFO", kind=8)
 
 
 @scenario(35)
@@ -148,6 +160,28 @@ def incremental_alter_configs(world: World, version: int) -> Iterator[dict[str, 
     yield values("no.such", 0, "1", **group)
     yield values("consumer.session.timeout.ms", 1, None, **group)
     yield values("consumer.session.timeout.ms", 0, "50000", name="", kind=32)
+    loggers = {"name": str(world.node_id), "kind": 8}
+    yield values("root", 0, "INFO", **loggers)
+    yield values("root", 0, "info", **loggers)
+    yield values("root", 0, "OFF", **loggers)
+    yield values("root", 0, None, **loggers)
+    yield values("root", 1, None, **loggers)
+    yield values("root", 2, "INFO", **loggers)
+    yield values("root", 3, "INFO", **loggers)
+    yield values("root", 9, "INFO", **loggers)
+    yield values("no.such", 0, "INFO", **loggers)
+    yield values("no.such", 1, None, **loggers)
+    for name in ("99", "x", ""):
+        yield values("root", 0, "INFO", name=name, kind=8)
+    twice = values("root", 0, "INFO", **loggers)
+    twice["resources"] *= 2
+    yield twice
+    again = values("root", 0, "INFO", **loggers)
+    again["resources"][0]["configs"] *= 2
+    yield again
+    mixed = values("root", 0, "INFO", **loggers)
+    mixed["resources"] += values("retention.ms", 0, "5000")["resources"]
+    yield mixed
 
 
 @scenario(55)
@@ -185,6 +219,7 @@ def list_config_resources(world: World, version: int) -> Iterator[dict[str, Any]
     if version >= 1:
         yield {"resource_types": [2]}
         yield {"resource_types": [4]}
+        yield {"resource_types": [8]}
         yield {"resource_types": [99]}
 
 

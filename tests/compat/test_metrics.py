@@ -29,9 +29,9 @@ EXPECTED = {
     "kafka_network_requestmetrics_requests_total",
     "kafka_network_requestmetrics_totaltimems",
     "kafka_network_requestmetrics_totaltimems_count",
-    "kafka_server_socketservermetrics_connection_creation_total",
-    "kafka_server_socketservermetrics_connection_close_total",
-    "kafka_server_socketservermetrics_connection_count",
+    "kafka_server_socket_server_metrics_connection_creation_total",
+    "kafka_server_socket_server_metrics_connection_close_total",
+    "kafka_server_socket_server_metrics_connection_count",
     "kafka_controller_kafkacontroller_activecontrollercount",
     "kafka_controller_kafkacontroller_globaltopiccount",
     "kafka_controller_kafkacontroller_globalpartitioncount",
@@ -55,7 +55,7 @@ EXPECTED = {
     "odradek_loop_stall_seconds_count",
 }
 GAUGES_OF_COUNTS = {
-    "kafka_server_socketservermetrics_connection_count",
+    "kafka_server_socket_server_metrics_connection_count",
     "kafka_log_logcleanermanager_uncleanable_partitions_count",
 }
 CLEANER = ("--set", "log.cleaner.backoff.ms=100")

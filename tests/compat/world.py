@@ -37,6 +37,12 @@ class World:
             self.node_id = connection.call(3, 1, {"topics": []}).brokers[0].node_id
         self.unique = unique
 
+    def log_dir(self) -> str:
+        """A log directory of the broker."""
+        with Connection(self.bootstrap) as connection:
+            path: str = connection.call(35, 4, {"topics": []}).results[0].log_dir
+        return path
+
     def member(self, **options: Any) -> Member:
         return Member(self.bootstrap, self.group, **options)
 

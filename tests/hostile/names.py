@@ -20,17 +20,22 @@ USUAL: Mapping[str, Any] = {
     "committed_metadata": "",
     "committed_offset": 1,
     "count": 2,
+    "entity_type": "user",
     "generation_id": -1,
+    "match_type": 2,
     "max_bytes": 1 << 30,
     "max_wait": 0,
     "num_partitions": 1,
+    "operation": 3,
     "partition_max_bytes": 1 << 20,
+    "permission_type": 3,
     "protocol_type": "consumer",
     "rebalance_timeout": 30_000,
     "records": RECORDS,
     "replica_id": -1,
     "replication_factor": 1,
     "resource_type": 2,
+    "resource_type_filter": 2,
     "resource_types": 2,
     "response_partition_limit": 2_000,
     "session_epoch": -1,
@@ -87,7 +92,7 @@ class Names:
             if naming == "repeated":
                 return [0]
             return range(count) if naming == "many" else [i % self._world.size.wide for i in range(count)]
-        if field.name == "broker_ids":
+        if field.name in ("broker_ids", "replicas"):
             return list(range(count)) if naming == "many" else [1]
         if field.type == "string" and not (field.name in USUAL and kind is None):
             return self._texts(kind, naming, count)

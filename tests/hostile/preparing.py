@@ -143,9 +143,16 @@ def _by_name(world: World, client: Client, version: int, path: Path, count: int)
     return {"each topic_id": ZERO_UUID}
 
 
+def _log_dir(world: World, client: Client, version: int, path: Path, count: int) -> dict[str, Any]:
+    """A directory that there is: replicas are looked for there."""
+    answer = world.call(client, ApiKey.DESCRIBE_LOG_DIRS, 5, topics=())
+    return {"path": answer.results[0].log_dir, "each path": answer.results[0].log_dir}
+
+
 _PREPARE: dict[ApiKey, Prepare] = {
     ApiKey.FETCH: _in_session,
     ApiKey.METADATA: _by_name,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: _log_dir,
     ApiKey.DESCRIBE_QUORUM: _quorum,
     ApiKey.CONSUMER_GROUP_DESCRIBE: _consumer_groups,
     ApiKey.CREATE_TOPICS: _assigned,

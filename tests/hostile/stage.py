@@ -83,6 +83,9 @@ class StageClock:
     def now_ms(self) -> int:
         return BEGINNING_MS + int(self._time() * 1000)
 
+    def steady_ms(self) -> int:
+        return int(self._time() * 1000)
+
 
 class StageRuntime(RealRuntime):
     """The machine, but for its time, its threads and its chance."""

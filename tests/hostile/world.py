@@ -204,16 +204,17 @@ class StagedWorld(World):
         super().__init__(stage)
 
 
+def memory_directory() -> str | None:
+    """Where files are in memory, if that can be had: on a disk, a thousand logs take longer to make than all
+    the cases take."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
 @contextmanager
 def staged_world(**settings: str) -> Iterator["StagedWorld"]:
-    """A world on a stage of its own; settings are given with _ for a dot.
-
-    Its files are in memory where that can be had: on a disk, a thousand logs take longer to make than all
-    the cases take.
-    """
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    """A world on a stage of its own; settings are given with _ for a dot."""
     with (
-        TemporaryDirectory(prefix="odradek-hostile-", dir=memory) as directory,
+        TemporaryDirectory(prefix="odradek-hostile-", dir=memory_directory()) as directory,
         staged(Path(directory) / "data", **(SETTINGS | settings)) as stage,
     ):
         yield StagedWorld(stage)

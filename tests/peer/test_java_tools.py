@@ -156,6 +156,33 @@ def test_offsets_records_and_log_dirs(run, topic, raw, tmp_path):
     assert (replica["partition"], replica["size"]) == (f"{topic}-0", 10 * len(batch([b"v"])))
 
 
+def test_leader_election_and_reassign_partitions_find_nothing_to_do(run, make_topic, tmp_path):
+    topic = make_topic(partitions=2)
+    elected = run("leader-election", "--election-type", "preferred", "--topic", topic, "--partition", 1)
+    assert f"Valid replica already elected for partitions {topic}-1" in elected
+    moves = [{"topic": topic, "partition": i, "replicas": [1]} for i in range(2)]
+    wanted = tmp_path / "reassignment.json"
+    wanted.write_text(json.dumps({"version": 1, "partitions": moves}))
+    executed = run("reassign-partitions", "--reassignment-json-file", wanted, "--execute")
+    assert f"Successfully started partition reassignments for {topic}-0,{topic}-1" in executed
+    verified = run("reassign-partitions", "--reassignment-json-file", wanted, "--verify")
+    assert f"Reassignment of partition {topic}-1 is completed." in verified
+    assert "No partition reassignments found." in run("reassign-partitions", "--list")
+
+
+def test_log_levels_are_described_and_changed(run):
+    loggers = ("configs", "--entity-type", "broker-loggers", "--entity-name", 1)
+    run(*loggers, "--alter", "--add-config", "root=WARN")
+    assert "root=WARN sensitive=false" in run(*loggers, "--describe")
+    run(*loggers, "--alter", "--add-config", "root=INFO")
+
+
+def test_what_needs_security_is_refused_by_its_name(run, bootstrap):
+    listed = peer.tool("acls", "--bootstrap-server", bootstrap, "--list")
+    assert "SecurityDisabledException: No Authorizer is configured" in listed.stdout + listed.stderr
+    run("configs", "--entity-type", "users", "--describe")
+
+
 def test_broker_api_versions_knows_what_it_needs(run):
     out = run("broker-api-versions")
     assert re.search(r"Produce\(0\): 0 to 13 \[usable: 13\]", out)

@@ -214,7 +214,7 @@ def test_a_log_that_was_only_begun_is_deleted_with_its_topic() -> None:
         with pytest.raises(ExhaustedError):
             disks.manager.get_or_create(A, NEW_ID, CONFIG)
         disks.well()
-        disks.manager.tick_deletes()
+        await disks.manager.tick_deletes()
         assert "a-0" not in disks.volume.find_directory("/one").entries
         assert disks.manager.get_or_create(A, NEW_ID, CONFIG).topic_id == NEW_ID
         await disks.manager.close()
@@ -234,7 +234,7 @@ def test_a_log_that_cannot_be_set_aside_yet_makes_room_before_the_next_of_its_na
         log = disks.manager.get_or_create(A, NEW_ID, CONFIG)
         assert (log.topic_id, log.log_end_offset) == (NEW_ID, 0)
         disks.manager._runtime.clock.ms += CONFIG.file_delete_delay_ms + 1
-        disks.manager.tick_deletes()
+        await disks.manager.tick_deletes()
         names = disks.volume.find_directory("/one").entries
         assert [name for name in names if name.endswith("-delete")] == [] and disks.all_online()
         await disks.manager.close()

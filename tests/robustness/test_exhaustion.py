@@ -139,10 +139,10 @@ async def play(manager: LogManager, volume: Volume, topic: TopicConfig) -> None:
             log.increment_log_start_offset(9)
             manager.checkpoint_log_starts()
             await manager.tick_retention()
-            manager.tick_deletes()
+            await manager.tick_deletes()
         await asyncio.sleep(0)
     await asyncio.sleep(30)  # what was put off is done
-    manager.tick_deletes()
+    await manager.tick_deletes()
     manager.checkpoint_high_watermarks()
     manager.checkpoint_log_starts()
     manager.checkpoint_recovery_points()
@@ -319,10 +319,10 @@ def test_a_deleted_log_is_removed_once_its_directory_can_be_read() -> None:
         manager.delete(A)
         manager._runtime.clock.ms += CONFIG.file_delete_delay_ms + 1
         faults.rules.append(DiskFault(errno.EMFILE, ["listdir"], times=1))
-        manager.tick_deletes()
+        await manager.tick_deletes()
         assert any("-delete/" in path for path in volume.files())
         assert [info.failure for info in at_once(manager.describe())] == [None]
-        manager.tick_deletes()
+        await manager.tick_deletes()
         assert not any("-delete/" in path for path in volume.files())
         await manager.close()
 

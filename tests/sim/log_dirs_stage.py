@@ -43,12 +43,24 @@ def node_of(runtime: SimRuntime, data_dir: str) -> Node:
     return Node(NodeConfig.from_sources({}, SETTINGS)[0], runtime)
 
 
+def halting_node_of(runtime: SimRuntime, data_dir: str) -> Node:
+    """A node that lets others run after every step of its long work."""
+    node = node_of(runtime, data_dir)
+    node.slices.resize(1, 1)
+    return node
+
+
 class Story:
     """A node with two log directories on a volume, and a client."""
 
-    def __init__(self, volume: Volume | None = None, fault: DiskFault | None = None) -> None:
+    def __init__(
+        self,
+        volume: Volume | None = None,
+        fault: DiskFault | None = None,
+        make_node: Callable[[SimRuntime, str], Node] = node_of,
+    ) -> None:
         self.world = World(1)
-        self.host = SimHost(self.world, HOST, node_of)
+        self.host = SimHost(self.world, HOST, make_node)
         if volume is not None:
             self.host.volume = volume
         if fault is not None:

@@ -124,4 +124,4 @@ class LogNode:
             self.manager.tick_flush()
             self.manager.checkpoint_recovery_points()
             self.manager.checkpoint_high_watermarks()
-            self.manager.tick_deletes()
+            await self.manager.tick_deletes()

@@ -254,7 +254,7 @@ class CompactingNode:
             await asyncio.sleep(0.3)
             self.manager.tick_flush()
             self.manager.checkpoint_recovery_points()
-            self.manager.tick_deletes()
+            await self.manager.tick_deletes()
 
 
 class Acknowledged:

@@ -5,14 +5,25 @@ import copy
 import errno
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from odradek.broker.node import Node
 from odradek.core.types import TopicPartition
 from odradek.sim.disk import DiskFault
+from odradek.sim.runtime import SimRuntime
 from odradek.sim.volume import Volume
-from tests.sim.log_dirs_stage import CHORES_SECONDS, SICK, WELL, Story, make_topics, used_volume
+from tests.sim.log_dirs_stage import (
+    CHORES_SECONDS,
+    SICK,
+    WELL,
+    Story,
+    halting_node_of,
+    make_topics,
+    node_of,
+    used_volume,
+)
 
 
 class CallFault(DiskFault):
@@ -68,10 +79,10 @@ async def find_everything(story: Story) -> None:
     await story.node.stop()
 
 
-def sweep(volume: Volume, calls: int) -> None:
+def sweep(volume: Volume, calls: int, make_node: Callable[[SimRuntime, str], Node] = node_of) -> None:
     """Play the story once for each of the first calls on the sick directory, which fails."""
     for nth in range(calls):
-        story = Story(copy.deepcopy(volume), CallFault(nth))
+        story = Story(copy.deepcopy(volume), CallFault(nth), make_node)
         try:
             story.play(change_everything)
             Story(story.disk).play(find_everything)
@@ -93,6 +104,14 @@ def test_a_directory_that_fails_at_any_call_takes_only_its_own_partitions_with_i
     Story(copy.deepcopy(volume), counting).play(change_everything)
     assert counting.calls > 100
     sweep(volume, counting.calls)
+
+
+def test_the_same_holds_while_others_run_between_the_steps_of_taking_it_offline() -> None:
+    volume = used_volume()
+    counting = CallFault(-1)
+    Story(copy.deepcopy(volume), counting, halting_node_of).play(change_everything)
+    assert counting.calls > 100
+    sweep(volume, counting.calls, halting_node_of)
 
 
 def test_a_new_directory_that_cannot_be_formatted_leaves_the_others_in_use() -> None:

@@ -3,14 +3,15 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark.support import packaged_java, session
 from tests.support.command import odradek
+
+if TYPE_CHECKING:  # it may not be installed: its tests are skipped then
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
@@ -22,7 +23,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    from tests.spark.support import packaged_java, session
+
     with packaged_java():
         made = session("local[*]", tmp_path_factory.mktemp("warehouse"))
     yield made
@@ -35,8 +38,8 @@ def options(bootstrap: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def read(spark: SparkSession, options: dict[str, str]) -> Callable[..., DataFrame]:
-    def load(topic: str, **more: Any) -> DataFrame:
+def read(spark: "SparkSession", options: dict[str, str]) -> "Callable[..., DataFrame]":
+    def load(topic: str, **more: Any) -> "DataFrame":
         return spark.read.format("odradek").options(**options, subscribe=topic, **more).load()
 
     return load

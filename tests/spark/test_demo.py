@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from odradek.spark.demo.processes import descendants
+from tests.support.lite import needs_spark
 from tests.support.node import ODRADEK
 from tests.support.processes import wait_until_gone
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), needs_spark]
 
 
 def start(folder: Path, *options: str) -> "subprocess.Popen[str]":

@@ -13,10 +13,11 @@ from confluent_kafka import Message, Producer
 
 from tests.spark.conftest import read_committed
 from tests.support.command import odradek
+from tests.support.lite import needs_spark
 from tests.support.node import ODRADEK, running
 from tests.support.topics import create_topic
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), needs_spark]
 
 
 def example(folder: Path, bootstrap: str, trigger: str, *options: str) -> None:

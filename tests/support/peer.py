@@ -32,6 +32,33 @@ def java(main_class: str) -> str:
     return ran.stdout
 
 
+def compile_java(classes: pathlib.Path) -> None:
+    """Compile the programs of tests/peer/java into a directory."""
+    subprocess.run([str(PEER), "install"], capture_output=True, timeout=300, check=True)
+    sources = sorted(map(str, (ROOT / "tests" / "peer" / "java").glob("*.java")))
+    quick = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "-nowarn", "-Xlint:none")
+    command = ["javac", *quick, "-d", str(classes), "-cp", f"{_fetched()[-1]}/*", *sources]
+    subprocess.run(command, capture_output=True, timeout=TOOL_TIMEOUT_S, check=True)
+
+
+def run_java(classes: pathlib.Path, main_class: str, *args: str) -> str:
+    """What one of them prints."""
+    jars = _fetched()[-1]
+    ran = subprocess.run(
+        [
+            *("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+            f"-Dlog4j2.configurationFile=file:{jars}/tools.xml",
+            *("-cp", f"{classes}:{jars}/*", main_class, *args),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=TOOL_TIMEOUT_S,
+        check=False,
+    )
+    assert ran.returncode == 0, f"{main_class} exited {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
+    return ran.stdout
+
+
 def tool(
     name: str, *args: object, stdin: str = "", timeout_s: float = TOOL_TIMEOUT_S
 ) -> "subprocess.CompletedProcess[str]":

@@ -62,14 +62,25 @@ def _plain(kafka_type: str, value: Any) -> Any:
     return value
 
 
-def _take_start_time_as_number() -> None:
-    """kio refuses the -1 that DescribeTransactions gives as the start of a transaction that is not open."""
-    field = TransactionState.__dataclass_fields__["transaction_start_time"]
+def _take_as_number(cls: Any, name: str) -> None:
+    """kio refuses the -1 that stands for a time that is not."""
+    field = cls.__dataclass_fields__[name]
     field.metadata = types.MappingProxyType({**field.metadata, "kafka_type": "int64"})
-    TransactionState.__annotations__["transaction_start_time"] = i64
+    cls.__annotations__[name] = i64
 
 
-_take_start_time_as_number()
+def _take_missing_times() -> None:
+    """Of a transaction that is not open, and of a delegation token that is not given."""
+    _take_as_number(TransactionState, "transaction_start_time")
+    for version in (1, 2, 3):
+        for name in ("issue_timestamp", "expiry_timestamp", "max_timestamp"):
+            _take_as_number(load_response_schema(38, version), name)
+    for api_key in (39, 40):
+        for version in (1, 2):
+            _take_as_number(load_response_schema(api_key, version), "expiry_timestamp")
+
+
+_take_missing_times()
 
 
 @functools.cache

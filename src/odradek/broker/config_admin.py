@@ -1,17 +1,18 @@
 """What a broker checks of config changes before it hands them to the controller: its own settings.
 
 Only the broker itself knows its static configuration, so changes of a broker's configs must come to that
-broker. What remains is the controller's to judge.
+broker. Levels of its loggers it changes itself. What remains is the controller's to judge.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from odradek.broker.loggers import change_levels
 from odradek.core.config_keys import LISTENER_PREFIX, broker_key
 from odradek.core.configs import ConfigError, validate_dynamic_broker_configs
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.configs import MAX_RECORDS, TOO_MANY_RECORDS, changed_configs, replaced_configs
-from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER
+from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER, RESOURCE_BROKER_LOGGER
 from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types, response_types
@@ -26,42 +27,67 @@ VALIDATED = 1_000
 async def alter(ctx: "RequestContext", api_key: ApiKey, request: Any) -> Any:
     """Answer what this broker refuses itself, and ask the controller about the rest."""
     slices = ctx.node.slices
-    refused, asked = await slices.run(_judged(ctx, api_key, request.resources))
+    decided, asked = await slices.run(_judged(ctx, api_key, request))
     answers = await _ask(ctx, api_key, request, asked) if asked else []
     types = response_types(api_key)
-    responses = await slices.run(_merged(types, request.resources, refused, answers))
+    responses = await slices.run(_merged(types, request.resources, decided, answers))
     if api_key is ApiKey.ALTER_CONFIGS:
         return types.AlterConfigsResponse(responses=responses)
     return types.IncrementalAlterConfigsResponse(responses=responses)
 
 
 def _judged(
-    ctx: "RequestContext", api_key: ApiKey, resources: Sequence[Any]
-) -> Paced[tuple[dict[int, KafkaError], list[Any]]]:
-    """What is refused here, by its place in the request, and what is left to ask about."""
-    refused: dict[int, KafkaError] = {}
+    ctx: "RequestContext", api_key: ApiKey, request: Any
+) -> Paced[tuple[dict[int, KafkaError | None], list[Any]]]:
+    """What is decided here, by its place in the request, and what is left to ask about."""
+    resources = request.resources
+    decided: dict[int, KafkaError | None] = {}
     asked = []
+    own_loggers = (RESOURCE_BROKER_LOGGER, str(ctx.node.config.node_id))
+    times = 0
+    for resource in resources:
+        times += (resource.resource_type, resource.resource_name) == own_loggers
+        yield FEW
     for i, resource in enumerate(resources):
         yield FEW
         try:
             if resource.resource_type == RESOURCE_BROKER:
                 yield from _check_broker(ctx, api_key, resource)
+            elif resource.resource_type == RESOURCE_BROKER_LOGGER and api_key is not ApiKey.ALTER_CONFIGS:
+                yield from _change_levels(ctx, resource, request.validate_only, is_only=times == 1)
+                decided[i] = None
+                continue
         except KafkaError as e:
-            refused[i] = e
+            decided[i] = e
         else:
             asked.append(resource)
-    return refused, asked
+    return decided, asked
+
+
+def _change_levels(
+    ctx: "RequestContext", resource: Any, validate_only: bool, *, is_only: bool
+) -> Paced[None]:
+    """Of this node's loggers."""
+    node_id, name = ctx.node.config.node_id, resource.resource_name
+    _check_number(name)
+    if int(name) != node_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node_id}, but received {name}"
+        )
+    if not is_only:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    yield from change_levels(resource.configs, validate_only=validate_only)
 
 
 def _merged(
-    types: Any, resources: Sequence[Any], refused: dict[int, KafkaError], answers: Sequence[Any]
+    types: Any, resources: Sequence[Any], decided: dict[int, KafkaError | None], answers: Sequence[Any]
 ) -> Paced[list[Any]]:
     """All answers in the order of the request."""
     given = iter(answers)
     responses = []
     for i, resource in enumerate(resources):
         yield FEW
-        responses.append(_refusal(types, resource, refused[i]) if i in refused else next(given))
+        responses.append(_answer(types, resource, decided[i]) if i in decided else next(given))
     return responses
 
 
@@ -83,25 +109,29 @@ async def _ask(ctx: "RequestContext", api_key: ApiKey, request: Any, asked: list
 def _all_refused(types: Any, resources: Sequence[Any], error: KafkaError) -> Paced[list[Any]]:
     responses = []
     for resource in resources:
-        responses.append(_refusal(types, resource, error))
+        responses.append(_answer(types, resource, error))
         yield STEP
     return responses
 
 
-def _refusal(types: Any, resource: Any, error: KafkaError) -> Any:
+def _answer(types: Any, resource: Any, error: KafkaError | None) -> Any:
     return types.AlterConfigsResourceResponse(
-        error_code=error.code,
-        error_message=error.message,
+        error_code=ErrorCode.NONE if error is None else error.code,
+        error_message=None if error is None else error.message,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
 
 
+def _check_number(name: str) -> None:
+    if not name.removeprefix("-").isdecimal():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+
+
 def _check_broker(ctx: "RequestContext", api_key: ApiKey, resource: Any) -> Paced[None]:
     node_id, name = ctx.node.config.node_id, resource.resource_name
     if name != CLUSTER_DEFAULT:
-        if not name.removeprefix("-").isdecimal():
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        _check_number(name)
         if int(name) != node_id:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,

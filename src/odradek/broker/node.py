@@ -57,6 +57,15 @@ from odradek.runtime.slices import FEW, Paced, Slices
 
 log = logging.getLogger("odradek.broker.node")
 
+HEAVY_CHECKS = 2
+"""Of produced records at a time, each of up to 64 MiB decompressed. Half of the pool's threads are left to
+flushes: the controller's wait in the same queue, and without them the broker's own session would end."""
+
+
+def _tell_failure(reply: Reply[None]) -> None:
+    if reply.error is not None:
+        log.error("Partitions could not be taken offline", exc_info=reply.error)
+
 
 class Node:
     """A broker and controller in one process."""
@@ -68,6 +77,7 @@ class Node:
         self.faults = Faults()
         self.slices = Slices()
         self.long_requests = LongRequests()
+        self.heavy_checks = asyncio.Semaphore(HEAVY_CHECKS)
         self.metadata = MetadataPublisher(self.slices)
         self.descriptors = share_descriptors(runtime.descriptor_limit())
         self.logs = LogManager(
@@ -184,6 +194,7 @@ class Node:
         self.producer_ids.broker_epoch = broker_epoch
         self._take_dynamic_configs()
         self._check_stored_protection()
+        await self.server.address_limits.configure(config)
         self.metadata.subscribe(NoEffect(config).on_delta)
         self._recovery_told_s = asyncio.get_running_loop().time()
         threads = config.int("num.recovery.threads.per.data.dir")
@@ -250,7 +261,7 @@ class Node:
             yield FEW
         for partition in changes.elected:
             yield FEW
-            if not partition.is_leader:
+            if not partition.is_leading:
                 continue  # it has gone meanwhile, with its topic or its directory
             topic, index = partition.topic_partition
             if topic == GROUP_METADATA_TOPIC:
@@ -302,6 +313,7 @@ class Node:
             has_defaults = has_defaults or kind == RESOURCE_BROKER
         if has_defaults:
             self._take_dynamic_configs()
+            self._scope.spawn(self._limit_addresses(), name="limit addresses")
             changed = list(known.values())
             yield CONFIGURED
         yield from self.replicas.configs_changed(changed)
@@ -316,6 +328,13 @@ class Node:
         self.server.accept_waiting()
         self.logs.producer_id_expiration_ms = self.config.int("producer.id.expiration.ms")
         self.verifies_transactions = self.config.bool("transaction.partition.verification.enable")
+
+    async def _limit_addresses(self) -> None:
+        """Host names have to be resolved, which may take a while."""
+        try:
+            await self.server.address_limits.configure(self.config)
+        except ConfigError as e:
+            log.error("The limits that were in force for addresses stay: %s", e)
 
     def _check_stored_protection(self) -> None:
         """What was set at run time, here or by Apache Kafka, must not promise more than this node gives."""
@@ -348,8 +367,8 @@ class Node:
         return self.metadata.image.features.get("group.version", 0) >= 1 and "consumer" in protocols
 
     def _directory_failed(self, path: str, failure: StorageError) -> None:
-        for tp in self.replicas.take_offline(path, failure.message or ""):
-            self._resigned(tp)
+        leaving = self.replicas.take_offline(path, failure.message or "", self._resigned)
+        self.slices.run(leaving, own=True).when_ready(_tell_failure)
         if all(directory.failure is not None for directory in self.logs.directories):
             return  # nothing is left to go on with
         for directory in self.logs.directories:
@@ -414,6 +433,11 @@ class Node:
     @property
     def is_active_controller(self) -> bool:
         return self._quorum.raft.failure is None
+
+    @property
+    def raft(self) -> RaftDriver:
+        """This node's part in the quorum of the metadata log."""
+        return self._quorum.raft
 
     def endpoint(self, node_id: int, listener: str) -> tuple[str, int, str | None] | None:
         """Host, port and rack of a broker on a listener."""

@@ -56,6 +56,14 @@ class _State(Enum):
     NEXT_TURN = auto()
 
 
+def _nothing() -> None:
+    pass
+
+
+def _no_error(error: OSError) -> None:
+    pass
+
+
 class OutputQueue:
     """Pieces in order, sent as far as the socket takes them, the rest as it takes more.
 
@@ -136,6 +144,9 @@ class OutputQueue:
     def close(self) -> None:
         self._move_to(_State.IDLE)
         self._pieces.clear()
+        # Else the queue and its connection would keep each other alive.
+        self._on_moving = self._on_drained = _nothing
+        self._on_error = _no_error
 
     def _run(self) -> None:
         try:

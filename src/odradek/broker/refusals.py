@@ -70,10 +70,23 @@ def _fill(
             for name in _shared(parts.struct, answers.struct):
                 setattr(part, name, getattr(item, name))
             yield from _fill(part, answers.struct, item, parts.struct, types, code, message)
+        else:
+            _stand_in(part, answers.struct, types, code, message)
         rows.append(part)
         yield STEP
     setattr(row, answers.name, rows)
     return True
+
+
+def _stand_in(row: Any, struct: Struct, types: Any, code: ErrorCode, message: str | None) -> None:
+    """Where the error is further inside, one part there stands for all as well."""
+    inner = next((f for f in _newest(struct) if f.is_array and f.struct and _carries_error(f.struct)), None)
+    if inner is None or inner.struct is None or any(f.name in _CODES for f in _newest(struct)):
+        return
+    part = getattr(types, inner.struct.name)()
+    _mark(part, code, message)
+    _stand_in(part, inner.struct, types, code, message)
+    setattr(row, inner.name, [part])
 
 
 def _newest(struct: Struct) -> list[Field]:

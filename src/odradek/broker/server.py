@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.address_limits import AddressLimits
 from odradek.broker.buffers import BufferPool
 from odradek.broker.connection import Connection
 from odradek.broker.sending import SendingTurns
@@ -17,6 +19,7 @@ log = logging.getLogger("odradek.broker.server")
 
 ACCEPT_AT_ONCE = 64
 ACCEPT_PAUSE_S = 0.1
+TELL_S = 1.0
 SLOW_S = 1.0
 SLOW_LOOK_S = 0.1
 
@@ -33,6 +36,10 @@ class Server:
         self.buffers = BufferPool(node.config.int("queued.max.request.bytes"))
         self._metrics = node.metrics
         self.connections: dict[int, Connection] = {}
+        self.address_limits = AddressLimits(runtime)
+        self._by_listener: Counter[str] = Counter()
+        self._refused = 0  # for their address, since it was last told
+        self._told_refused_s = -TELL_S
         self._max_idle_s = max_idle_ms / 1000
         self.addresses: dict[str, tuple[str, int]] = {}
         self._listeners: dict[str, Listener] = {}
@@ -57,8 +64,10 @@ class Server:
         self._sweep_idle()
 
     def forget(self, connection: Connection) -> None:
-        self.connections.pop(connection.number, None)
-        self._metrics.connections_closed += 1
+        if self.connections.pop(connection.number, None) is not None:
+            self._by_listener[connection.listener] -= 1
+            self.address_limits.went(connection.peer[0])
+        self._metrics.listener(connection.listener).closed += 1
         if self._waiting:
             self.accept_waiting()
 
@@ -80,7 +89,7 @@ class Server:
 
     def _accept(self, name: str, listener: Listener) -> None:
         for _ in range(ACCEPT_AT_ONCE):
-            if self._is_full() and not self._is_preferred(name):
+            if not self._has_room(name):
                 self._wait(name, listener)
                 return
             try:
@@ -99,8 +108,13 @@ class Server:
             self.runtime.net.add_reader(listener, partial(self._accept, name, listener))
 
     def _welcome(self, sock: Socket, listener_name: str) -> None:
+        address = sock.peer[0]
+        if not self.address_limits.has_room(address):
+            sock.close()
+            self._tell_refused(address)
+            return
         self._accepted += 1
-        self._metrics.connections_created += 1
+        self._metrics.listener(listener_name).created += 1
         if self._is_full():
             self._close_least_recently_used(listener_name)
         try:
@@ -108,6 +122,8 @@ class Server:
         except OSError:  # no memory to watch it with
             sock.close()
             raise
+        self._by_listener[listener_name] += 1
+        self.address_limits.came(address)
 
     # --- how many ---------------------------------------------------------------------------------------
 
@@ -115,6 +131,17 @@ class Server:
     def max_connections(self) -> int:
         """max.connections, but never so many that the logs would lack descriptors."""
         return min(self.node.config.int("max.connections"), self.node.descriptors.connections)
+
+    def max_connections_of(self, listener: str) -> int:
+        """listener.name.NAME.max.connections, else max.connections."""
+        value = self.node.config.value(f"listener.name.{listener.lower()}.max.connections")
+        assert isinstance(value, int)
+        return value
+
+    def _has_room(self, name: str) -> bool:
+        if self._by_listener[name] >= self.max_connections_of(name):
+            return False
+        return not self._is_full() or self._is_preferred(name)
 
     def _is_full(self) -> bool:
         return len(self.connections) >= self.max_connections
@@ -135,23 +162,43 @@ class Server:
 
     def _wait(self, name: str, listener: Listener) -> None:
         """Leave who comes in the backlog until somebody goes."""
-        asked = self.node.config.int("max.connections")
+        if self._is_full():
+            count, limit, what = len(self.connections), self.max_connections, "max.connections"
+        else:
+            count, limit = self._by_listener[name], self.max_connections_of(name)
+            what = f"listener.name.{name.lower()}.max.connections"
+        few = self._is_full() and limit != self.node.config.int("max.connections")
         log.warning(
-            "Listener %s waits: %d connections, max.connections is %d%s",
+            "Listener %s waits: %d connections, %s is %d%s",
             name,
-            len(self.connections),
-            self.max_connections,
-            "" if asked == self.max_connections else ", as the process has too few descriptors for more",
+            count,
+            what,
+            limit,
+            ", as the process has too few descriptors for more" if few else "",
         )
         self._waiting[name] = None
         self.runtime.net.remove_reader(listener)
 
     def accept_waiting(self) -> None:
         """Somebody has gone, or more are allowed now."""
-        if self._is_open and not self._is_full():
-            waiting, self._waiting = self._waiting, {}
-            for name in waiting:
+        if self._is_open:
+            for name in [name for name in self._waiting if self._has_room(name)]:
+                del self._waiting[name]
                 self._accept_again(name)
+
+    def _tell_refused(self, address: str) -> None:
+        """Who connects again and again does not fill the log."""
+        self._refused += 1
+        now_s = self.loop.time()
+        if now_s >= self._told_refused_s + TELL_S:
+            log.info(
+                "Rejected connection from %s, address already has the configured maximum of %d connections "
+                "(%d rejected since this was last told)",
+                address,
+                self.address_limits.limit(address),
+                self._refused,
+            )
+            self._refused, self._told_refused_s = 0, now_s
 
     def close_slow_readers(self) -> None:
         """Let go of files that replies keep open: of peers that read nothing, the longest first."""

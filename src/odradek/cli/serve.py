@@ -12,6 +12,7 @@ import time
 from odradek.broker.node import Node
 from odradek.cli.data_dir import NEXT, check_data_dirs
 from odradek.cli.errors import Failure
+from odradek.cli.heap import keep_settled
 from odradek.cli.life import Ready, tell_recovery, tell_start
 from odradek.cli.log_limit import LogLimit
 from odradek.cli.recovery_line import RecoveryLine
@@ -106,6 +107,7 @@ async def _run(
         print(ready.json() if ready_as_json else ready.text(), flush=True)
         async with Scope() as scope:
             scope.spawn(limit.run(), name="limit the log")
+            scope.spawn(keep_settled(lambda: node.logs.opened), name="keep the heap settled")
             number = await stop
         stopping_s = time.monotonic()
         log.info("Stopping: %s", number.name)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from odradek.client.admin import Admin
 from odradek.client.client import GROUP_COORDINATOR, Client
@@ -23,6 +23,7 @@ from odradek.core.types import TopicPartition
 from odradek.records.batch import Headers
 from odradek.runtime.api import Runtime
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -77,7 +78,7 @@ class BlockingClient:
             future.cancel()
             raise
 
-    def call(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
+    def call(self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """E.g. `call(client.admin.list_offsets, {...})`."""
         return self.run(_Call(partial(function, *args, **kwargs)))
 

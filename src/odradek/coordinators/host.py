@@ -42,6 +42,8 @@ RECORD_CALLS = 20
 """What it takes to encode, or to replay, one record."""
 TICK_CALLS = 40
 """What it takes to handle one deadline, beside what the shard says of it."""
+APPEND_CALLS = 300
+"""What it takes to append what a deadline makes of the shard, and what follows from it."""
 REPLY_CALLS = 100
 """What it takes to answer a request that waited: the answer is encoded and sent in the next turn."""
 
@@ -408,7 +410,9 @@ class CoordinatorHost:
             if slot.timer.when() <= at:
                 return
             slot.timer.cancel()
-        slot.timer = asyncio.get_running_loop().call_at(at, self._fire, slot)
+        loop = asyncio.get_running_loop()
+        # What fell due while the slot was taken is not late: the loop went on meanwhile.
+        slot.timer = loop.call_at(max(at, loop.time()), self._fire, slot)
 
     def _fire(self, slot: Slot) -> None:
         """Handle what is due, unless the loop stood still: then what waits in the sockets is read first."""
@@ -436,11 +440,12 @@ class CoordinatorHost:
             if outcome is None:
                 return
             slot.is_taken = True
+            before = slot.applied_end_offset
             try:
                 yield from self._in_slices(slot, outcome, None)
             finally:
                 self._give_back(slot)
-            yield TICK_CALLS
+            yield TICK_CALLS if slot.applied_end_offset == before else TICK_CALLS + APPEND_CALLS
 
     def _ticked(self, slot: Slot, done: Reply[None]) -> None:
         slot.is_ticking = False

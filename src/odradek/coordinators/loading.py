@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("odradek.coordinators.loading")
 
-RECORD_CALLS: Final = 20
+RECORD_CALLS: Final = 22
 """What it takes to decode and replay one record."""
 RECORDS_AT_ONCE: Final = 16
 BATCH_CALLS: Final = 40

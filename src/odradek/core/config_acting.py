@@ -58,6 +58,8 @@ ACTING_BROKER_KEYS = frozenset(
         "log.initial.task.delay.ms",
         "log.retention.check.interval.ms",
         "max.connections",
+        "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
         "max.incremental.fetch.session.cache.slots",
         "max.request.partition.size.limit",
         "metadata.log.dir",
@@ -108,6 +110,9 @@ ACTING_GROUP_KEYS = frozenset(
         "consumer.session.timeout.ms",
     }
 )
+
+ACTING_LISTENER_KEYS = frozenset({"max.connections"})
+"""Those of the broker's keys that may also be set for one listener, as listener.name.NAME.key."""
 
 ACTING_TOPIC_KEYS = frozenset(
     {

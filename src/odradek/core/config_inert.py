@@ -6,7 +6,8 @@ Whoever sets one must be told: a warning, or just a line where nothing is lost b
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from odradek.core.config_keys import BROKER_KEYS, ConfigKey, broker_key, is_known
+from odradek.core.config_acting import ACTING_LISTENER_KEYS
+from odradek.core.config_keys import BROKER_KEYS, LISTENER_PREFIX, ConfigKey, broker_key, is_known
 from odradek.core.config_listeners import SUPPORTED_PROTOCOL, parse_protocol_map
 from odradek.core.config_node import NodeConfig
 from odradek.core.config_values import ConfigError
@@ -74,7 +75,10 @@ def inert_of(settings: Mapping[str, str], keys: Mapping[str, ConfigKey]) -> Iner
 
 
 def _acts(name: str) -> bool:
-    """No setting of a single listener does."""
+    """Of a single listener's settings, few do."""
+    if name.startswith(LISTENER_PREFIX):
+        key = broker_key(name)
+        return key is not None and key.name in ACTING_LISTENER_KEYS
     key = BROKER_KEYS.get(name)
     return key is not None and key.acts
 

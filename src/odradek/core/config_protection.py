@@ -26,6 +26,9 @@ _CLASSES: Mapping[str, str] = {
     "sasl.server.callback.handler.class": "callback classes",
 }
 
+PROTECTING_KEYS = frozenset(_CLASSES)
+"""A node does not start where one of them names a class."""
+
 
 def check_protection(config: "NodeConfig") -> None:
     """Raise ConfigError where Apache Kafka would protect and this node would not."""

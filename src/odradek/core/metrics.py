@@ -109,17 +109,25 @@ class StallMetrics:
         self.counts[slot] += 1
 
 
+class ConnectionMetrics:
+    """The connections of one listener."""
+
+    __slots__ = ("closed", "created")
+
+    def __init__(self) -> None:
+        self.created = self.closed = 0
+
+
 class Metrics:
     """All counters of one node."""
 
-    __slots__ = ("connections_closed", "connections_created", "requests", "stalls", "topics")
+    __slots__ = ("connections", "requests", "stalls", "topics")
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicMetrics] = {}
         self.requests: dict[int, RequestMetrics] = {}
         self.stalls = StallMetrics()
-        self.connections_created = 0
-        self.connections_closed = 0
+        self.connections: dict[str, ConnectionMetrics] = {}
 
     def topic(self, name: str) -> TopicMetrics:
         """The counters of a topic; keep the object, look it up once."""
@@ -131,6 +139,10 @@ class Metrics:
     def forget_topic(self, name: str) -> None:
         """The topic is gone; one that takes its name begins at zero."""
         self.topics.pop(name, None)
+
+    def listener(self, name: str) -> ConnectionMetrics:
+        """The counters of a listener."""
+        return self.connections.setdefault(name, ConnectionMetrics())
 
     def request(self, api_key: int) -> RequestMetrics:
         """The counters of an API; keep the object, look it up once."""

@@ -4,6 +4,7 @@ import importlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from odradek.http.idle import Idle
 from odradek.http.lags import Lags
 from odradek.http.message import Request, Response, text
 
@@ -17,6 +18,7 @@ class App:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._lags = Lags(node)
+        self._idle = Idle()
         self._routes: dict[str, Callable[[], Awaitable[Response]]] = {
             "/metrics": self._metrics,
             "/healthz": self._health,
@@ -38,9 +40,12 @@ class App:
         await runtime.offload(lambda: importlib.import_module("odradek.http.exposition"))
         from odradek.http.exposition import CONTENT_TYPE, render
         from odradek.http.families import families
+        from odradek.http.process_families import process
 
+        of_process = await runtime.offload(process)
         now_ms = runtime.clock.now_ms()
-        return Response(200, await render(families(self._node, self._lags, now_ms)), CONTENT_TYPE)
+        found = families(self._node, self._lags, self._idle.share(), of_process, now_ms)
+        return Response(200, await render(found), CONTENT_TYPE)
 
     async def _health(self) -> Response:
         trouble = self._node.trouble()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from odradek.broker.node import Node
 
 POINTS = 60
+ROWS_AT_ONCE = 100
 
 
 class PartitionLag(NamedTuple):
@@ -76,14 +77,18 @@ class Lags:
         self._node = node
         self._timelines: dict[TopicPartition, Timeline] = {}
 
-    def groups(self, now_ms: int) -> Iterator[GroupLags]:
-        """Group by group. Groups may come and go while the caller pauses between two of them."""
+    def groups(self, now_ms: int) -> Iterator[GroupLags | None]:
+        """Group by group; None in between is a pause. Groups may come and go while the caller pauses."""
         timelines: dict[TopicPartition, Timeline] = {}
+        looked_at = 0
         for shard in list(self._node.groups.shards()):
             for name, group in list(shard.groups.items()):
                 rows = []
-                for topic, partitions in shard.offsets.of_group(name).items():
-                    for index, committed in partitions.items():
+                for topic, partitions in list(shard.offsets.of_group(name).items()):
+                    for index, committed in list(partitions.items()):
+                        looked_at += 1
+                        if looked_at % ROWS_AT_ONCE == 0:
+                            yield None
                         tp = TopicPartition(topic, index)
                         partition = self._node.replicas.partitions.get(tp)
                         if partition is None or not partition.is_leader:

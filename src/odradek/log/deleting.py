@@ -5,24 +5,25 @@ What only lacks descriptors or memory is tried again, and nothing is begun in it
 
 import logging
 import uuid
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from odradek.core.errors import ExhaustedError, KafkaError, StorageError
+from odradek.core.errors import ExhaustedError, StorageError
 from odradek.core.types import TopicPartition
 from odradek.log import names
-from odradek.log.files import remove_tree
+from odradek.log.files import remove_tree, unlink_if_exists
 from odradek.log.log import Log
 from odradek.log.log_dir import LogDir
 from odradek.log.persisting import PersistedLogs
-from odradek.runtime.api import Runtime
-from odradek.runtime.reply import Reply
+from odradek.runtime.api import Disk, Runtime
 from odradek.runtime.slices import FEW, Paced, Slices
 
 _log = logging.getLogger(__name__)
 
-_DELETED: Final = 400  # calls: what takes long is the disk's
+_CLEARED: Final = 400  # calls: what takes long is the disk's
+_REMOVED_AT_ONCE: Final = 16
 
 
 class DeletableLogs(PersistedLogs):
@@ -74,39 +75,79 @@ class DeletableLogs(PersistedLogs):
                 raise self._failed_in(directory, f"Error while deleting {path}: {e}", e) from e
 
     def _delete_later(self, log: Log) -> None:
-        self._deleted.append((self._runtime.clock.now_ms() + log.config.file_delete_delay_ms, log))
+        self._deleted.append((self._runtime.clock.steady_ms() + log.config.file_delete_delay_ms, log))
 
     def _set_aside(self, log: Log, suffix: str) -> None:
         unique = uuid.UUID(bytes=self._runtime.rng.randbytes(16), version=4).hex
         log.move(f"{log.directory}/{names.set_aside_dir(log.topic_partition, unique, suffix)}")
 
-    def tick_deletes(self) -> Reply[None]:
-        """Remove the files of deleted logs and segments whose delay has passed."""
-        return self.slices.run(self._delete_due(), own=True)
+    # --- files ----------------------------------------------------------------------------------------
 
-    def _delete_due(self) -> Paced[None]:
+    async def tick_deletes(self) -> None:
+        """Remove the files of deleted logs and segments whose delay has passed, away from the loop."""
+        await self.slices.run(self._clear_ways(), own=True)
+        now_ms = self._runtime.clock.steady_ms()
+        logs = deque(entry for entry in self._deleted if entry[0] <= now_ms)
+        self._deleted = [entry for entry in self._deleted if entry[0] > now_ms]
+        while logs:
+            await self._remove_logs([logs.popleft() for _ in range(min(_REMOVED_AT_ONCE, len(logs)))])
+        due = deque((await self.slices.run(self._deleted_segments(), own=True)).items())
+        while due:
+            await self._remove_segments(dict(due.popleft() for _ in range(min(_REMOVED_AT_ONCE, len(due)))))
+
+    def _clear_ways(self) -> Paced[None]:
         for topic_partition in list(self._in_the_way):
-            yield _DELETED
+            yield _CLEARED
             try:
                 self._clear_way(topic_partition)
             except ExhaustedError:
                 continue
-        now_ms = self._runtime.clock.now_ms()
-        for entry in [entry for entry in self._deleted if entry[0] <= now_ms]:
-            log = entry[1]
-            try:
-                if self._directory_of(log).failure is None:
-                    log.delete()
-            except ExhaustedError:
-                continue
-            except KafkaError as e:
-                _log.error("%s", e)
-            self._deleted.remove(entry)
-            yield _DELETED
+
+    async def _remove_logs(self, entries: list[tuple[int, Log]]) -> None:
+        here = [entry for entry in entries if self._directory_of(entry[1]).failure is None]
+        for _, log in here:
+            log.let_go()
+        paths = [[log.path] for _, log in here]
+        removed = await self.in_background(partial(_remove_all, self._disk, remove_tree, paths))
+        for entry, error in zip(here, removed, strict=True):
+            if error is not None:
+                failure = entry[1].fail(error, "deleting")
+                if isinstance(failure, ExhaustedError):
+                    self._deleted.append(entry)
+                else:
+                    _log.error("%s", failure)
+
+    def _deleted_segments(self) -> Paced[dict[Log, list[str]]]:
+        found = {}
+        now_ms = self._runtime.clock.steady_ms()
         for log in list(self.logs.values()):
             yield 2 * FEW
             if self._is_here(log):
-                try:
-                    log.purge_deleted(now_ms)
-                except OSError as e:
-                    log.fail(e, "deleting files of")
+                paths = log.take_deleted(now_ms)
+                if paths:
+                    found[log] = paths
+        return found
+
+    async def _remove_segments(self, due: dict[Log, list[str]]) -> None:
+        removed = await self.in_background(
+            partial(_remove_all, self._disk, unlink_if_exists, list(due.values()))
+        )
+        for (log, paths), error in zip(due.items(), removed, strict=True):
+            if error is not None and self._is_here(log):
+                log.give_back_deleted(paths)
+                log.fail(error, "deleting files of")
+
+
+def _remove_all(
+    disk: Disk, remove: Callable[[Disk, str], object], groups: list[list[str]]
+) -> list[OSError | None]:
+    """What went wrong with each group: they may lie in several log directories, of which one has failed."""
+    errors: list[OSError | None] = []
+    for paths in groups:
+        try:
+            for path in paths:
+                remove(disk, path)
+            errors.append(None)
+        except OSError as e:
+            errors.append(e)
+    return errors

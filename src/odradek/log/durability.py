@@ -134,7 +134,7 @@ class DurableLog(ReadableLog):
     @property
     def is_flush_due(self) -> bool:
         """Whether flush.ms has passed with something to flush."""
-        waited_ms = self._clock.now_ms() - self.last_flush_ms
+        waited_ms = self._clock.steady_ms() - self.last_flush_ms
         return self.log_end_offset > self.recovery_point and waited_ms >= self.config.flush_ms
 
     def begin_flush(self, up_to: int | None = None) -> FlushJob | None:
@@ -231,7 +231,7 @@ class DurableLog(ReadableLog):
                 for segment in self._unsynced_indexes
                 if segment in known and segment not in proof.indexed
             ]
-        self.last_flush_ms = self._clock.now_ms()
+        self.last_flush_ms = self._clock.steady_ms()
         if self.on_settled is not None and self.settled_offset != settled:
             self.on_settled()
 

@@ -111,6 +111,7 @@ class LocalLog:
         "being_cleaned",
         "cleaned_offset",
         "config",
+        "directory",
         "failure",
         "last_flush_ms",
         "log_end_offset",
@@ -142,6 +143,8 @@ class LocalLog:
         self._rng: random.Random = runtime.rng
         self.pool = pool
         self.path = path
+        self.directory = path.rpartition("/")[0]
+        """The log directory this log lies in. A log that is renamed stays there."""
         self.topic_partition = topic_partition
         self.config = config
         self._roll_after_ms = roll_after_ms(config)
@@ -154,7 +157,7 @@ class LocalLog:
         self.on_flush_due: Callable[[TopicPartition], None] | None = None
         self.on_settled: Callable[[], None] | None = None
         self.on_truncated: Callable[[TopicPartition], None] | None = None
-        self.last_flush_ms = self._clock.now_ms()
+        self.last_flush_ms = self._clock.steady_ms()
         self.appended_bytes = 0  # since the log was opened
         self.cleaned_offset: int | None = None
         """Below it the log was compacted: keys are unique, and offsets may be missing."""
@@ -175,11 +178,6 @@ class LocalLog:
         self._gaps: set[int] = set()
 
     # --- failure --------------------------------------------------------------------------------------
-
-    @property
-    def directory(self) -> str:
-        """The log directory this log lies in."""
-        return self.path.rpartition("/")[0]
 
     def fail(self, error: OSError, doing: str, *, halfway: bool = False) -> KafkaError:
         """The disk failed: the log is not used again until a restart looks at what is left.
@@ -277,7 +275,7 @@ class LocalLog:
         for segment in gone:
             segment.set_aside()
             paths += segment.deleted_paths()
-        self._deleted.append((self._clock.now_ms() + self.config.file_delete_delay_ms, paths))
+        self._deleted.append((self._clock.steady_ms() + self.config.file_delete_delay_ms, paths))
 
     def _swap_in(
         self, base_offset: int, size: int, has_txn_index: bool, gone: Sequence[Segment], extra: Sequence[str]
@@ -309,11 +307,21 @@ class LocalLog:
                     unlink_if_exists(self._disk, f"{self.path}/{name}")
 
     def purge_deleted(self, now_ms: int) -> None:
-        """Remove the files whose delay has passed."""
+        """Remove the files whose delay has passed, here and now."""
+        for path in self.take_deleted(now_ms):
+            unlink_if_exists(self._disk, path)
+
+    def take_deleted(self, now_ms: int) -> list[str]:
+        """The files whose delay has passed by the steady clock: they are the caller's to remove, or to give
+        back."""
+        paths: list[str] = []
         while self._deleted and self._deleted[0][0] <= now_ms:
-            for path in self._deleted[0][1]:
-                unlink_if_exists(self._disk, path)
-            self._deleted.pop(0)
+            paths += self._deleted.pop(0)[1]
+        return paths
+
+    def give_back_deleted(self, paths: list[str]) -> None:
+        """They could not be removed yet."""
+        self._deleted.insert(0, (self._clock.steady_ms(), paths))
 
     # --- reading --------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.log import retention
 from odradek.log.appending import AppendableLog, AppendInfo
-from odradek.log.files import FilePool, remove_tree
+from odradek.log.files import FilePool
 from odradek.log.loader import load, load_producers
 from odradek.log.reading import FetchInfo, Isolation
 from odradek.log.segment import Segment
@@ -317,11 +317,7 @@ class Log(AppendableLog):
         for segment in self.segments.all():
             segment.moved(path)
 
-    def delete(self) -> None:
-        """Remove the directory and everything in it."""
+    def let_go(self) -> None:
+        """Give the files up, before the directory is removed with everything in it."""
         for segment in self.segments.all():
-            segment.close()
-        try:
-            remove_tree(self._disk, self.path)
-        except OSError as e:
-            raise self.fail(e, "deleting") from e
+            segment.let_go()

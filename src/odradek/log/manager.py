@@ -75,6 +75,7 @@ class LogManager(DeletableLogs):
         self.files = FilePool(runtime.disk, max_descriptors, max_held_descriptors)
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.recovery = Recovery()
+        self.opened = 0  # logs that were begun or opened since the start
 
     # --- start ----------------------------------------------------------------------------------------
 
@@ -220,6 +221,7 @@ class LogManager(DeletableLogs):
                 raise self._failed_in(directory, f"Error while creating {path}: {reason}", e) from e
             self._begun.pop(topic_partition, None)
             self._adopt(log)
+            self.opened += 1
             self._unnamed.append(log)
         elif log.topic_id is None:
             _log.warning("%s does not tell its topic: taken for %s", log.path, topic_id)

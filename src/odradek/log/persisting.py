@@ -74,7 +74,10 @@ class PersistedLogs:
                 self._take_offline(directory, failure)
 
     def _take_offline(self, directory: LogDir, failure: StorageError) -> None:
-        """A directory goes offline with its logs."""
+        """A directory goes offline with its logs: from here on nothing is read from or written to them.
+
+        All of them at once, which takes no calls; what follows from it may take slices.
+        """
         if directory.failure is not None:
             return
         directory.take_offline(failure)

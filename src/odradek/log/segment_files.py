@@ -57,7 +57,7 @@ class SegmentFiles:
                 self._disk.rename(path, path + DELETED_SUFFIX)
             except FileNotFoundError:
                 continue
-        self.close()
+        self.let_go()
 
     def deleted_paths(self) -> list[str]:
         """Where `set_aside` put the files."""
@@ -97,6 +97,13 @@ class SegmentFiles:
         ):
             if index is not None:
                 index.file.path = self._path(suffix)
+
+    def let_go(self) -> None:
+        """Give the descriptors up for good. Files that called back would keep the segment alive."""
+        self.close()
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                index.file.on_spared = None
 
     def close(self) -> None:
         """Give the descriptors up; they are opened again when needed."""

@@ -3,7 +3,7 @@
 What a broker itself does to be registered and unfenced is lifecycle.py's.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,13 +30,16 @@ from odradek.metadata.records import (
     RegisterBrokerRecord,
 )
 from odradek.metadata.result import Result
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 if TYPE_CHECKING:
     from odradek.metadata.controller import Controller
 
-Partitions = Iterable[tuple[TopicImage, int, PartitionRegistration]]
+Entry = tuple[TopicImage, int, PartitionRegistration]
+_CHANGED = 2 * STEP
+"""What it takes to find a partition's next leader."""
 
 
 class _State(Enum):
@@ -46,7 +49,7 @@ class _State(Enum):
     SHUTDOWN_NOW = auto()
 
 
-def register_broker(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+def register_broker(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
     broker_id = request.broker_id
     if request.cluster_id != c.cluster_id:
         raise KafkaError(
@@ -69,7 +72,7 @@ def register_broker(c: "Controller", request: Any, now_ms: int, next_offset: int
         epoch, fenced, shutting_down = existing.epoch, existing.fenced, existing.in_controlled_shutdown
     elif existing is not None:
         clean = existing.epoch == request.previous_broker_epoch
-        records = _records_for_shutdown(c, broker_id, clean)
+        records = yield from _records_for_shutdown(c, broker_id, clean)
     endpoints = [
         BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
         for e in request.listeners
@@ -132,19 +135,19 @@ def _check_features(c: "Controller", features: Iterable[Any]) -> None:
             )
 
 
-def heartbeat(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+def heartbeat(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
     broker = registered(c, request.broker_id, request.broker_epoch)
     registered_at = c.registration_offsets.get(broker.id, broker.epoch)
     caught_up = request.current_metadata_offset >= registered_at
     before = _state(broker)
     c.sessions.touch(broker.id, broker.epoch, request.current_metadata_offset, now_ms)
-    after = _next_state(c, broker, request, caught_up)
+    after = yield from _next_state(c, broker, request, caught_up)
     records: list[MetadataRecord] = []
     if after is not before:
-        records = _transition(c, broker, after)
+        records = yield from _transition(c, broker, after)
     elif request.offline_log_dirs:
         # Said again with every heartbeat: one change at a time.
-        records = _records_for_offline(c, broker, tuple(request.offline_log_dirs))
+        records = yield from _records_for_offline(c, broker, tuple(request.offline_log_dirs))
     cordoned = request.cordoned_log_dirs
     if cordoned is not None and tuple(cordoned) != broker.cordoned_log_dirs and c.versions.can_cordon:
         records.append(
@@ -173,7 +176,7 @@ def _state(broker: BrokerRegistration) -> _State:
     return _State.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else _State.UNFENCED
 
 
-def _next_state(c: "Controller", broker: BrokerRegistration, request: Any, caught_up: bool) -> _State:
+def _next_state(c: "Controller", broker: BrokerRegistration, request: Any, caught_up: bool) -> Paced[_State]:
     state = _state(broker)
     if state is _State.FENCED:
         if request.want_shut_down:
@@ -184,46 +187,53 @@ def _next_state(c: "Controller", broker: BrokerRegistration, request: Any, caugh
             return _State.SHUTDOWN_NOW if request.want_shut_down else _State.FENCED
         if not request.want_shut_down:
             return _State.UNFENCED
-        return _State.CONTROLLED_SHUTDOWN if _leads(c, broker.id) else _State.SHUTDOWN_NOW
+        leads = yield from _leads(c, broker.id)
+        return _State.CONTROLLED_SHUTDOWN if leads else _State.SHUTDOWN_NOW
     session = c.sessions.get(broker.id)
     shutdown_offset = None if session is None else session.shutdown_offset
     lowest = c.sessions.lowest_offset_of_others(broker.id)
     others_know = shutdown_offset is None or lowest is None or lowest >= shutdown_offset
-    return _State.CONTROLLED_SHUTDOWN if _leads(c, broker.id) or not others_know else _State.SHUTDOWN_NOW
+    leads = yield from _leads(c, broker.id)
+    return _State.CONTROLLED_SHUTDOWN if leads or not others_know else _State.SHUTDOWN_NOW
 
 
-def _transition(c: "Controller", broker: BrokerRegistration, after: _State) -> list[MetadataRecord]:
+def _transition(c: "Controller", broker: BrokerRegistration, after: _State) -> Paced[list[MetadataRecord]]:
     if after is _State.UNFENCED:
         change = BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE
         )
-        return [change, *leader_and_isr_changes(c, c.partitions_without_leader(), add=broker.id)]
+        return [change, *(yield from leader_and_isr_changes(c, _without_leader(c), add=broker.id))]
     if after is _State.CONTROLLED_SHUTDOWN:
         change = BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
         )
-        in_isr = c.partitions_with_isr(broker.id)
-        return [change, *leader_and_isr_changes(c, in_isr, remove=broker.id)]
+        changes = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
+        return [change, *changes]
     if broker.fenced:
         return []
-    return records_for_fencing(c, broker)
+    return (yield from records_for_fencing(c, broker))
 
 
-def records_for_fencing(c: "Controller", broker: BrokerRegistration) -> list[MetadataRecord]:
-    changes = leader_and_isr_changes(c, c.partitions_with_isr(broker.id), remove=broker.id)
-    fence = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE)
-    return [*changes, fence]
+def records_for_fencing(c: "Controller", broker: BrokerRegistration) -> Paced[list[MetadataRecord]]:
+    changes = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
+    changes.append(
+        BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE)
+    )
+    return changes
 
 
 def _records_for_offline(
     c: "Controller", broker: BrokerRegistration, offline_log_dirs: tuple[UUID, ...]
-) -> list[MetadataRecord]:
+) -> Paced[list[MetadataRecord]]:
     """A broker's directories failed: it has fewer now, and leads nothing that lies in them."""
     failed = [directory for directory in broker.log_dirs if directory in offline_log_dirs]
     if not failed:
         return []
-    hit = [entry for entry in c.partitions_with_isr(broker.id) if directory_of(entry[2], broker.id) in failed]
-    records = leader_and_isr_changes(c, hit, remove=broker.id)
+    hit = (
+        None if entry is None or directory_of(entry[2], broker.id) not in failed else entry
+        for entry in with_isr(c, broker.id)
+    )
+    records = yield from leader_and_isr_changes(c, hit, remove=broker.id)
     left = tuple(directory for directory in broker.log_dirs if directory not in failed)
     if left:
         records.append(
@@ -232,17 +242,15 @@ def _records_for_offline(
     return records
 
 
-def fence_stale_broker(
-    c: "Controller", now_ms: int
-) -> tuple[BrokerRegistration | None, list[MetadataRecord]]:
-    """The first unfenced broker whose session has ended, if any, and the records that fence it.
+def stale_broker(c: "Controller", now_ms: int) -> BrokerRegistration | None:
+    """The first unfenced broker whose session has ended, if any.
 
     One at a time: what the next one's fencing changes depends on the first's.
     """
     for broker in c.image.brokers.values():
         if not broker.fenced and not c.sessions.is_valid(broker.id, broker.epoch, now_ms):
-            return broker, records_for_fencing(c, broker)
-    return None, []
+            return broker
+    return None
 
 
 def registered(c: "Controller", broker_id: int, broker_epoch: int) -> BrokerRegistration:
@@ -260,20 +268,32 @@ def registered(c: "Controller", broker_id: int, broker_epoch: int) -> BrokerRegi
     return broker
 
 
-def _leads(c: "Controller", broker_id: int) -> bool:
-    return any(p.leader == broker_id for t in c.image.topics_by_id.values() for p in t.partitions.values())
+def _leads(c: "Controller", broker_id: int) -> Paced[bool]:
+    for _, _, partition in c.partitions():
+        if partition.leader == broker_id:
+            return True
+        yield FEW
+    return False
 
 
-def _records_for_shutdown(c: "Controller", broker_id: int, clean: bool) -> list[MetadataRecord]:
+def with_isr(c: "Controller", broker_id: int) -> Iterator[Entry | None]:
+    for entry in c.partitions():
+        yield entry if broker_id in entry[2].isr else None
+
+
+def _without_leader(c: "Controller") -> Iterator[Entry | None]:
+    for entry in c.partitions():
+        yield entry if entry[2].leader == NO_LEADER else None
+
+
+def _records_for_shutdown(c: "Controller", broker_id: int, clean: bool) -> Paced[list[MetadataRecord]]:
     """What the end of a broker's previous incarnation means for its partitions."""
     if clean or not c.image.elr_enabled:
-        return leader_and_isr_changes(c, c.partitions_with_isr(broker_id), remove=broker_id)
-    held = [
-        (topic, index, partition)
-        for topic, index, partition in c.partitions()
-        if broker_id in partition.isr or broker_id in partition.elr
-    ]
-    return leader_and_isr_changes(c, held, unclean=broker_id)
+        return (yield from leader_and_isr_changes(c, with_isr(c, broker_id), remove=broker_id))
+    held = (
+        entry if broker_id in entry[2].isr or broker_id in entry[2].elr else None for entry in c.partitions()
+    )
+    return (yield from leader_and_isr_changes(c, held, unclean=broker_id))
 
 
 def _can_lead_from(
@@ -284,13 +304,16 @@ def _can_lead_from(
 
 def leader_and_isr_changes(
     c: "Controller",
-    partitions: Partitions,
+    partitions: Iterable[Entry | None],
     *,
     remove: int = NO_LEADER,
     add: int = NO_LEADER,
     unclean: int = NO_LEADER,
-) -> list[MetadataRecord]:
-    """New leaders and ISRs where a broker goes (`remove`), lost data (`unclean`) or comes (`add`)."""
+) -> Paced[list[MetadataRecord]]:
+    """New leaders and ISRs where a broker goes (`remove`), lost data (`unclean`) or comes (`add`).
+
+    None stands for a partition that was looked at and is not concerned: that takes its time, too.
+    """
 
     def can_lead(replica: int) -> bool:
         if replica in (remove, unclean):
@@ -302,7 +325,11 @@ def leader_and_isr_changes(
     lost = () if unclean == NO_LEADER else (unclean,)
     changes: list[MetadataRecord] = []
     rules_by_topic: dict[str, ElectionRules] = {}
-    for topic, index, partition in partitions:
+    for entry in partitions:
+        if entry is None:
+            yield FEW
+            continue
+        topic, index, partition = entry
         isr = tuple(n for n in partition.isr if n not in gone)
         rules = rules_by_topic.get(topic.name)
         if rules is None:
@@ -312,4 +339,5 @@ def leader_and_isr_changes(
         record = change_partition(topic.id, index, partition, isr, rules, unclean_shutdown=lost)
         if record is not None:
             changes.append(record)
+        yield _CHANGED
     return changes

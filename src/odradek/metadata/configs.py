@@ -1,7 +1,8 @@
 """AlterConfigs and IncrementalAlterConfigs as the controller decides them. Pure.
 
 What only the addressed broker can judge of its own settings it judges before it asks the controller
-(broker/config_admin.py). Topics, brokers and groups have configs here; other resource types do not yet.
+(broker/config_admin.py). Topics, brokers and groups have configs here; levels of loggers are each
+broker's own (broker/loggers.py).
 """
 
 from collections import Counter
@@ -72,15 +73,20 @@ def _refuse_nulls(names: list[str]) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(names)}")
 
 
+def check_values_given(changes: Any) -> Paced[None]:
+    """Raise INVALID_REQUEST where IncrementalAlterConfigs has no value for what is not deleted."""
+    nulls = []
+    for change in changes:
+        yield FEW
+        if change.config_operation != DELETE and change.value is None:
+            nulls.append(change.name)
+    _refuse_nulls(nulls)
+
+
 def changed_configs(resource: Any, current: Configs) -> Paced[dict[str, str]]:
     """The configs of a resource after IncrementalAlterConfigs."""
     keys: Mapping[str, Any] = _KEYS.get(resource.resource_type, BROKER_KEYS)
-    nulls = []
-    for op in resource.configs:
-        yield FEW
-        if op.config_operation != DELETE and op.value is None:
-            nulls.append(op.name)
-    _refuse_nulls(nulls)
+    yield from check_values_given(resource.configs)
     configs = dict(current)
     for op in resource.configs:
         yield STEP
@@ -130,7 +136,7 @@ def _alter_resources(
         try:
             if times[key] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            yield from _check_names(resource.configs)
+            yield from check_config_names(resource.configs)
             _check_resource(c, *key)
             current = c.image.config(*key)
             wanted = yield from change(resource, current)
@@ -161,7 +167,8 @@ def _refused(resources: Any, types: Any) -> Paced[list[Any]]:
     return responses
 
 
-def _check_names(configs: Any) -> Paced[None]:
+def check_config_names(configs: Any) -> Paced[None]:
+    """Raise INVALID_REQUEST where a key is named twice."""
     names = set()
     for config in configs:
         names.add(config.name)

@@ -17,12 +17,15 @@ from odradek.metadata import (
     brokers,
     configs,
     directory_assignment,
+    electing,
     features,
     isr,
     partitions,
     producer_ids,
+    reassigning,
     topic_deletion,
     topics,
+    unregistering,
 )
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.elections import ElectionRules
@@ -132,9 +135,10 @@ class Controller:
         except KafkaError as e:
             return Result([], failed(api_key, e))
 
-    def expire_session(self, now_ms: int) -> tuple[BrokerRegistration | None, list[MetadataRecord]]:
+    def expire_session(self, now_ms: int) -> Paced[tuple[BrokerRegistration | None, list[MetadataRecord]]]:
         """The next broker whose session has ended, and the records that fence it."""
-        return brokers.fence_stale_broker(self, now_ms)
+        broker = brokers.stale_broker(self, now_ms)
+        return broker, [] if broker is None else (yield from brokers.records_for_fencing(self, broker))
 
     # --- questions its parts ask --------------------------------------------------------------------
 
@@ -149,12 +153,6 @@ class Controller:
         for topic in self.image.topics_by_id.values():
             for index, partition in topic.partitions.items():
                 yield topic, index, partition
-
-    def partitions_with_isr(self, broker_id: int) -> list[tuple[TopicImage, int, PartitionRegistration]]:
-        return [entry for entry in self.partitions() if broker_id in entry[2].isr]
-
-    def partitions_without_leader(self) -> list[tuple[TopicImage, int, PartitionRegistration]]:
-        return [entry for entry in self.partitions() if not entry[2].has_leader]
 
     def election_rules(self, topic: str, can_lead: Callable[[int], bool]) -> ElectionRules:
         overrides = self.image.topic_config(topic)
@@ -201,6 +199,9 @@ _HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.ALTER_CONFIGS: configs.alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.incremental_alter_configs,
     ApiKey.UPDATE_FEATURES: features.update_features,
+    ApiKey.ELECT_LEADERS: electing.elect_leaders,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: reassigning.alter_partition_reassignments,
+    ApiKey.UNREGISTER_BROKER: unregistering.unregister_broker,
     ApiKey.BROKER_REGISTRATION: brokers.register_broker,
     ApiKey.BROKER_HEARTBEAT: brokers.heartbeat,
     ApiKey.ALLOCATE_PRODUCER_IDS: producer_ids.allocate_producer_ids,

@@ -133,6 +133,18 @@ def _altered(request: Any) -> int:
     return sum(1 + len(resource.configs) for resource in resources)
 
 
+def _elections(request: Any) -> int:
+    asked = request.topic_partitions
+    if asked is None or len(asked) > FEW_ENTRIES:
+        return FEW_ENTRIES + 1
+    return sum(len(topic.partitions) for topic in asked)
+
+
+def _reassigned(request: Any) -> int:
+    topics = request.topics
+    return len(topics) if len(topics) > FEW_ENTRIES else sum(len(topic.partitions) for topic in topics)
+
+
 _ENTRIES: dict[ApiKey, Callable[[Any], int]] = {
     ApiKey.CREATE_TOPICS: _new_topics,
     ApiKey.DELETE_TOPICS: lambda request: len(request.topics),
@@ -140,4 +152,7 @@ _ENTRIES: dict[ApiKey, Callable[[Any], int]] = {
     ApiKey.ALTER_CONFIGS: _altered,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _altered,
     ApiKey.UPDATE_FEATURES: lambda request: len(request.feature_updates),
+    ApiKey.ELECT_LEADERS: _elections,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _reassigned,
+    ApiKey.UNREGISTER_BROKER: lambda request: 1,
 }

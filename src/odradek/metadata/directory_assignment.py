@@ -9,6 +9,7 @@ from odradek.metadata.directories import directory_of
 from odradek.metadata.image import DIR_UNASSIGNED, PartitionRegistration, TopicImage
 from odradek.metadata.records import MetadataRecord, PartitionChangeRecord
 from odradek.metadata.result import Result
+from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from odradek.metadata.controller import Controller
 
 
-def assign_replicas_to_dirs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+def assign_replicas_to_dirs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
     """A broker says in which of its directories replicas lie."""
     broker = registered(c, request.broker_id, request.broker_epoch)
     types = response_types(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
@@ -37,9 +38,10 @@ def assign_replicas_to_dirs(c: "Controller", request: Any, now_ms: int, next_off
                 except KafkaError as e:
                     code = e.code
                 partitions.append(types.PartitionData(partition_index=index, error_code=code))
+                yield STEP
             topics.append(types.TopicData(topic_id=asked.topic_id, partitions=partitions))
         answers.append(types.DirectoryData(id_=directory.id_, topics=topics))
-    records += leader_and_isr_changes(c, lost, remove=broker.id)
+    records += yield from leader_and_isr_changes(c, lost, remove=broker.id)
     return Result(records, types.AssignReplicasToDirsResponse(directories=answers))
 
 

@@ -281,7 +281,7 @@ class QuorumController:
 
     def _fence_the_silent(self) -> Paced[None]:
         while True:
-            broker, records = self.controller.expire_session(self._session_ms())
+            broker, records = yield from self.controller.expire_session(self._session_ms())
             if broker is None:
                 return
             _log.info(

@@ -373,7 +373,7 @@ class RaftDriver:
             self.log.increment_log_start_offset(following.end_offset)
             snapshots.remove(oldest)
         self.log.retain(now_ms)
-        self.log.purge_deleted(now_ms)
+        self.log.purge_deleted(self._runtime.clock.steady_ms())
 
     # --- the end --------------------------------------------------------------------------------------
 

@@ -242,7 +242,7 @@ def _decompressed(data: Buffer, batch: BatchMeta, rules: CheckRules) -> Buffer:
     except KafkaError as e:
         if e.code == ErrorCode.MESSAGE_TOO_LARGE:
             raise
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, e.message) from e
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, e.message) from e.with_traceback(None)
 
 
 def _record_errors(records: Buffer, batch: BatchMeta, rules: CheckRules, now_ms: int) -> RecordError | None:

@@ -46,14 +46,18 @@ def decompress(codec: int, data: Buffer, limit_bytes: int = DEFAULT_DECOMPRESS_L
     try:
         return _codec(codec).decompress(memoryview(data), limit_bytes)
     except TooLargeError:
+        problem: CodecError | None = None
+    except CodecError as e:
+        problem = CodecError(*e.args)
+    # Not raised above: an error's context has the frames of the codec, and they have what it decompressed.
+    if problem is None:
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"The records decompress to more than the limit of {limit_bytes} bytes.",
-        ) from None
-    except CodecError as e:
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"Failed to decompress {CODEC_NAMES[codec]} records: {e}."
-        ) from e
+        )
+    raise KafkaError(
+        ErrorCode.CORRUPT_MESSAGE, f"Failed to decompress {CODEC_NAMES[codec]} records: {problem}."
+    )
 
 
 def bound(codec: int, data: Buffer) -> int:

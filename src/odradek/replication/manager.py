@@ -16,7 +16,7 @@ from odradek.log.manager import LogManager
 from odradek.metadata.directories import directory_of
 from odradek.metadata.image import RESERVED_DIRS
 from odradek.replication.partition import Partition
-from odradek.runtime.slices import STEP, Paced, Slices
+from odradek.runtime.slices import FEW, STEP, Paced, Slices
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
@@ -42,7 +42,7 @@ class RoleChanges(NamedTuple):
 
 def _lasting(changes: RoleChanges) -> RoleChanges:
     """One that was elected may have gone offline since, with another partition of its directory."""
-    return changes._replace(elected=[partition for partition in changes.elected if partition.is_leader])
+    return changes._replace(elected=[partition for partition in changes.elected if partition.is_leading])
 
 
 class _Unopened(NamedTuple):
@@ -107,16 +107,22 @@ class ReplicaManager:
             name = topic
         return self.partition(TopicPartition(name, index))
 
-    def take_offline(self, directory: str, reason: str) -> list[TopicPartition]:
-        """A log directory failed: its partitions answer KAFKA_STORAGE_ERROR until the node is restarted."""
-        failed = []
+    def take_offline(
+        self, directory: str, reason: str, resigned: Callable[[TopicPartition], None]
+    ) -> Paced[None]:
+        """A log directory failed: its partitions answer KAFKA_STORAGE_ERROR until the node is restarted.
+
+        Their logs refuse everything already; here whoever waits on them is told.
+        """
         for tp, partition in list(self.partitions.items()):
-            if partition.log.directory == directory:
+            if partition.log.directory != directory:
+                yield FEW
+            elif self.partitions.get(tp) is partition:
                 self.offline[tp] = reason
                 self._forget(partition)
                 partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
-                failed.append(tp)
-        return failed
+                resigned(tp)
+                yield STEP
 
     # --- metadata -------------------------------------------------------------------------------------
 

@@ -118,6 +118,7 @@ class Partition:
         self.commit_waiters.fail(code)
         self.settle_waiters.fail(code)
         self.fetch_waiters.wake()
+        self.log.on_settled = None  # else log and partition would keep each other alive
 
     def require_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> None:
         """Refuse what only the leader of the caller's epoch may answer."""
@@ -129,6 +130,11 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     @property
+    def is_leading(self) -> bool:
+        """Whether this node leads it, in a directory that works."""
+        return self.is_leader and self.log.failure is None
+
+    @property
     def is_caught_up(self) -> bool:
         """Whether a leader knows all that was committed under earlier ones: it had all of it when it was
         elected, and learns from its followers that they have, too."""
@@ -138,9 +144,17 @@ class Partition:
 
     def _count_isr(self) -> None:
         """Keep what every append asks."""
-        enough = min(self.log.config.min_insync_replicas, max(1, len(self.replicas)))
-        self.under_min_isr = len(self.isr.members) < enough
+        self.under_min_isr = len(self.isr.members) < self._min_isr()
         self.alone = self.isr.maximal == (self.broker_id,)
+
+    def _min_isr(self) -> int:
+        """min.insync.replicas, as far as there are so many replicas."""
+        return min(self.log.config.min_insync_replicas, max(1, len(self.replicas)))
+
+    @property
+    def at_min_isr(self) -> bool:
+        """Whether one in-sync replica less would be too few for acks=all."""
+        return len(self.isr.members) == self._min_isr()
 
     def append_own(self, records: CheckedRecords, transaction_version: int = 0) -> AppendInfo:
         """Append what this node itself wrote, with acks=all. Raises KafkaError."""

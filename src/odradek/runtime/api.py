@@ -16,9 +16,14 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Wall-clock time. Durations and timers use the event loop's own clock (`loop.time`, `call_later`)."""
+    """Wall-clock time, which somebody may set, forward or back.
+
+    Durations and timers use a clock that only goes forward: the event loop's own (`loop.time`, `call_later`),
+    or this one's `steady_ms`, whose beginning means nothing.
+    """
 
     def now_ms(self) -> int: ...
+    def steady_ms(self) -> int: ...
 
 
 class FileStat(NamedTuple):
@@ -126,6 +131,10 @@ class Net(Protocol):
     """
 
     def listen(self, host: str, port: int, backlog: int = 512) -> Listener: ...
+    async def resolve(self, host: str) -> str:
+        """The first address of a host name. Raises OSError."""
+        ...
+
     async def connect(self, host: str, port: int) -> Socket: ...
     def add_reader(self, sock: Socket | Listener, callback: Callable[[], None]) -> None: ...
     def remove_reader(self, sock: Socket | Listener) -> None: ...

@@ -44,6 +44,9 @@ class RealClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
+    def steady_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
 
 class RealDisk:
     __slots__ = ("_fallocate",)
@@ -258,6 +261,10 @@ class RealNet:
             sock.close()
             raise
         return RealListener(sock)
+
+    async def resolve(self, host: str) -> str:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return str(found[0][4][0])
 
     async def connect(self, host: str, port: int) -> RealSocket:
         """Connect to the first address of the host that answers; the last one's error when none does."""

@@ -281,6 +281,9 @@ class SimNet:
         """Peers of the open connections, for leak checks."""
         return [sock.peer for sock in self._sockets.values()]
 
+    async def resolve(self, host: str) -> str:
+        return host
+
     def listen(self, host: str, port: int, backlog: int = 512) -> SimListener:
         self.process.check_effect()
         address = (self.host, port or self.network.next_port())

@@ -31,6 +31,9 @@ class SimClock:
     def now_ms(self) -> int:
         return EPOCH_MS + self.skew_ms + int(self._loop.time() * 1000)
 
+    def steady_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
 
 class SimRuntime:
     """Time, disk, network and chance of one process."""

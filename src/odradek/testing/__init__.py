@@ -1,19 +1,29 @@
 """A broker for tests: the pytest plugin, and `Broker` for everything that is not pytest.
 
-Importing this package costs nothing: pytest loads it in every run, whether Kafka is used or not.
+Importing this package costs nothing: pytest loads it in every run, whether Kafka is used or not. `Kafka` and
+`KafkaServer` are what the fixtures give, for annotations. Type checkers read the imports.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from odradek.testing.broker import Broker
+    from odradek.testing.kafka import Kafka
+    from odradek.testing.server import KafkaServer
 
-__all__ = ["Broker"]
+__all__ = ["Broker", "Kafka", "KafkaServer"]
+
+_HOMES = {"Broker": "broker", "Kafka": "kafka", "KafkaServer": "server"}
+
+if not TYPE_CHECKING:  # with it in sight, every misspelt name would be an object
+
+    def __getattr__(name):
+        if name in _HOMES:
+            from importlib import import_module
+
+            return getattr(import_module(f"odradek.testing.{_HOMES[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __getattr__(name: str) -> object:
-    if name == "Broker":
-        from odradek.testing.broker import Broker
-
-        return Broker
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return [*globals(), *_HOMES]

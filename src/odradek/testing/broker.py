@@ -83,6 +83,9 @@ class Broker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<Broker at {self.bootstrap_servers}>" if self.node is not None else "<Broker, stopped>"
+
     @property
     def bootstrap_servers(self) -> str:
         assert self._port, "the broker was never started"

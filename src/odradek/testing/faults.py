@@ -1,7 +1,8 @@
 """What a test can do to the broker it runs on: errors in place of answers, a broker that is down."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from odradek.core.errors import ErrorCode
@@ -25,7 +26,8 @@ class Faults:
         try:
             code = ErrorCode[error]
         except KeyError:
-            raise ValueError(f"{error!r} is not the name of a Kafka error code") from None
+            meant = _suggestion(error.upper(), (code.name for code in ErrorCode))
+            raise ValueError(f"{error!r} is not the name of a Kafka error{meant}") from None
         self._broker.look(lambda node: node.faults.plant(key, code, times))
 
     @blames_the_caller
@@ -55,10 +57,17 @@ class Faults:
 
 
 def _api_key(api: str) -> ApiKey:
-    for key in ApiKey:
-        if key.name.replace("_", "").lower() == api.replace("_", "").lower():
+    names = {"".join(word.capitalize() for word in key.name.split("_")): key for key in ApiKey}
+    asked = api.replace("_", "").lower()
+    for name, key in names.items():
+        if name.lower() == asked:
             return key
-    raise ValueError(f"{api!r} is not the name of a Kafka API")
+    raise ValueError(f"{api!r} is not the name of a Kafka API{_suggestion(api, names)}")
+
+
+def _suggestion(name: str, names: Iterable[str]) -> str:
+    close = get_close_matches(name, list(names), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 class TestClock:

@@ -3,13 +3,14 @@
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
 from odradek.client.admin import LATEST
 from odradek.client.fetching import READ_COMMITTED
 from odradek.client.partition_reader import ConsumerRecord
+from odradek.client.sender import Delivery
 from odradek.core.types import TopicPartition
 from odradek.testing.exactly_once import findings
 from odradek.testing.faults import Faults, TestClock
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from odradek.testing.server import KafkaServer
 
 POLL_MS = 50
+SHOWN_VALUES = 20
+
+Data: TypeAlias = bytes | str | None
+"""A key or a value; text is UTF-8."""
 
 
 class Kafka:
@@ -34,6 +39,10 @@ class Kafka:
         self._log_mark = server.broker.log_mark() if server.broker is not None else 0
         self._topics: list[str] = []
         self._groups: list[str] = []
+
+    def __repr__(self) -> str:
+        made = "".join(f", {name}" for name in (*self._topics, *self._groups))
+        return f"<Kafka at {self.bootstrap_servers}{made}>"
 
     @property
     def bootstrap_servers(self) -> str:
@@ -60,20 +69,46 @@ class Kafka:
         return full
 
     @blames_the_caller
-    def values(self, topic: str, n: int | None = None, timeout: float = 5) -> list[bytes | None]:
-        """Values in a topic, read committed, ordered by time: `n` of them, or all there are now.
+    def produce(
+        self,
+        topic: str,
+        value: Data,
+        *,
+        key: Data = None,
+        headers: Mapping[str, Data] | Iterable[tuple[str, Data]] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Write one record; when this returns, it is acknowledged. Says where it is."""
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        with self.server.client.producer() as producer:
+            return producer.deliver(
+                topic,
+                _bytes(value),
+                key=_bytes(key),
+                headers=[(name, _bytes(data)) for name, data in pairs],
+                partition=partition,
+                timestamp_ms=timestamp_ms,
+            )
+
+    @blames_the_caller
+    def records(self, topic: str, n: int | None = None, timeout: float = 5) -> list[ConsumerRecord]:
+        """Records in a topic, read committed, ordered by time: `n` of them, or all there are now.
 
         Waits for `n`; fewer within the timeout, or more than `n`, fail the test.
         """
         records = self._read(topic, n, timeout)
-        values = [record.value for record in records]
-        if n is not None and len(values) != n:
-            what = "more than" if len(values) > n else "only"
-            count = n if len(values) > n else len(values)
-            raise AssertionError(
-                f"{topic}: {what} {count} of {n} values within {timeout:g} s: {values[:20]!r}"
-            )
-        return values
+        if n is not None and len(records) != n:
+            values = [record.value for record in records[:SHOWN_VALUES]]
+            more = ", ..." if len(records) > SHOWN_VALUES else ""
+            wanted = f"{n} record{'' if n == 1 else 's'} within {timeout:g} s"
+            raise AssertionError(f"{topic}: expected {wanted}, found {len(records)}: {values!r}{more}")
+        return records
+
+    @blames_the_caller
+    def values(self, topic: str, n: int | None = None, timeout: float = 5) -> list[bytes | None]:
+        """The values of `records`."""
+        return [record.value for record in self.records(topic, n, timeout)]
 
     @blames_the_caller
     def assert_exactly_once(self, source: str, sink: str, group: str, timeout: float = 5) -> None:
@@ -177,3 +212,7 @@ class Kafka:
         committed = client.call(client.admin.committed, group, partitions) if partitions else {}
         done = {tp: row.committed_offset for tp, row in committed.items()}
         return sum(r.offset >= done.get(TopicPartition(r.topic, r.partition), 0) for r in records)
+
+
+def _bytes(data: Data) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data

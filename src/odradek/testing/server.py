@@ -31,6 +31,9 @@ class KafkaServer:
         self.bootstrap_servers = bootstrap_servers
         self.client = BlockingClient(bootstrap_servers, client_id="odradek-testing", api_timeout_ms=10_000)
 
+    def __repr__(self) -> str:
+        return f"<KafkaServer at {self.bootstrap_servers}>"
+
     @classmethod
     def embedded(cls, config: Mapping[str, str]) -> "KafkaServer":
         from odradek.testing.broker import Broker

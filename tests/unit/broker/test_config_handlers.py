@@ -86,7 +86,9 @@ def test_a_broker_shows_its_own_and_the_clusters_dynamic_configs() -> None:
             ErrorCode.INVALID_REQUEST,
             "Unexpected broker id, expected 1 or empty string, but received 2",
         ),
-        (8, "1", ErrorCode.INVALID_REQUEST, "Unsupported resource type: BROKER_LOGGER"),
+        (8, "", ErrorCode.INVALID_REQUEST, "Broker id must not be empty"),
+        (8, "2", ErrorCode.INVALID_REQUEST, "Unexpected broker id, expected 1 but received 2"),
+        (16, "m", ErrorCode.INVALID_REQUEST, "Unsupported resource type: CLIENT_METRICS"),
     ],
 )
 def test_what_cannot_be_described_says_why(kind: int, name: str, code: ErrorCode, message: str) -> None:
@@ -176,7 +178,8 @@ def test_resources_with_configs_are_listed_by_type() -> None:
         answer = node.ask(ApiKey.LIST_CONFIG_RESOURCES, request, version)
         return answer.error_code, [(r.resource_type, r.resource_name) for r in answer.config_resources]
 
-    assert listed([]) == (0, [(BROKER, "1"), (TOPIC, "t")])
+    assert listed([]) == (0, [(8, "1"), (BROKER, "1"), (TOPIC, "t")])
+    assert listed([8]) == (0, [(8, "1")])
     assert listed([BROKER]) == (0, [(BROKER, "1")])
     assert listed([99]) == (ErrorCode.UNSUPPORTED_VERSION, [])
     assert listed([], version=0) == (0, [])

@@ -76,8 +76,8 @@ def test_settings_in_the_metadata_log_are_in_the_same_line(monkeypatch: pytest.M
     topics = [config(RESOURCE_TOPIC, f"t{i}", "leader.replication.throttled.replicas", "*") for i in range(5)]
     formatted_with(
         [
-            config(RESOURCE_BROKER, "1", "max.connections.per.ip", "5"),
-            config(RESOURCE_BROKER, "2", "max.connections.per.ip", "5"),
+            config(RESOURCE_BROKER, "1", "remote.fetch.max.wait.ms", "5"),
+            config(RESOURCE_BROKER, "2", "remote.fetch.max.wait.ms", "5"),
             config(RESOURCE_BROKER, "", "max.connection.creation.rate", "5"),
             config(RESOURCE_GROUP, "g", "share.session.timeout.ms", "50000"),
             *topics,
@@ -88,7 +88,7 @@ def test_settings_in_the_metadata_log_are_in_the_same_line(monkeypatch: pytest.M
         assert said(broker) == [
             (
                 "WARNING",
-                "Settings without effect: ssl.client.auth, max.connections.per.ip (broker 1), "
+                "Settings without effect: ssl.client.auth, remote.fetch.max.wait.ms (broker 1), "
                 "max.connection.creation.rate (all brokers), share.session.timeout.ms (group g), "
                 "leader.replication.throttled.replicas "
                 f"(topic t0, topic t1, topic t2, 2 more) {UNSUPPORTED}",

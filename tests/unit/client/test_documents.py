@@ -4,12 +4,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import odradek.client
 from odradek.testing import Broker
 from tests.support.client_states import DOCUMENT, written
+from tests.support.type_checking import pyright
 
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(), re.DOTALL | re.MULTILINE)
 
@@ -28,6 +30,12 @@ def test_an_example_runs(example: str, bootstrap: str) -> None:
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_type_checker_finds_nothing_in_the_examples(tmp_path: Path) -> None:
+    for i, example in enumerate(EXAMPLES):
+        (tmp_path / f"example_{i}.py").write_text(f"# pyright: strict\n{example}")
+    assert pyright(tmp_path) == (0, "0 errors, 0 warnings, 0 informations")
 
 
 def test_the_table_of_states_is_the_codes_own() -> None:

@@ -13,7 +13,13 @@ import odradek
 from odradek.broker.node import Node
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.transactions.config import TransactionConfig
-from odradek.core.config_acting import ACTING_BROKER_KEYS, ACTING_GROUP_KEYS, ACTING_TOPIC_KEYS
+from odradek.core.config_acting import (
+    ACTING_BROKER_KEYS,
+    ACTING_GROUP_KEYS,
+    ACTING_LISTENER_KEYS,
+    ACTING_TOPIC_KEYS,
+)
+from odradek.core.config_keys import LISTENER_PREFIX
 from odradek.core.config_values import Value
 from odradek.core.configs import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, NodeConfig, TopicConfig, node_defaults
 from odradek.log.cleaning.settings import CleanerSettings
@@ -101,13 +107,18 @@ def test_a_running_node_reads_acting_keys_only(tmp_path: Path) -> None:
     async def scenario() -> None:
         node = Node(config, RealRuntime())
         await node.start()
+        _, client = await asyncio.open_connection(*node.address)
         await node.internal_topics.ensure("__transaction_state")
         await node.internal_topics.ensure("t")
+        client.close()
         await node.stop()
 
     asyncio.run(scenario())
     assert len(config.read) > 90
-    assert {name for name in config.read if not BROKER_KEYS[name].acts} - TOPIC_DEFAULTS == set()
+    of_listeners = {name for name in config.read if name.startswith(LISTENER_PREFIX)}
+    assert {name.split(".", 3)[3] for name in of_listeners} == ACTING_LISTENER_KEYS
+    read = config.read - of_listeners
+    assert {name for name in read if not BROKER_KEYS[name].acts} - TOPIC_DEFAULTS == set()
 
 
 def test_a_broker_default_acts_when_its_topic_key_does() -> None:

@@ -22,7 +22,7 @@ def node(settings: dict[str, str]) -> NodeConfig:
 @pytest.mark.parametrize(
     ("settings", "warned"),
     [
-        ({"max.connections": "5", "max.connections.per.ip": "2"}, ["max.connections.per.ip"]),
+        ({"max.connections.per.ip": "5", "listener.name.plaintext.max.connections": "2"}, []),
         ({"max.connection.creation.rate": "5"}, ["max.connection.creation.rate"]),
         (
             {"ssl.keystore.location": "/k", "ssl.client.auth": "required"},
@@ -67,7 +67,7 @@ def test_a_setting_that_asks_for_something_is_warned_of(settings: dict[str, str]
         {"listener.name.plaintext.num.network.threads": "9"},
         {"socket.send.buffer.bytes": "1"},
         {"queued.max.requests": "5"},
-        {"max.connections.per.ip": "2147483647"},
+        {"max.connection.creation.rate": "2147483647"},
         {"ssl.enabled.protocols": "TLSv1.2, TLSv1.3"},
         {"share.coordinator.state.topic.min.isr": "1"},  # our default
         {"share.coordinator.state.topic.replication.factor": "3"},  # Apache Kafka's
@@ -86,11 +86,14 @@ def test_listeners_that_are_set_at_run_time_have_no_effect() -> None:
     changes = {
         "listeners": "PLAINTEXT://h:1",
         "max.connections": "5",
-        "max.connections.per.ip": "5",
+        "max.connection.creation.rate": "5",
         "message.max.bytes": "5",
         "num.io.threads": "9",
     }
-    assert inert_dynamic(changes, node({})) == (("listeners", "max.connections.per.ip"), ("num.io.threads",))
+    assert inert_dynamic(changes, node({})) == (
+        ("listeners", "max.connection.creation.rate"),
+        ("num.io.threads",),
+    )
 
 
 def test_settings_of_topics_and_of_share_and_streams_groups() -> None:

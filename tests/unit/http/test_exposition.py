@@ -1,14 +1,24 @@
 """The pieces of an exposition are, joined, what prometheus-client writes in one go."""
 
 import asyncio
-from types import SimpleNamespace
+import sys
+from collections.abc import Iterator
 
+import pytest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import generate_latest
 
+from odradek.broker.node import Node
+from odradek.client.blocking import BlockingClient
+from odradek.core.types import TopicPartition
 from odradek.http.exposition import SAMPLES_AT_ONCE, pieces, render
-from odradek.http.families import ROWS_AT_ONCE, _groups, _logs
-from odradek.http.lags import GroupLags
+from odradek.http.families import families
+from odradek.http.lags import Lags
+from odradek.http.rows import ROWS_AT_ONCE
+from odradek.runtime.slices import SLICE_CALLS
+from odradek.testing import Broker
+
+PARTITIONS = 3_000
 
 
 class Registry:
@@ -54,18 +64,60 @@ def test_a_pause_among_the_families_is_a_piece_without_text():
     assert list(pieces([None])) == [b""]
 
 
-def test_long_lists_of_partitions_and_groups_are_looked_through_with_pauses():
-    count = 4 * ROWS_AT_ONCE
-    log = SimpleNamespace(size_bytes=1, log_start_offset=0, log_end_offset=1, segments=[0], high_watermark=1)
-    partitions = {("t", i): SimpleNamespace(log=log) for i in range(count)}
-    node = SimpleNamespace(replicas=SimpleNamespace(partitions=partitions))
-    pauses = 0
-    for family in _logs(node):
-        if family is None:
-            pauses += 1
-            partitions.pop(("t", pauses))  # a topic that is deleted meanwhile does no harm
-    assert pauses == 4
-    lags = SimpleNamespace(
-        groups=lambda now_ms: (GroupLags(f"g{i}", "classic", "Empty", 1, []) for i in range(count))
-    )
-    assert list(_groups(lags, 0)).count(None) == 4
+@pytest.fixture(scope="module")
+def crowded() -> Iterator[Broker]:
+    """Many partitions, and a group that has committed in all of them."""
+    topics = {f"t{i}": PARTITIONS // 6 for i in range(6)}
+    with Broker() as broker:
+        with BlockingClient(broker.bootstrap_servers, request_timeout_ms=60_000) as client:
+            for name, partitions in topics.items():
+                client.call(client.admin.create_topics, {name: partitions})
+            committed = {TopicPartition(name, i): 0 for name, n in topics.items() for i in range(n)}
+            client.call(client.admin.commit, "g", committed)
+        yield broker
+
+
+def test_no_piece_of_a_scrape_takes_longer_with_more_partitions(crowded: Broker) -> None:
+    """What is done between two pauses is less than a slice, and does not even look at all partitions."""
+
+    def scraped(node: Node) -> list[tuple[int, bytes]]:
+        found = []
+        work = pieces(families(node, Lags(node), 1.0, [], 0))
+        while True:
+            calls = 0
+
+            def count(_frame: object, event: str, _argument: object) -> None:
+                nonlocal calls
+                calls += event in ("call", "c_call")
+
+            sys.setprofile(count)
+            try:
+                piece = next(work, None)
+            finally:
+                sys.setprofile(None)
+            if piece is None:
+                return found
+            found.append((calls, piece[:60]))
+
+    found = crowded.look(scraped)
+    assert len(found) > PARTITIONS // ROWS_AT_ONCE
+    calls, piece = max(found)
+    assert calls < PARTITIONS < SLICE_CALLS, piece
+
+
+def test_partitions_and_groups_may_go_while_a_scrape_pauses(crowded: Broker) -> None:
+    def scraped(node: Node) -> list[str]:
+        partitions = dict(node.replicas.partitions)
+        names = []
+        try:
+            for family in families(node, Lags(node), 1.0, [], 0):
+                if family is not None:
+                    names.append(family.name)
+                elif node.replicas.partitions:
+                    node.replicas.partitions.popitem()
+        finally:
+            node.replicas.partitions.clear()
+            node.replicas.partitions.update(partitions)
+        return names
+
+    assert "kafka_topic_partition_replicas" in crowded.look(scraped)

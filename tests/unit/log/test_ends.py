@@ -1,7 +1,6 @@
 """Where a log begins and ends: retention, deleted records, truncation, flushing."""
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
@@ -209,14 +208,6 @@ def test_a_flush_that_ends_after_a_truncation_does_not_count(runtime: LogRuntime
     append(log, batch(), batch())
     log.finish_flush(job)
     assert log.recovery_point == 0
-
-
-def test_a_deleted_log_leaves_nothing(runtime: LogRuntime, tmp_path: Path) -> None:
-    log = open_log(runtime, tmp_path)
-    append(log, batch())
-    log.close()
-    log.delete()
-    assert os.listdir(tmp_path) == []
 
 
 def test_truncation_inside_a_batch_ends_the_log_where_the_batch_began(

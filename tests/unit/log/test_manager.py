@@ -125,11 +125,43 @@ def test_a_deleted_log_is_out_of_sight_at_once_and_gone_after_its_delay(
     assert [name for name in os.listdir(tmp_path) if name.endswith("-delete")]
     again = manager.get_or_create(A0, ID_B, config())
     assert (again.topic_id, again.log_end_offset) == (ID_B, 0)
-    manager.tick_deletes()
+    asyncio.run(manager.tick_deletes())
     runtime.clock.ms += 1000
-    manager.tick_deletes()
+    asyncio.run(manager.tick_deletes())
     assert not [name for name in os.listdir(tmp_path) if name.endswith("-delete")]
     stopped(manager)
+
+
+@pytest.mark.parametrize("years", [-10, 10])
+def test_a_clock_that_is_set_moves_neither_deletions_nor_flushes(
+    runtime: LogRuntime, tmp_path: Path, years: int
+) -> None:
+    async def scenario() -> None:
+        manager = started(runtime, tmp_path)
+        append(manager.get_or_create(A0, ID_A, config(file_delete_delay_ms=1000)), batch())
+        kept = manager.get_or_create(B0, ID_B, config(flush_ms=1000, file_delete_delay_ms=1000))
+        append(kept, batch())
+        kept.roll()
+        await manager.flush(kept)
+        append(kept, batch())
+        manager.delete(A0)
+        kept.increment_log_start_offset(1)
+        assert kept.retain(runtime.clock.now_ms()) == 1
+        runtime.clock.jumped_ms = years * 365 * 86_400_000
+        await manager.tick_deletes()
+        assert len(set_aside(tmp_path)) == 2 and not kept.is_flush_due
+        runtime.clock.ms += 1000
+        assert kept.is_flush_due  # before the flush of the roll comes back and begins the time anew
+        await manager.tick_deletes()
+        assert set_aside(tmp_path) == []
+        await manager.close()
+
+    asyncio.run(scenario())
+
+
+def set_aside(directory: Path) -> list[Path]:
+    """Deleted logs, and the first files of deleted segments."""
+    return [*directory.glob("*-delete"), *directory.glob("*/*.log.deleted")]
 
 
 def test_a_deletion_that_a_stop_interrupted_is_finished(runtime: LogRuntime, tmp_path: Path) -> None:
@@ -139,7 +171,7 @@ def test_a_deletion_that_a_stop_interrupted_is_finished(runtime: LogRuntime, tmp
     stopped(manager)
     manager = started(runtime, tmp_path, file_delete_delay_ms=0)
     assert manager.logs == {}
-    manager.tick_deletes()
+    asyncio.run(manager.tick_deletes())
     assert not [name for name in os.listdir(tmp_path) if name.startswith("a-0")]
     stopped(manager)
 
@@ -376,7 +408,7 @@ def test_a_log_is_deleted_with_whatever_somebody_put_into_its_directory(
     (folder / "file").write_text("x")
     (Path(log.path) / "link").symlink_to(outside)
     manager.delete(A0)
-    manager.tick_deletes()
+    asyncio.run(manager.tick_deletes())
     assert manager.directories[0].failure is None
     assert not [name for name in os.listdir(tmp_path / "data") if name.startswith("a-0")]
     assert (outside / "kept").exists()
@@ -388,7 +420,7 @@ def test_a_deleted_log_that_is_gone_already_is_no_failure(runtime: LogRuntime, t
     log = manager.get_or_create(A0, ID_A, config(file_delete_delay_ms=0))
     manager.delete(A0)
     shutil.rmtree(log.path)
-    manager.tick_deletes()
+    asyncio.run(manager.tick_deletes())
     assert manager.directories[0].failure is None
     stopped(manager)
 

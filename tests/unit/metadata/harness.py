@@ -80,7 +80,7 @@ class Harness:
         return result.response
 
     def expire(self) -> int | None:
-        broker, records = self.controller.expire_session(self.now_ms)
+        broker, records = at_once(self.controller.expire_session(self.now_ms))
         self.apply(records)
         return None if broker is None else broker.id
 

@@ -164,6 +164,57 @@ BOMBS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "zstd of a large window": (compression.ZSTD, _zstd_of_a_large_window),
 }
 
+
+FOUR_GIB = 1 << 32
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def _snappy_of(claimed: int, held: bytes) -> bytes:
+    """A bare block whose preamble claims another length."""
+    packed = bytes(cramjam.snappy.compress_raw(held))
+    return _varint(claimed) + packed[len(_varint(len(held))) :]
+
+
+def _in_xerial_frame(block: bytes) -> bytes:
+    return compression.compress(compression.SNAPPY, b"") + len(block).to_bytes(4, "big") + block
+
+
+def _lz4_of(claimed: int, held: bytes) -> bytes:
+    """A frame whose header has a content size."""
+    head = b"\x04\x22\x4d\x18\x68\x70" + claimed.to_bytes(8, "little")
+    block = bytes(cramjam.lz4.compress_block(held[: 4 << 20], store_size=False))
+    checksum = bytes([lz4.header_checksum(memoryview(head)[4:])])
+    blocks = (len(block).to_bytes(4, "little") + block) * (len(held) >> 22)
+    return head + checksum + blocks + bytes(4)
+
+
+def _zstd_of(claimed: int, held: bytes, *, one_segment: bool) -> bytes:
+    """A frame of run-length blocks whose header has a content size of eight bytes."""
+    head = b"\x28\xb5\x2f\xfd" + (b"\xe0" if one_segment else b"\xc0\x38") + claimed.to_bytes(8, "little")
+    run = ((128 << 10) << 3 | 2).to_bytes(3, "little") + b"\x00"
+    return head + run * (len(held) >> 17) + b"\x01\x00\x00"
+
+
+def _gzip_of(claimed: int, held: bytes) -> bytes:
+    return gzip.compress(held, mtime=0)[:-4] + (claimed & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+LIARS: dict[str, tuple[int, Callable[[int, bytes], bytes]]] = {
+    "gzip": (compression.GZIP, _gzip_of),
+    "snappy": (compression.SNAPPY, _snappy_of),
+    "snappy in xerial's frame": (compression.SNAPPY, lambda c, h: _in_xerial_frame(_snappy_of(c, h))),
+    "lz4": (compression.LZ4, _lz4_of),
+    "zstd": (compression.ZSTD, lambda c, h: _zstd_of(c, h, one_segment=False)),
+    "zstd of one segment": (compression.ZSTD, lambda c, h: _zstd_of(c, h, one_segment=True)),
+}
+
 _IN_A_PROCESS_OF_ITS_OWN = """
 import resource, sys
 from odradek.core.errors import KafkaError
@@ -196,6 +247,64 @@ def test_a_decompression_bomb_takes_no_more_than_the_limit(name: str) -> None:
     answer, grown_kb = child.stdout.split()
     assert answer == b"MESSAGE_TOO_LARGE"
     assert int(grown_kb) << 10 < limit_bytes + (8 << 20)
+
+
+TINY_BLOCKS: dict[str, tuple[int, bytes]] = {
+    "snappy": (
+        compression.SNAPPY,
+        compression.compress(compression.SNAPPY, b"") + b"\x00\x00\x00\x01\x00" * 50_000,
+    ),
+    "lz4": (compression.LZ4, bytes.fromhex("04224d18604082") + b"\x01\x00\x00\x80x" * 50_000 + bytes(4)),
+    "zstd": (compression.ZSTD, b"\x28\xb5\x2f\xfd\x00\x00" + b"\x00\x00\x00" * 50_000 + b"\x01\x00\x00"),
+    "zstd skippable": (compression.ZSTD, b"\x50\x2a\x4d\x18\x00\x00\x00\x00" * 50_000),
+}
+
+
+@pytest.mark.parametrize("name", TINY_BLOCKS)
+def test_how_much_many_tiny_blocks_hold_is_not_found_out_on_the_loop(name: str) -> None:
+    codec, packed = TINY_BLOCKS[name]
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        bound = compression.bound(codec, packed)
+    finally:
+        sys.setprofile(None)
+    assert bound > 1 << 30  # whoever asks lets others find out
+    assert calls < 10_000
+
+
+@pytest.mark.parametrize("name", LIARS)
+def test_a_refusal_keeps_nothing_of_what_was_decompressed(name: str) -> None:
+    """It lives as long as the request that it answers, and many may be answered at a time."""
+    codec, build = LIARS[name]
+    with pytest.raises(KafkaError) as caught:
+        compression.decompress(codec, build(10, bytes(8 << 20)), 1 << 20)
+    assert caught.value.__context__ is None and caught.value.__cause__ is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss counts kilobytes on Linux only")
+@pytest.mark.parametrize("name", LIARS)
+@pytest.mark.parametrize(("claimed", "held_bytes"), [(10, 8 << 20), (FOUR_GIB - 1, 0), (FOUR_GIB, 0)])
+def test_a_size_that_is_claimed_takes_no_memory_that_is_not_filled(
+    name: str, claimed: int, held_bytes: int
+) -> None:
+    codec, build = LIARS[name]
+    limit_bytes = 64 << 20
+    child = subprocess.run(
+        [sys.executable, "-c", _IN_A_PROCESS_OF_ITS_OWN, str(codec), str(limit_bytes)],
+        input=build(claimed, bytes(held_bytes)),
+        stdout=subprocess.PIPE,
+        check=True,
+        env={**os.environ, "MALLOC_TRIM_THRESHOLD_": "0"},
+    )
+    answer, grown_kb = child.stdout.split()
+    assert answer in (b"CORRUPT_MESSAGE", b"MESSAGE_TOO_LARGE", b"decompressed")
+    assert int(grown_kb) << 10 < 2 * held_bytes + (8 << 20)
 
 
 @pytest.mark.parametrize(

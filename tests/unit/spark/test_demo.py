@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -264,6 +265,68 @@ def test_the_picture_does_not_hide_a_finding() -> None:
     windows = f"windows: {len(WINDOWS) - 2} of {len(WINDOWS)} right, 0 twice, 2 lost"
     for text in ("duplicates: 1", "lost: 3", windows):
         assert any(text in shown for shown in texts(picture)), (text, texts(picture))
+
+
+def inside(picture: str) -> None:
+    """No text reaches into the margin, in a font as wide as any of those that may be taken."""
+    for element in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text"):
+        wide = 0.65 if element.attrib["font-weight"] == "bold" else 0.55
+        width = wide * float(element.attrib["font-size"]) * len(element.text or "")
+        left = (
+            float(element.attrib["x"])
+            - width * {"start": 0, "middle": 0.5, "end": 1}[element.attrib["text-anchor"]]
+        )
+        assert left >= 20, element.text
+        assert left + width <= 1_180, element.text
+
+
+def test_every_label_of_the_picture_is_inside_it() -> None:
+    inside(svg(story(), prove(MADE, contents()), 33.3))
+    large = story()
+    large.orders = 900_000
+    inside(svg(large, prove(MADE, contents()), 33.3))
+    inside((Path(__file__).parents[3] / "docs/images/demo.svg").read_text())
+
+
+def test_both_axes_of_the_picture_end_with_a_label_beyond_all_that_is_drawn() -> None:
+    picture = svg(story(), prove(MADE, contents()), 33.3)
+    root = ElementTree.fromstring(picture)
+    places = {
+        element.text: (float(element.attrib["x"]), float(element.attrib["y"]))
+        for element in root.iter("{http://www.w3.org/2000/svg}text")
+    }
+    assert places["25 s"][0] == 1_148
+    assert places["2,500"][1] == 262 + 5
+    for line in root.iter("{http://www.w3.org/2000/svg}polyline"):
+        points = [point.split(",") for point in line.attrib["points"].split()]
+        assert float(points[-1][0]) == 1_148, "the line goes to its last value"
+        assert min(float(y) for _, y in points) >= 262
+
+
+def contrast(one: str, other: str) -> float:
+    """As WCAG computes it, from 1 to 21."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_picture_is_legible_on_a_light_page_and_on_a_dark_one() -> None:
+    picture = svg(story(), prove(MADE, contents()), 33.3)
+    style, body = re.findall(r"<style>(.*)</style>(.*)", picture, re.DOTALL)[0]
+    light, dark = style.split("@media (prefers-color-scheme: dark)")
+    for scheme in (light, dark):
+        colours = dict(re.findall(r"\.([\w-]+)\{\w+:(#\w{6})\}", scheme))
+        assert set(re.findall(r'class="([\w-]+)"', body)) <= colours.keys()
+        for name, colour in colours.items():
+            wanted = {"paper": 1, "paper-line": 1, "pale": 1.2, "pale-line": 1.2, "ink": 7, "grey": 4.5}
+            assert contrast(colours["paper"], colour) >= wanted.get(name, 3), name
+    assert contrast(*(re.findall(r"\.paper\{fill:(#\w+)", scheme)[0] for scheme in (light, dark))) > 15
+    assert "#" not in re.sub(r"<title>.*?</title>", "", body), "every colour is one of the style's"
 
 
 def test_nothing_is_drawn_outside_and_no_run_is_too_short() -> None:

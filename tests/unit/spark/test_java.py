@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from odradek.spark.java import prepare, use_packaged_java
+from tests.support.lite import needs_spark
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +35,7 @@ def test_a_java_on_the_path_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: o
     assert os.environ["PYSPARK_PYTHON"] == os.path.join(os.path.dirname(sys.executable), "odradek-python")
 
 
+@needs_spark
 def test_without_any_java_the_package_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     prepare()
@@ -44,6 +46,7 @@ def test_without_any_java_the_package_has_one(monkeypatch: pytest.MonkeyPatch) -
     assert "version" in ran.stderr
 
 
+@needs_spark
 def test_the_packaged_java_can_be_asked_for() -> None:
     assert use_packaged_java()
     assert os.environ["JAVA_HOME"].endswith("java_home")

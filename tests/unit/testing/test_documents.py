@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from odradek.client.blocking import BlockingClient
 from odradek.core.types import TopicPartition
 from odradek.testing import Broker
+from tests.support.type_checking import pyright
 
 pytest_plugins = ["pytester"]
 
@@ -44,6 +45,14 @@ def test_a_documented_script_runs(example):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_type_checker_finds_nothing_in_the_annotated_examples(tmp_path):
+    annotated = [example for example in examples("docs/testing.md") if "from odradek.testing" in example]
+    for i, example in enumerate(annotated):
+        (tmp_path / f"example_{i}.py").write_text(example)
+    assert len(annotated) == 2
+    assert pyright(tmp_path) == (0, "0 errors, 0 warnings, 0 informations")
+
+
 def test_the_testing_page_names_every_part_of_the_fixture():
     from odradek.testing.kafka import Kafka
 
@@ -54,9 +63,8 @@ def test_the_testing_page_names_every_part_of_the_fixture():
 
 def exported() -> dict[str, set[str]]:
     """The labels of each metric of a node that has a topic, a group and a transactional id."""
-    from odradek.http.exposition import render
-    from odradek.http.families import families
-    from odradek.http.lags import Lags
+    from odradek.http.app import App
+    from odradek.http.message import Request
 
     with Broker() as broker, BlockingClient(broker.bootstrap_servers) as client:
         client.call(client.admin.create_topics, {"t": 1})
@@ -64,7 +72,7 @@ def exported() -> dict[str, set[str]]:
             producer.deliver("t", b"v")
         client.call(client.admin.commit, "g", {TopicPartition("t", 0): 1})
         Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "x"}).init_transactions()
-        text = broker.run(render(families(broker.node, Lags(broker.node), 0))).decode()
+        text = broker.run(App(broker.node)(Request("GET", "/metrics", True))).body.decode()
     found: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(text):
         name = f"{family.name}_total" if family.type == "counter" else family.name

@@ -68,9 +68,9 @@ from clients import send
 def test_values(kafka):
     t = kafka.topic()
     send(kafka, t, "a", "b")
-    with pytest.raises(AssertionError, match=r"only 2 of 3 values"):
+    with pytest.raises(AssertionError, match="expected 3 records within 0.2 s, found 2: .b'a', b'b'.$"):
         kafka.values(t, n=3, timeout=0.2)
-    with pytest.raises(AssertionError, match=r"more than 1 of 1 values"):
+    with pytest.raises(AssertionError, match="expected 1 record within 5 s, found 2"):
         kafka.values(t, n=1)
 """
     )

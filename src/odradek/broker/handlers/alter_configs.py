@@ -1,6 +1,7 @@
 """AlterConfigs v0-v2: replaces all configs of a resource by those given.
 
-Deviation: broker loggers, client metrics and groups have no configs here.
+Levels of broker loggers are not altered by it, as in Apache. Deviation: client metrics have no configs
+here.
 """
 
 from typing import Any

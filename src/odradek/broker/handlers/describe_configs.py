@@ -1,14 +1,16 @@
-"""DescribeConfigs v1-v4: what is in force for topics, groups and this broker, and where it comes from.
+"""DescribeConfigs v1-v4: what is in force for topics, groups, this broker and its loggers, and where from.
 
-Deviations: documentation is not carried, so `include_documentation` gives none; broker loggers and client
-metrics have no configs here; a resource that is named again with the same keys is answered once,
-since a few bytes ask for hundreds of entries.
+Deviations: documentation is Odradek's own, and says so of keys that do not act; loggers have Odradek's
+names; client metrics have no configs here; a resource that is named again with the same keys is answered
+once, since a few bytes ask for hundreds of entries.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.broker.loggers import describe_loggers
+from odradek.core.config_documentation import broker_documentation, group_documentation, topic_documentation
 from odradek.core.configs import (
     ConfigEntry,
     describe_broker,
@@ -31,9 +33,10 @@ from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 ENTRY_STEP = 40
-_NOT_DESCRIBED = {
-    RESOURCE_BROKER_LOGGER: "BROKER_LOGGER",
-    RESOURCE_CLIENT_METRICS: "CLIENT_METRICS",
+_DOCUMENTATION: Mapping[int, Callable[[str], str | None]] = {
+    RESOURCE_TOPIC: topic_documentation,
+    RESOURCE_BROKER: broker_documentation,
+    RESOURCE_GROUP: group_documentation,
 }
 _MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the message was "
@@ -59,7 +62,9 @@ def _describe(ctx: RequestContext, request: Any, kind: int, name: str, keys: fro
     code, message, entries = ErrorCode.NONE, "", list[Any]()
     try:
         for entry in _entries(ctx, kind, name, keys):
-            entries.append(_result(types, entry, request.include_synonyms))
+            entries.append(
+                _result(types, entry, request.include_synonyms, _documentation(request, kind, entry))
+            )
             yield ENTRY_STEP
     except KafkaError as e:
         code, message = e.code, e.message or ""
@@ -79,28 +84,40 @@ def _entries(ctx: RequestContext, kind: int, name: str, keys: frozenset[str]) ->
     if kind == RESOURCE_BROKER:
         if name == CLUSTER_DEFAULT:
             return describe_broker_default(node.config, keys)
-        _check_own_id(node.config.node_id, name)
+        _check_own_id(node.config.node_id, name, " or empty string,")
         return describe_broker(node.config, keys)
     if kind == RESOURCE_GROUP:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
         return describe_group(node.config, node.metadata.image.config(RESOURCE_GROUP, name), keys)
-    if kind in _NOT_DESCRIBED:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {_NOT_DESCRIBED[kind]}")
+    if kind == RESOURCE_BROKER_LOGGER:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+        _check_own_id(node.config.node_id, name, "")
+        return describe_loggers(keys)
+    if kind == RESOURCE_CLIENT_METRICS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Unsupported resource type: CLIENT_METRICS")
     raise KafkaError(ErrorCode.INVALID_REQUEST, _MALFORMED)
 
 
-def _check_own_id(node_id: int, name: str) -> None:
+def _documentation(request: Any, kind: int, entry: ConfigEntry) -> str | None:
+    """Of a logger it is empty, asked for or not, as Apache has it."""
+    if kind == RESOURCE_BROKER_LOGGER:
+        return ""
+    return _DOCUMENTATION[kind](entry.name) if request.include_documentation else None
+
+
+def _check_own_id(node_id: int, name: str, or_else: str) -> None:
     if not name.removeprefix("-").isdecimal():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if int(name) != node_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
+            f"Unexpected broker id, expected {node_id}{or_else} but received {name}",
         )
 
 
-def _result(types: Any, entry: ConfigEntry, with_synonyms: bool) -> Any:
+def _result(types: Any, entry: ConfigEntry, with_synonyms: bool, documentation: str | None) -> Any:
     synonyms = entry.synonyms if with_synonyms else ()
     return types.DescribeConfigsResourceResult(
         name=entry.name,
@@ -112,5 +129,5 @@ def _result(types: Any, entry: ConfigEntry, with_synonyms: bool) -> Any:
             types.DescribeConfigsSynonym(name=s.name, value=s.value, source=s.source) for s in synonyms
         ],
         config_type=entry.type,
-        documentation=None,
+        documentation=documentation,
     )

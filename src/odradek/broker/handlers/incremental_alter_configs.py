@@ -1,6 +1,7 @@
 """IncrementalAlterConfigs v0-v1: sets, deletes, appends to and subtracts from single configs.
 
-Deviation: broker loggers, client metrics and groups have no configs here.
+Levels of this broker's loggers are changed by SET and DELETE, at once and until the process ends; the names
+are those of Odradek's loggers, which DescribeConfigs lists. Deviation: client metrics have no configs here.
 """
 
 from typing import Any

@@ -1,7 +1,4 @@
-"""ListConfigResources v0-v1: which resources have or can have configs. v0 lists client metrics only.
-
-Deviation: broker loggers have no configs here and are not listed.
-"""
+"""ListConfigResources v0-v1: which resources have or can have configs. v0 lists client metrics only."""
 
 from typing import Any
 
@@ -41,6 +38,6 @@ def list_config_resources(ctx: RequestContext, request: Any) -> Paced[Any]:
 def _names(image: MetadataImage, kind: int) -> list[str]:
     if kind == RESOURCE_TOPIC:
         return list(image.topics_by_name)
-    if kind == RESOURCE_BROKER:
+    if kind in (RESOURCE_BROKER, RESOURCE_BROKER_LOGGER):
         return [str(broker.id) for broker in image.brokers.values() if not broker.fenced]
     return [name for resource_type, name in image.configs if resource_type == kind]

@@ -182,7 +182,11 @@ async def _write(node: "Node", request: PendingProduce, question: Question | Non
     for (partition, version), entries in groups.items():
         sets = [entry.records for entry in entries if entry.records is not None]
         check = partial(check_produce, sets, partition.rules, node.runtime.clock.now_ms(), version)
-        checked = await node.runtime.offload(check) if is_heavy else check()
+        if is_heavy:
+            async with node.heavy_checks:
+                checked = await node.runtime.offload(check)
+        else:
+            checked = check()
         _settle(entries, partition.append_checked(unless_overtaken(node, entries, checked)))
 
 

@@ -74,6 +74,8 @@ def _assignment(
     for topic_id, numbers in partitions.items():
         topic = image.topics_by_id.get(topic_id)
         if topic is not None:
-            rows.append(DescribedPartitions(topic_id, topic.name, sorted(numbers)))
+            # What a member has stands before what it is to give up, as in Apache Kafka; a set has no order.
+            ordered = numbers if isinstance(numbers, list) else sorted(numbers)
+            rows.append(DescribedPartitions(topic_id, topic.name, ordered))
         yield 2 * FEW + len(numbers) // ENTRIES_PER_CALL
     return DescribedAssignment(rows)

@@ -17,14 +17,25 @@ if TYPE_CHECKING:
 log = logging.getLogger("odradek.coordinators.transactions")
 
 
-def is_over_time(txn: TransactionMetadata, now: Now) -> bool:
-    return txn.state is TxnState.ONGOING and txn.has_timeout and txn.start_ms + txn.timeout_ms < now.wall_ms
+def is_over_time(shard: "TransactionShard", txn: TransactionMetadata, now: Now) -> bool:
+    """One that begins in the future tells that the clock was set back. Until it has caught up nobody knows
+    since when the transaction is open: its time is counted from when that was first seen."""
+    if txn.state is not TxnState.ONGOING or not txn.has_timeout:
+        return False
+    if txn.start_ms <= now.wall_ms:
+        shard.seen_ahead.pop(txn.transactional_id, None)
+        return txn.start_ms + txn.timeout_ms < now.wall_ms
+    start_ms, seen_ms = shard.seen_ahead.get(txn.transactional_id, (None, 0))
+    if start_ms != txn.start_ms:
+        seen_ms = now.steady_ms
+        shard.seen_ahead[txn.transactional_id] = txn.start_ms, seen_ms
+    return seen_ms + txn.timeout_ms < now.steady_ms
 
 
 def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) -> Result | None:
     """Abort a transaction, if it is over its time; where that cannot be now, the next look will."""
     txn = shard.transactions.get(transactional_id)
-    if txn is None or not is_over_time(txn, now) or shard.is_pending(txn):
+    if txn is None or not is_over_time(shard, txn, now) or shard.is_pending(txn):
         return None
     log.info(
         "Aborting transaction %r of producer %d: open for %d ms, allowed %d ms",
@@ -39,6 +50,7 @@ def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) 
         log.warning("Cannot abort transaction %r: %s", transactional_id, e)
         return None
     producer = txn.client
+    shard.seen_ahead.pop(transactional_id, None)
 
     def noted(_: Now) -> Result:
         shard.note_timeout(transactional_id, producer)

@@ -15,7 +15,7 @@ from odradek.coordinators.transactions.metadata import FEW_PARTITIONS, Identity,
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.coordinators.transactions.states import PREPARED, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.runtime.slices import Paced
+from odradek.runtime.slices import FEW, Paced
 
 LOOKS_AT_ONCE: Final = 32
 """How many open transactions one tick looks at."""
@@ -48,6 +48,7 @@ class TransactionShard:
         "coordinator_epoch",
         "is_active",
         "new_producer_id",
+        "seen_ahead",
         "server_version",
         "speakers",
         "transactions",
@@ -75,6 +76,8 @@ class TransactionShard:
         self._decided: dict[str, None] = {}  # those whose markers are to be written
         self._unfinished: list[str] = []
         """What a former leader had decided, until its markers are sent again."""
+        self.seen_ahead: dict[str, tuple[int, int]] = {}
+        """Ids whose transactions begin in the future: when, and since when that is known in steady time."""
         self._over_time: list[str] | None = None
         """What one look has yet to look at."""
 
@@ -139,6 +142,7 @@ class TransactionShard:
             self._open[key] = None
         else:
             self._open.pop(key, None)
+            self.seen_ahead.pop(key, None)
         if state is TxnState.PREPARE_COMMIT or state is TxnState.PREPARE_ABORT:
             self._decided[key] = None
         else:
@@ -165,21 +169,26 @@ class TransactionShard:
     def next_deadline_ms(self) -> int | None:
         return self._next_look_ms
 
-    def tick(self, now: Now) -> Result | None:
+    def tick(self, now: Now) -> Result | Paced[Result] | None:
         if self._next_look_ms is None or now.steady_ms < self._next_look_ms:
             return None
         if self._unfinished:
             return self._finish(self._unfinished.pop())
         if self._over_time is None:
             self._over_time = list(self._open)
-        for _ in range(LOOKS_AT_ONCE):
-            if not self._over_time:
-                self._over_time = None
-                self._next_look_ms = now.steady_ms + self.config.abort_interval_ms
-                return None
-            result = expiring.abort_over_time(self, self._over_time.pop(), now)
+        if not self._over_time:
+            self._over_time = None
+            self._next_look_ms = now.steady_ms + self.config.abort_interval_ms
+            return None
+        return self._look(self._over_time, now)
+
+    def _look(self, transactional_ids: list[str], now: Now) -> Paced[Result]:
+        """Abort the first of a few that is over its time; the next tick goes on behind it."""
+        for _ in range(min(LOOKS_AT_ONCE, len(transactional_ids))):
+            result = expiring.abort_over_time(self, transactional_ids.pop(), now)
             if result is not None:
                 return result
+            yield 2 * FEW
         return Result()
 
     def _finish(self, transactional_id: str) -> Result:

@@ -18,6 +18,10 @@ class CodecError(Exception):
     """The input is not what the codec writes."""
 
 
+class ManyBlocksError(Exception):
+    """There are more blocks than `bound` looks at: it is asked on the event loop."""
+
+
 class TooLargeError(CodecError):
     """The input decodes to more than the limit."""
 
@@ -25,6 +29,11 @@ class TooLargeError(CodecError):
 def most_blocks(size: int) -> int:
     """How many blocks an input of a size may have."""
     return _FREE_BLOCKS + size // _MIN_MEAN_BLOCK_BYTES
+
+
+FEW_BLOCKS: Final = 512
+UNTOLD_BYTES: Final = 1 << 40
+"""What an input of many blocks may decompress to, as far as a short look tells."""
 
 
 @functools.cache

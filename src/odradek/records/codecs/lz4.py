@@ -4,7 +4,15 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from odradek.core.types import Buffer
-from odradek.records.codecs import CodecError, TooLargeError, cramjam, most_blocks
+from odradek.records.codecs import (
+    FEW_BLOCKS,
+    UNTOLD_BYTES,
+    CodecError,
+    ManyBlocksError,
+    TooLargeError,
+    cramjam,
+    most_blocks,
+)
 from odradek.records.kernel import allocate
 
 # magic uint32, FLG (version 1, independent blocks), BD (64 KiB blocks), the second byte of xxHash-32 over
@@ -45,7 +53,10 @@ def _compress_high(data: memoryview, level: int) -> bytes:
 
 
 def bound(data: memoryview) -> int:
-    return _extent(data)[1]
+    try:
+        return _extent(data, FEW_BLOCKS)[1]
+    except ManyBlocksError:
+        return UNTOLD_BYTES
 
 
 def decompress(data: memoryview, limit_bytes: int) -> bytearray:
@@ -86,12 +97,15 @@ def _frame(data: memoryview) -> _Frame:
     return _Frame(checksum_at + 1, block_bytes, 4 if flags & 0x10 else 0, 4 if flags & 0x04 else 0)
 
 
-def _extent(data: memoryview) -> tuple[int, int]:
-    """Where the frame ends, and how many bytes it decodes to at most, from the headers of its blocks."""
+def _extent(data: memoryview, few: int | None = None) -> tuple[int, int]:
+    """Where the frame ends, and how many bytes it decodes to at most, from the headers of its blocks.
+
+    Where only a `few` of them are to be looked at, ManyBlocksError tells that there are more.
+    """
     frame = _frame(data)
     position = frame.blocks_at
     most_bytes = 0
-    for _ in range(most_blocks(len(data))):
+    for _ in range(most_blocks(len(data)) if few is None else few):
         if position + _LENGTH.size > len(data):
             raise CodecError("unexpected end of input")
         (size,) = _LENGTH.unpack_from(data, position)
@@ -103,7 +117,7 @@ def _extent(data: memoryview) -> tuple[int, int]:
             raise CodecError(f"block of {size} bytes at {position}")
         most_bytes += size if stored else frame.block_bytes
         position += size + frame.block_checksum_bytes
-    raise CodecError("too many blocks")
+    raise CodecError("too many blocks") if few is None else ManyBlocksError
 
 
 def header_checksum(header: memoryview) -> int:

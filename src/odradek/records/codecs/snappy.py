@@ -3,7 +3,15 @@
 from struct import Struct
 from typing import Final
 
-from odradek.records.codecs import CodecError, TooLargeError, cramjam, most_blocks
+from odradek.records.codecs import (
+    FEW_BLOCKS,
+    UNTOLD_BYTES,
+    CodecError,
+    ManyBlocksError,
+    TooLargeError,
+    cramjam,
+    most_blocks,
+)
 from odradek.records.kernel import allocate
 
 # magic, version int32 1, compatible version int32 1; then blocks, each an int32 length and raw snappy.
@@ -24,7 +32,10 @@ def compress(data: memoryview, level: int | None) -> bytes:
 
 
 def bound(data: memoryview) -> int:
-    return sum(_sizes(_blocks(data)))
+    try:
+        return sum(_sizes(_blocks(data, FEW_BLOCKS)))
+    except ManyBlocksError:
+        return UNTOLD_BYTES
 
 
 def decompress(data: memoryview, limit_bytes: int) -> bytearray:
@@ -57,7 +68,9 @@ def _sizes(blocks: list[memoryview]) -> list[int]:
         raise CodecError(str(e)) from e
 
 
-def _blocks(data: memoryview) -> list[memoryview]:
+def _blocks(data: memoryview, few: int | None = None) -> list[memoryview]:
+    """The raw blocks. Where only a `few` are to be looked at, ManyBlocksError tells that there are more."""
+    most = most_blocks(len(data)) if few is None else few
     if not _has_magic(data, 0):
         return [data]
     blocks: list[memoryview] = []
@@ -76,6 +89,6 @@ def _blocks(data: memoryview) -> list[memoryview]:
             raise CodecError(f"block of {size} bytes at {position}")
         blocks.append(data[position : position + size])
         position += size
-        if len(blocks) > most_blocks(len(data)):
-            raise CodecError("too many blocks")
+        if len(blocks) > most:
+            raise CodecError("too many blocks") if few is None else ManyBlocksError
     return blocks

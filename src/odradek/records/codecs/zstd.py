@@ -4,7 +4,15 @@ from struct import Struct
 from struct import error as StructError
 from typing import Final
 
-from odradek.records.codecs import CodecError, TooLargeError, cramjam, most_blocks
+from odradek.records.codecs import (
+    FEW_BLOCKS,
+    UNTOLD_BYTES,
+    CodecError,
+    ManyBlocksError,
+    TooLargeError,
+    cramjam,
+    most_blocks,
+)
 from odradek.records.kernel import allocate
 
 # A frame: magic uint32, descriptor byte, window descriptor unless single-segment, dictionary id, content
@@ -24,7 +32,10 @@ def compress(data: memoryview, level: int | None) -> bytes:
 
 
 def bound(data: memoryview) -> int:
-    return _extent(data, len(data) << 20)[0]
+    try:
+        return _extent(data, len(data) << 20, FEW_BLOCKS)[0]
+    except ManyBlocksError:
+        return UNTOLD_BYTES
 
 
 def decompress(data: memoryview, limit_bytes: int) -> bytearray:
@@ -41,19 +52,22 @@ def decompress(data: memoryview, limit_bytes: int) -> bytearray:
     return out
 
 
-def _extent(data: memoryview, limit_bytes: int) -> tuple[int, int]:
+def _extent(data: memoryview, limit_bytes: int, few: int | None = None) -> tuple[int, int]:
     """(bytes the frames decode to at most, the largest window), from the headers of frames and blocks.
 
-    A raw or a run-length block tells its size, a compressed one decodes to at most 128 KiB.
+    A raw or a run-length block tells its size, a compressed one decodes to at most 128 KiB. Where only a
+    `few` blocks are to be looked at, ManyBlocksError tells that there are more.
     """
     position = most_bytes = certain = largest_window = 0
-    blocks_left = most_blocks(len(data))
+    blocks_left = most_blocks(len(data)) if few is None else few
     try:
         while position < len(data):
             (magic,) = _WORD.unpack_from(data, position)
             if magic & 0xFFFFFFF0 == _SKIPPABLE_MAGIC:
                 position += 8 + int(_WORD.unpack_from(data, position + 4)[0])
                 blocks_left -= 1
+                if blocks_left < 0 and few is not None:
+                    raise ManyBlocksError
                 continue
             if magic != _MAGIC:
                 raise CodecError(f"magic {magic:#x}")
@@ -71,7 +85,7 @@ def _extent(data: memoryview, limit_bytes: int) -> tuple[int, int]:
                 if certain > limit_bytes:
                     raise TooLargeError
                 if blocks_left < 0:
-                    raise CodecError("too many blocks")
+                    raise CodecError("too many blocks") if few is None else ManyBlocksError
             if descriptor & 4:
                 position += 4
     except (IndexError, StructError) as e:

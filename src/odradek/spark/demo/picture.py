@@ -1,9 +1,10 @@
 """The picture of a run, as one SVG: orders over time, kills, batches, and what the proof says. Pure.
 
-Okabe and Ito's palette; every mark has a title; nothing outside the file is needed.
+Okabe and Ito's palette, for light and dark pages; every mark has a title; nothing outside the file is needed.
 """
 
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
@@ -11,11 +12,24 @@ from odradek.spark.demo.proof import Proof
 from odradek.spark.demo.story import DRIVER, Counts, Story
 
 WIDTH, HEIGHT = 1200, 675
-_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 1160, 262, 540
-_BLUE, _ORANGE, _GREEN, _RED, _PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#AA4499"
-_GREY, _PALE, _INK = "#5b6470", "#e3e6ea", "#15202b"
+_MARGIN = 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 124, 1148, 262, 540
+_PAPER, _INK, _GREY, _PALE = "paper", "ink", "grey", "pale"
+_BLUE, _ORANGE, _GREEN, _RED, _PURPLE = "blue", "orange", "green", "red", "purple"
+# On a light page, on a dark one: the reader's system says which it is.
+_COLOURS = {
+    _PAPER: ("#ffffff", "#0d1117"),
+    _INK: ("#15202b", "#e6edf3"),
+    _GREY: ("#5b6470", "#9aa4b0"),
+    _PALE: ("#e3e6ea", "#30363d"),
+    _BLUE: ("#0072b2", "#56b4e9"),
+    _ORANGE: ("#c08400", "#e69f00"),
+    _GREEN: ("#009e73", "#2bb88f"),
+    _RED: ("#d55e00", "#ff8c3a"),
+    _PURPLE: ("#aa4499", "#d98bbf"),
+}
 _TICKS_WANTED = 8
-_RESULTS_X = (40, 350, 680, 980)
+_RESULTS_X = (_MARGIN, 350, 680, 980)
 _MOST_POINTS = 600
 
 
@@ -42,29 +56,44 @@ def svg(story: Story, proof: Proof, elapsed_s: float) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         'font-family="Helvetica, Arial, sans-serif" font-size="15">',
         f"<title>{title}: odradek demo</title>",
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-        _text(40, 54, title, size=34, weight="bold"),
+        _style(),
+        f'<rect width="{WIDTH}" height="{HEIGHT}" class="{_PAPER}"/>',
+        _text(_MARGIN, 54, title, size=34, weight="bold"),
         _text(_RIGHT, 54, "odradek demo", size=22, colour=_GREY, anchor="end"),
-        _text(40, 84, _subtitle(story, elapsed_s), size=16, colour=_GREY),
+        _text(_MARGIN, 84, _subtitle(story, elapsed_s), size=16, colour=_GREY),
         *_results(proof),
         *_legend(),
         *_axes(scale),
         *_kills(story, scale),
         *(_line(line, story.counts, scale) for line in _LINES),
         *_batches(story, scale),
-        _text(40, 652, _footnote(proof), size=15, colour=_GREY),
+        _text(_MARGIN, 652, _footnote(proof), size=15, colour=_GREY),
         "</svg>",
     ]
     return "\n".join(out) + "\n"
 
 
+def _style() -> str:
+    """A class for each colour that fills, and one for each that draws a line."""
+
+    def rules(scheme: int) -> str:
+        return " ".join(
+            f".{name}{{fill:{colours[scheme]}}} .{name}-line{{stroke:{colours[scheme]}}}"
+            for name, colours in _COLOURS.items()
+        )
+
+    return f"<style>{rules(0)} @media (prefers-color-scheme: dark){{{rules(1)}}}</style>"
+
+
 class _Scale:
-    """From seconds and orders to the places of the drawing."""
+    """From seconds and orders to the places of the drawing. Both axes end with a tick."""
 
     def __init__(self, story: Story) -> None:
         batches = max((batch.at_s for batch in story.batches), default=0.0)
-        self.seconds = max(1.0, *(_last_change(story.counts, line) for line in _LINES), batches) * 1.02
-        self.orders = max(1, story.orders, *(counts.written for counts in story.counts)) * 1.05
+        last_s = max(1.0, *(_last_change(story.counts, line) for line in _LINES), batches)
+        self.second_ticks = _ticks(last_s, _TICKS_WANTED)
+        self.order_ticks = _ticks(max(1, story.orders, *(counts.written for counts in story.counts)), 5)
+        self.seconds, self.orders = self.second_ticks[-1], self.order_ticks[-1]
 
     def x(self, at_s: float) -> float:
         return _LEFT + (_RIGHT - _LEFT) * min(1.0, at_s / self.seconds)
@@ -109,15 +138,15 @@ def _results(proof: Proof) -> list[str]:
     told = f"windows: {right:,} of {windows.expected:,} right"
     if windows.duplicates or windows.lost:
         told += f", {windows.duplicates:,} twice, {windows.lost:,} lost"
-    out.append(_text(40, 184, told, size=18, colour=colour))
+    out.append(_text(_MARGIN, 184, told, size=18, colour=colour))
     return out
 
 
 def _legend() -> list[str]:
     out: list[str] = []
-    x = float(_LEFT)
+    x = float(_MARGIN)
     for line in _LINES:
-        out.append(f'<rect x="{x}" y="222" width="22" height="5" fill="{line.colour}"/>')
+        out.append(f'<rect x="{x:.1f}" y="222" width="22" height="5" class="{line.colour}"/>')
         out.append(_text(x + 30, 230, line.label))
         x += 60 + 8.4 * len(line.label)
     for target, colour in ((DRIVER, _RED), ("broker", _PURPLE)):
@@ -129,22 +158,26 @@ def _legend() -> list[str]:
 
 def _axes(scale: _Scale) -> list[str]:
     out = []
-    for orders in _ticks(scale.orders, 5):
+    for orders in scale.order_ticks:
         y = scale.y(orders)
-        out.append(f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{_PALE}"/>')
+        out.append(f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="{_PALE}-line"/>')
         out.append(_text(_LEFT - 10, y + 5, f"{orders:,}", colour=_GREY, anchor="end"))
-    for at_s in _ticks(scale.seconds, _TICKS_WANTED):
-        out.append(_text(scale.x(at_s), _BOTTOM + 22, f"{at_s} s", colour=_GREY, anchor="middle"))
-    out.append(f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="{_GREY}"/>')
+    for at_s in scale.second_ticks:
+        x = scale.x(at_s)
+        out.append(
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_BOTTOM}" y2="{_BOTTOM + 5}" class="{_GREY}-line"/>'
+        )
+        out.append(_text(x, _BOTTOM + 22, f"{at_s} s", colour=_GREY, anchor="middle"))
+    out.append(f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" class="{_GREY}-line"/>')
     return out
 
 
 def _ticks(top: float, wanted: int) -> list[int]:
-    """Round numbers from 0 up to the top, about as many as wanted."""
+    """Round numbers from 0 to the first that is not below the top, about as many as wanted."""
     step = 1
     while top / step > wanted:
         step = step * 5 // 2 if str(step).startswith("2") else step * 2
-    return list(range(0, int(top) + 1, step))
+    return list(range(0, ceil(top / step) * step + 1, step))
 
 
 def _kills(story: Story, scale: _Scale) -> list[str]:
@@ -158,10 +191,10 @@ def _kills(story: Story, scale: _Scale) -> list[str]:
             width = max(1.0, scale.x(kill.back_s) - x)
             out.append(
                 f'<rect x="{x:.1f}" y="{_TOP}" width="{width:.1f}" height="{_BOTTOM - _TOP}" '
-                f'fill="{colour}" fill-opacity="0.1"/>'
+                f'class="{colour}" fill-opacity="0.12"/>'
             )
         out.append(
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_BOTTOM}" stroke="{colour}" '
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_BOTTOM}" class="{colour}-line" '
             'stroke-width="1.5" stroke-dasharray="4 3"/>'
         )
         out.append(_mark(x, _TOP, kill.target, colour, told))
@@ -173,18 +206,19 @@ def _mark(x: float, y: float, target: str, colour: str, told: str) -> str:
     title = f"<title>{escape(told)}</title>"
     if target == DRIVER:
         return (
-            f'<path d="M{x - 7:.1f},{y - 7} l14,14 m0,-14 l-14,14" stroke="{colour}" stroke-width="4">'
+            f'<path d="M{x - 7:.1f},{y - 7} l14,14 m0,-14 l-14,14" class="{colour}-line" stroke-width="4">'
             f"{title}</path>"
         )
-    return f'<rect x="{x - 7:.1f}" y="{y - 7}" width="14" height="14" fill="{colour}">{title}</rect>'
+    return f'<rect x="{x - 7:.1f}" y="{y - 7}" width="14" height="14" class="{colour}">{title}</rect>'
 
 
 def _line(line: Line, counts: Sequence[Counts], scale: _Scale) -> str:
     shown = [c for c in counts if c.at_s <= scale.seconds]
     every = max(1, len(shown) // _MOST_POINTS)
-    points = " ".join(f"{scale.x(c.at_s):.1f},{scale.y(line.count(c)):.1f}" for c in shown[::every])
+    drawn = [*shown[:-1:every], *shown[-1:]]
+    points = " ".join(f"{scale.x(c.at_s):.1f},{scale.y(line.count(c)):.1f}" for c in drawn)
     return (
-        f'<polyline points="{points}" fill="none" stroke="{line.colour}" stroke-width="{line.width}" '
+        f'<polyline points="{points}" fill="none" class="{line.colour}-line" stroke-width="{line.width}" '
         f'stroke-linejoin="round"><title>{escape(line.label)}</title></polyline>'
     )
 
@@ -199,7 +233,7 @@ def _batches(story: Story, scale: _Scale) -> list[str]:
         for batch in of_sink:
             told = f"{sink}: batch {batch.number}, {batch.rows:,} records, committed at {batch.at_s:.1f} s"
             out.append(
-                f'<rect x="{scale.x(batch.at_s) - 1:.1f}" y="{y}" width="2" height="15" fill="{colour}">'
+                f'<rect x="{scale.x(batch.at_s) - 1:.1f}" y="{y}" width="2" height="15" class="{colour}">'
                 f"<title>{told}</title></rect>"
             )
     return out
@@ -223,6 +257,6 @@ def _text(
     anchor: str = "start",
 ) -> str:
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" font-weight="{weight}" fill="{colour}" '
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" font-weight="{weight}" class="{colour}" '
         f'text-anchor="{anchor}">{escape(text)}</text>'
     )

@@ -166,20 +166,42 @@ def test_a_transaction_of_an_outside_coordinator_has_no_timeout(h: Harness) -> N
     assert h.end_code(producer, COMMIT) is E.NONE
 
 
-def test_a_timeout_is_over_one_ms_after_it_has_passed() -> None:
+def test_a_timeout_is_over_one_ms_after_it_has_passed(h: Harness) -> None:
     txn = TransactionMetadata(TID, 7, 0, 5_000, S.ONGOING, (A,), start_ms=START_MS)
-    assert not is_over_time(txn, Now(START_MS + 5_000, 0))
-    assert is_over_time(txn, Now(START_MS + 5_001, 0))
+    assert not is_over_time(h.shard, txn, Now(START_MS + 5_000, 0))
+    assert is_over_time(h.shard, txn, Now(START_MS + 5_001, 0))
+
+
+@pytest.mark.parametrize("days", [1, 3650])
+def test_a_clock_that_is_set_back_leaves_no_transaction_open_until_it_has_caught_up(
+    h: Harness, days: int
+) -> None:
+    h.add(h.producer(timeout_ms=60_000), A)
+    h.clock.skew_ms -= days * DAY_MS
+    h.advance(55_000)
+    assert h.txn().state is S.ONGOING
+    h.advance(30_000)
+    assert h.txn().state is S.COMPLETE_ABORT
+
+
+def test_what_ended_before_the_clock_had_caught_up_is_not_remembered(h: Harness) -> None:
+    producer = h.producer()
+    h.add(producer, A)
+    h.clock.skew_ms -= DAY_MS
+    h.advance(15_000)
+    assert list(h.shard.seen_ahead) == [TID]
+    h.end(producer, COMMIT)
+    assert h.shard.seen_ahead == {}
 
 
 def test_time_that_jumps_ahead_may_abort_and_time_that_jumps_back_only_delays(h: Harness) -> None:
     producer = h.producer(timeout_ms=60_000)
     h.add(producer, A)
     h.clock.skew_ms -= 3_600_000
-    h.advance(70_000)
+    h.advance(55_000)
     assert h.txn().state is S.ONGOING
     h.clock.skew_ms += 3_600_000
-    h.advance(10_000)
+    h.advance(20_000)
     assert h.txn().state is S.COMPLETE_ABORT
     following = h.end(producer, ABORT)
     h.clock.skew_ms -= DAY_MS

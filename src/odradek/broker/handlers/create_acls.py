@@ -1,0 +1,26 @@
+"""CreateAcls v1-v3: each is refused with SECURITY_DISABLED, as Apache does without an authorizer.
+
+An unknown element (0) in any of them closes the connection, as there.
+"""
+
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.broker.security import NO_AUTHORIZER, check_acl
+from odradek.core.errors import ErrorCode
+from odradek.runtime.slices import STEP, Paced
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+
+@serves(ApiKey.CREATE_ACLS, min_version=1, max_version=3)
+def create_acls(ctx: RequestContext, request: Any) -> Paced[Any]:
+    types = response_types(ApiKey.CREATE_ACLS)
+    results = []
+    for creation in request.creations:
+        check_acl(creation)
+        results.append(
+            types.AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+        )
+        yield STEP
+    return types.CreateAclsResponse(results=results)

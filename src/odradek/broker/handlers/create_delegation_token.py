@@ -1,0 +1,35 @@
+"""CreateDelegationToken v1-v3: refused, as Apache refuses it on a listener without authentication.
+
+DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, with the owner that was asked for and no times. An owner without a
+name is the one who asks, User:ANONYMOUS.
+"""
+
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.broker.security import ANONYMOUS_NAME, ANONYMOUS_TYPE, NO_TIME
+from odradek.core.errors import ErrorCode
+from odradek.runtime.reply import Reply
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+
+@serves(ApiKey.CREATE_DELEGATION_TOKEN, min_version=1, max_version=3)
+def create_delegation_token(ctx: RequestContext, request: Any) -> Reply[Any]:
+    owner = (ANONYMOUS_TYPE, ANONYMOUS_NAME)
+    if request.owner_principal_name:
+        owner = (request.owner_principal_type or "", request.owner_principal_name)
+    return Reply(
+        response_types(ApiKey.CREATE_DELEGATION_TOKEN).CreateDelegationTokenResponse(
+            error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+            principal_type=owner[0],
+            principal_name=owner[1],
+            token_requester_principal_type=ANONYMOUS_TYPE,
+            token_requester_principal_name=ANONYMOUS_NAME,
+            issue_timestamp=NO_TIME,
+            expiry_timestamp=NO_TIME,
+            max_timestamp=NO_TIME,
+            token_id="",
+            hmac=b"",
+        )
+    )

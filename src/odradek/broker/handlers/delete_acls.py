@@ -1,0 +1,26 @@
+"""DeleteAcls v1-v3: each filter is refused with SECURITY_DISABLED, as Apache does without an authorizer.
+
+An unknown element (0) in any of them closes the connection, as there.
+"""
+
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.broker.security import NO_AUTHORIZER, check_acl_filter
+from odradek.core.errors import ErrorCode
+from odradek.runtime.slices import STEP, Paced
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+
+@serves(ApiKey.DELETE_ACLS, min_version=1, max_version=3)
+def delete_acls(ctx: RequestContext, request: Any) -> Paced[Any]:
+    types = response_types(ApiKey.DELETE_ACLS)
+    results = []
+    for asked in request.filters:
+        check_acl_filter(asked)
+        results.append(
+            types.DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+        )
+        yield STEP
+    return types.DeleteAclsResponse(filter_results=results)

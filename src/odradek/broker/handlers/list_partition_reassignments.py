@@ -1,0 +1,54 @@
+"""ListPartitionReassignments v0: which partitions are on their way to other replicas, as this broker knows.
+
+None begins here yet; one that an opened directory brings is listed. Partitions that are not being
+reassigned, or do not exist, are left out without an error. All topics: null; an empty list asks for none.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.metadata.image import MetadataImage, PartitionRegistration
+from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+_Row = tuple[str, int, PartitionRegistration | None]
+
+
+@serves(ApiKey.LIST_PARTITION_REASSIGNMENTS, min_version=0, max_version=0)
+def list_partition_reassignments(ctx: RequestContext, request: Any) -> Paced[Any]:
+    types = response_types(ApiKey.LIST_PARTITION_REASSIGNMENTS)
+    image = ctx.node.metadata.image
+    topics: dict[str, list[Any]] = {}
+    for name, index, partition in _all(image) if request.topics is None else _named(image, request.topics):
+        yield FEW
+        if partition is None or not (partition.adding or partition.removing):
+            continue
+        topics.setdefault(name, []).append(
+            types.OngoingPartitionReassignment(
+                partition_index=index,
+                replicas=partition.replicas,
+                adding_replicas=partition.adding,
+                removing_replicas=partition.removing,
+            )
+        )
+        yield STEP
+    rows = [types.OngoingTopicReassignment(name=name, partitions=found) for name, found in topics.items()]
+    return types.ListPartitionReassignmentsResponse(topics=rows)
+
+
+def _all(image: MetadataImage) -> Iterator[_Row]:
+    for topic in image.topics_by_name.values():
+        for index, partition in topic.partitions.items():
+            yield topic.name, index, partition
+
+
+def _named(image: MetadataImage, asked: Any) -> Iterator[_Row]:
+    for row in asked:
+        topic = image.topics_by_name.get(row.name)
+        if topic is None:
+            yield row.name, 0, None  # a step of its own: there may be many
+            continue
+        for index in row.partition_indexes:
+            yield row.name, index, topic.partitions.get(index)

@@ -1,0 +1,16 @@
+"""UnregisterBroker v0: the controller forgets a broker, which leads and holds nothing from then on.
+
+BROKER_ID_NOT_REGISTERED for one that it does not know; the message of a success is empty, not null.
+Deviation: INVALID_REQUEST for one that is alive. Apache takes it out of the cluster, and it is in none
+until its restart.
+"""
+
+from typing import Any
+
+from odradek.broker.dispatch import RequestContext, serves
+from odradek.wire.api_keys import ApiKey
+
+
+@serves(ApiKey.UNREGISTER_BROKER, min_version=0, max_version=0)
+async def unregister_broker(ctx: RequestContext, request: Any) -> Any:
+    return await ctx.node.controller.call(ApiKey.UNREGISTER_BROKER, request)
