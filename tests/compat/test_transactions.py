@@ -16,9 +16,10 @@ from tests.compat.transactional import (
 )
 from tests.support.batches import batch
 from tests.support.produce import produce
-from tests.support.transactions import TransactionalProducer
+from tests.support.transactions import PRODUCE, TransactionalProducer
 
 RECORDS = 23
+INVALID_PRODUCER_ID_MAPPING = 49
 
 
 @pytest.fixture(params=TRANSACTIONAL, ids=lambda c: c.name)
@@ -155,3 +156,34 @@ def test_consume_transform_produce_is_exactly_once(client, bootstrap, unique, ma
         assert after.poll() == []  # the offsets were committed with the records
     finally:
         after.close()
+
+
+@pytest.mark.parametrize("version", [9, 12])
+def test_a_request_writes_for_one_transactional_producer_only(bootstrap, unique, make_topic, version):
+    """Nothing of it is written, not even where the transaction of one of them goes on already."""
+    topic, new_id = make_topic(partitions=2), version == 12
+    with (
+        TransactionalProducer(bootstrap, unique("txn"), epoch_per_transaction=new_id) as one,
+        TransactionalProducer(bootstrap, unique("txn"), epoch_per_transaction=new_id) as other,
+    ):
+        one.init()
+        other.init()
+        assert one.produce(topic, b"begun").error_code == 0
+        rows = [
+            {"index": 0, "records": one.batch(topic, 0, b"of the one")},
+            {"index": 1, "records": other.batch(topic, 1, b"of the other")},
+        ]
+        answer = one.connection.call(
+            PRODUCE,
+            version,
+            {
+                "transactional_id": one.transactional_id,
+                "acks": -1,
+                "timeout": 30_000,
+                "topic_data": [{"name": topic, "partition_data": rows}],
+            },
+        )
+        codes = [int(row.error_code) for row in answer.responses[0].partition_responses]
+        assert codes == [INVALID_PRODUCER_ID_MAPPING] * 2
+        assert end_offset(bootstrap, topic, committed=False) == 1
+        assert one.end(commit=True) == 0

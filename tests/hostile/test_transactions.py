@@ -6,6 +6,8 @@ import pytest
 
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.types import NO_LEADER, TRANSACTION_STATE_TOPIC, TopicPartition
+from odradek.http.exposition import render
+from odradek.http.families import _transactions
 from odradek.replication.led_log import LedLog
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
@@ -162,6 +164,20 @@ def test_many_open_transactions_are_looked_at_in_slices(world: StagedWorld) -> N
         assert states(world, [name for name, _, _ in transactions]) == {TxnState.ONGOING}
         for transaction in transactions:
             end(world, client, transaction)
+
+
+def test_many_ids_are_counted_for_a_scrape_in_slices(world: StagedWorld) -> None:
+    node, loop = world.stage.node, world.stage.loop
+    with world.stage.client() as client:
+        for _ in range(1_500):
+            world.init_producer(client, world.fresh("txn"))
+
+    def scrape() -> None:
+        loop.create_task(render(_transactions(node, node.runtime.clock.now_ms())))
+
+    loop.call_soon(scrape)  # the second time, what it needs is imported
+    world.stage.settle()
+    counted(world, "a scrape", scrape)
 
 
 def test_ids_that_nobody_uses_are_removed_in_slices(world: StagedWorld) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from odradek.coordinators.transactions.states import AT_REST
-from odradek.core.errors import ErrorCode
-from odradek.core.types import ZERO_UUID
+from odradek.core.errors import ErrorCode, ExhaustedError
+from odradek.core.types import TRANSACTION_STATE_TOPIC, ZERO_UUID, TopicPartition
+from odradek.records.batch import build_batch
+from odradek.replication.led_log import LedLog
 from odradek.sim.caller import Caller, NoAnswer
 from odradek.sim.consuming import fetch_committed
 from odradek.sim.plan import Settings
@@ -74,6 +76,24 @@ def test_an_epoch_that_is_over_is_told_before_the_guard() -> None:
         gate.set()
         assert await writing is E.INVALID_PRODUCER_EPOCH
         assert not stage.is_open()
+
+    play(story)
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_a_write_after_the_timeout_is_told_so_where_the_transaction_has_not_written(version: int) -> None:
+    """A partition with the marker knows the newer epoch only; the coordinator knows why there is one."""
+
+    async def story(stage: Stage) -> None:
+        caller = await stage.prepare()
+        await stage.create_topic(caller, "u")
+        producer = await stage.init(caller, timeout_ms=1_000)
+        if version < 12:
+            await stage.add(caller, producer)
+        assert await stage.write(caller, producer, version) is E.NONE
+        await asyncio.sleep(3)
+        assert await stage.write(caller, producer, version, sequence=1) is E.INVALID_PRODUCER_EPOCH
+        assert await stage.write(caller, producer, version, topic="u") is E.TRANSACTION_ABORTABLE
 
     play(story)
 
@@ -231,9 +251,7 @@ def test_offsets_that_an_older_connection_held_back_do_not_count_for_the_next_tr
 
     async def story(stage: Stage) -> None:
         old = await stage.prepare()
-        types = request_types(ApiKey.FIND_COORDINATOR)
-        request = types.FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
-        await old.call(ApiKey.FIND_COORDINATOR, request, version=4)
+        await prepare_group(stage, old)
         producer = await stage.init(old)
         young = stage.caller()
         for offset in (10, 20):
@@ -260,5 +278,149 @@ def test_a_partition_that_an_older_connection_held_back_begins_no_transaction() 
             await stage.add(old, producer)
         assert stage.state().state in AT_REST
         await stage.add(old, producer)  # by a connection of its own now
+
+    play(story)
+
+
+async def prepare_group(stage: Stage, caller: Caller) -> None:
+    types = request_types(ApiKey.FIND_COORDINATOR)
+    request = types.FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
+    await caller.call(ApiKey.FIND_COORDINATOR, request, version=4)
+
+
+@pytest.mark.parametrize("commit", [False, True])
+def test_offsets_that_were_overtaken_by_the_end_of_their_transaction_are_refused(commit: bool) -> None:
+    """KAFKA-14884 for a group: the coordinator's yes is older than the marker in the group's log."""
+
+    async def story(stage: Stage) -> None:
+        caller, other = await stage.prepare(), stage.caller()
+        await prepare_group(stage, caller)
+        producer = await stage.init(caller)
+        await add_offsets(caller, producer)
+        gate = stage.slow_questions()
+        committing = asyncio.ensure_future(commit_offset(stage, other, producer, 10))
+        await asyncio.sleep(0.05)
+        await stage.end(caller, producer, 4, commit=commit)
+        gate.set()
+        assert await committing is E.INVALID_TXN_STATE
+        found = await fetch_committed(caller, GROUP, [TP], {"t": ZERO_UUID})
+        assert found.get(TP, -1) == -1
+
+    play(story)
+
+
+class SlowToLoad(LedLog):
+    """A log whose first read lacks a descriptor: the load waits half a second, then goes on."""
+
+    __slots__ = ("_has_failed",)
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        if not hasattr(self, "_has_failed"):
+            self._has_failed = True
+            raise ExhaustedError("no descriptor")
+        return super().read(offset, max_bytes)
+
+
+def load_slowly(stage: Stage) -> None:
+    """Have every transaction coordinator load its log, as after an election."""
+    node = stage.node
+    for index in node.transactions.host.partitions:
+        node.transactions.on_resigned(index)
+        partition = node.replicas.partition(TopicPartition(TRANSACTION_STATE_TOPIC, index))
+        node.transactions.on_elected(index, SlowToLoad(partition))
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_a_write_that_is_asked_about_while_the_coordinator_loads_is_to_be_sent_again(version: int) -> None:
+    async def story(stage: Stage) -> None:
+        caller = await stage.prepare()
+        producer = await stage.init(caller)
+        if version < 12:
+            await stage.add(caller, producer)
+        load_slowly(stage)
+        assert await stage.write(caller, producer, version) is E.NOT_ENOUGH_REPLICAS
+        assert not stage.is_open()
+        await asyncio.sleep(1)
+        assert await stage.write(caller, producer, version) is E.NONE
+        assert stage.is_open()
+
+    play(story)
+
+
+def test_offsets_that_are_asked_about_while_the_coordinator_loads_are_to_be_sent_again() -> None:
+    async def story(stage: Stage) -> None:
+        caller = await stage.prepare()
+        await prepare_group(stage, caller)
+        producer = await stage.init(caller)
+        await add_offsets(caller, producer)
+        load_slowly(stage)
+        assert await commit_offset(stage, caller, producer, 10) is E.COORDINATOR_NOT_AVAILABLE
+        await asyncio.sleep(1)
+        assert await commit_offset(stage, caller, producer, 10) is E.NONE
+
+    play(story)
+
+
+async def verify(caller: Caller, producer: tuple[int, int]) -> ErrorCode:
+    """As another broker asks."""
+    types = request_types(ApiKey.ADD_PARTITIONS_TO_TXN)
+    transaction = types.AddPartitionsToTxnTransaction(
+        transactional_id=TID,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        verify_only=True,
+        topics=[types.AddPartitionsToTxnTopic(name="t", partitions=[0])],
+    )
+    request = types.AddPartitionsToTxnRequest(transactions=[transaction])
+    answer = await caller.call(ApiKey.ADD_PARTITIONS_TO_TXN, request, version=5)
+    ((row,),) = (topic.results_by_partition for topic in answer.results_by_transaction[0].topic_results)
+    return ErrorCode(row.partition_error_code)
+
+
+def test_a_broker_that_asks_while_the_coordinator_loads_is_told_so() -> None:
+    async def story(stage: Stage) -> None:
+        caller = await stage.prepare()
+        producer = await stage.init(caller)
+        await stage.add(caller, producer)
+        load_slowly(stage)
+        assert await verify(caller, producer) is E.COORDINATOR_LOAD_IN_PROGRESS
+        await asyncio.sleep(1)
+        assert await verify(caller, producer) is E.NONE
+
+    play(story)
+
+
+@pytest.mark.parametrize("version", [11, 12])
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_request_writes_for_one_transactional_producer_only(version: int, begun: bool) -> None:
+    """As in Apache Kafka nothing of it is written, not even where the transaction is known to go on."""
+
+    async def story(stage: Stage) -> None:
+        caller = await stage.prepare()
+        await stage.create_topic(caller, "u")
+        producer = await stage.init(caller)
+        if version < 12:
+            await stage.add(caller, producer, "t", "u")
+        if begun:
+            assert await stage.write(caller, producer, version) is E.NONE
+        ends = [stage.node.replicas.partition(TopicPartition(topic, 0)).log.log_end_offset for topic in "tu"]
+        types = request_types(ApiKey.PRODUCE)
+        data = []
+        for topic, (producer_id, epoch) in (("t", producer), ("u", (producer[0] + 1, 0))):
+            records = build_batch(
+                [(stage.host.clock.now_ms(), b"k", b"v", ())],
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=int(begun and topic == "t"),
+                transactional=True,
+            )
+            partition = types.PartitionProduceData(index=0, records=bytes(records))
+            data.append(types.TopicProduceData(name=topic, partition_data=[partition]))
+        request = types.ProduceRequest(transactional_id=TID, acks=-1, timeout=5_000, topic_data=data)
+        answer = await caller.call(ApiKey.PRODUCE, request, version=version)
+        codes = [topic.partition_responses[0].error_code for topic in answer.responses]
+        assert codes == [E.INVALID_PRODUCER_ID_MAPPING] * 2
+        logs = [stage.node.replicas.partition(TopicPartition(topic, 0)).log for topic in "tu"]
+        assert [log.log_end_offset for log in logs] == ends
 
     play(story)

@@ -71,6 +71,19 @@ def test_the_transaction_log_is_made_as_configured() -> None:
     )
 
 
+def test_the_transaction_log_is_compacted_as_it_is_and_never_led_by_who_lost_records() -> None:
+    """Whatever the node's own defaults are: a lost decision would be a transaction half committed."""
+
+    async def story(stage: Stage) -> None:
+        await stage.prepare()
+        config = stage.node.metadata.image.topic_config(TRANSACTION_STATE_TOPIC)
+        assert config["cleanup.policy"] == "compact"
+        assert config["compression.type"] == "uncompressed"
+        assert config["unclean.leader.election.enable"] == "false"
+
+    play(story, with_config(compression_type="zstd", unclean_leader_election_enable="true"))
+
+
 def test_more_in_sync_replicas_than_there_are_keep_transactions_waiting() -> None:
     """The replication factor and the least in-sync replicas are those of the topic as it was made."""
 

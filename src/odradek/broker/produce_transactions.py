@@ -72,7 +72,7 @@ def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
             if not _is_settled_here(partition, producer):
                 firsts.append(_First(entry, partition, batch.base_sequence))
     if len(producers) > 1:
-        _refuse(firsts, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+        _refuse_all(request, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
         return None
     if not firsts or not (node.verifies_transactions or _adds(request)):
         return None
@@ -215,6 +215,13 @@ def _settle(request: PendingProduce, firsts: list[_First], answer: Any) -> None:
 def _refuse(firsts: list[_First], error: KafkaError) -> None:
     for entry, _, _ in firsts:
         entry.outcome = error
+
+
+def _refuse_all(request: PendingProduce, error: KafkaError) -> None:
+    for _, entries in request.topics:
+        for entry in entries:
+            if entry.outcome is None:
+                entry.outcome = error
 
 
 def _as_produce_error(request: PendingProduce, error: KafkaError) -> KafkaError:

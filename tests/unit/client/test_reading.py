@@ -1,5 +1,7 @@
 """What a consumer is shown, against what real consumers read from the golden logs."""
 
+import itertools
+
 import pytest
 
 from odradek.client.partition_reader import PartitionReader
@@ -63,6 +65,25 @@ def test_read_uncommitted_sees_all_but_markers() -> None:
 
 def test_read_committed_leaves_out_what_was_aborted_and_only_that() -> None:
     assert values([(1, 1)]) == [b"plain", b"b1", b"a3"]
+
+
+def test_aborted_transactions_may_be_listed_in_any_order() -> None:
+    """A broker lists them by where they end: the one that began last may come first."""
+    log = b"".join(
+        [
+            batch(0, [b"a1"], producer_id=1),
+            batch(1, [b"b1"], producer_id=2),
+            marker(2, 2, committed=False),
+            marker(3, 1, committed=False),
+            batch(4, [b"b2"], producer_id=2),
+            marker(5, 2, committed=False),
+            batch(6, [b"a2"], producer_id=1),
+            marker(7, 1, committed=True),
+        ]
+    )
+    for aborted in itertools.permutations([(1, 0), (2, 1), (2, 4)]):
+        shown = [record.value for _, record in visible_records(log, 0, aborted) if record is not None]
+        assert shown == [b"a2"], aborted
 
 
 def test_reading_starts_inside_a_batch() -> None:

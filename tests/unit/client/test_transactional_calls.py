@@ -159,7 +159,62 @@ def test_group_metadata_travels_with_the_offsets() -> None:
     run(scenario)
 
 
+# Coordinators that move
+
+
+@pytest.mark.parametrize("trouble", [E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE, HangUp])
+@pytest.mark.parametrize(
+    "api_key",
+    [ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN],
+)
+def test_the_coordinator_is_looked_for_again_where_it_is_not(trouble: object, api_key: ApiKey) -> None:
+    """On another node by now: asked again where it was, it would say the same for ever."""
+
+    async def scenario(coordinator: Coordinator, producer: TransactionalProducer) -> None:
+        key = "g" if api_key is ApiKey.TXN_OFFSET_COMMIT else "x"
+        coordinator.script = {api_key: [trouble]}
+
+        def asked() -> int:
+            requests = coordinator.broker.requests(ApiKey.FIND_COORDINATOR)
+            return sum(key in request.coordinator_keys for request in requests)
+
+        await producer.init_transactions()
+        await one_transaction(producer)
+        assert not coordinator.script[api_key]
+        assert asked() == 2
+
+    run(scenario, version=1, init=False)
+
+
+def test_a_coordinator_that_is_busy_is_not_looked_for_again() -> None:
+    async def scenario(coordinator: Coordinator, producer: TransactionalProducer) -> None:
+        coordinator.script = {ApiKey.END_TXN: [E.CONCURRENT_TRANSACTIONS, E.COORDINATOR_LOAD_IN_PROGRESS]}
+        before = len(coordinator.broker.requests(ApiKey.FIND_COORDINATOR))
+        producer.begin()
+        await producer.send("t", b"v", partition=0)
+        await producer.commit()
+        assert len(coordinator.broker.requests(ApiKey.FIND_COORDINATOR)) == before
+
+    run(scenario)
+
+
 # Deadlines
+
+
+def test_a_transaction_has_a_minute_unless_it_is_told_otherwise() -> None:
+    async def scenario(coordinator: Coordinator, producer: TransactionalProducer) -> None:
+        (request,) = coordinator.broker.requests(ApiKey.INIT_PRODUCER_ID)
+        assert request.transaction_timeout == 60_000
+
+    run(scenario)
+
+
+def test_a_transaction_has_the_time_it_is_told() -> None:
+    async def scenario(coordinator: Coordinator, producer: TransactionalProducer) -> None:
+        (request,) = coordinator.broker.requests(ApiKey.INIT_PRODUCER_ID)
+        assert request.transaction_timeout == 1_234
+
+    run(scenario, transaction_timeout_ms=1_234)
 
 
 def test_a_commit_that_nobody_confirms_is_of_unknown_outcome_and_can_be_asked_again() -> None:

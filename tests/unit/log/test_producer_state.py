@@ -11,8 +11,9 @@ from odradek.records.check import Origin
 from odradek.records.control import EndTransactionMarker
 from odradek.records.header import BatchMeta
 from tests.golden import loader
-from tests.unit.log.support import idempotent, marker, transactional
+from tests.unit.log.support import NOW_MS, idempotent, marker, transactional
 
+MAX_INT16 = 0x7FFF
 MAX_INT32 = 0x7FFFFFFF
 
 
@@ -202,6 +203,38 @@ def test_with_an_epoch_per_transaction_the_marker_must_raise_it(partition: Parti
     partition.end(committed=True, epoch=5, transaction_version=2)
     partition.end(committed=True, epoch=5, transaction_version=2)  # a retry of the same marker
     partition.write(0, epoch=5)
+
+
+def test_at_the_last_epoch_the_marker_has_that_of_the_data(partition: Partition) -> None:
+    """There is none above it: nobody else can write at it, since no client is ever given it."""
+    partition.write(0, epoch=MAX_INT16)
+    partition.end(committed=True, epoch=MAX_INT16, transaction_version=2)
+    assert partition.state.first_unstable_offset == 0, "until the high watermark has passed the marker"
+    partition.state.high_watermark_moved(partition.end_offset)
+    assert not partition.state.has_transactions
+
+
+def test_below_the_last_epoch_the_marker_must_raise_it(partition: Partition) -> None:
+    partition.write(0, epoch=MAX_INT16 - 1)
+    with refused(ErrorCode.INVALID_PRODUCER_EPOCH):
+        partition.end(committed=True, epoch=MAX_INT16 - 1, transaction_version=2)
+    partition.end(committed=True, epoch=MAX_INT16, transaction_version=2)
+
+
+def test_a_transaction_is_late_five_minutes_after_the_longest_timeout(partition: Partition) -> None:
+    longest_ms, five_minutes_ms = 900_000, 300_000
+    partition.send(0, producer_id=1)
+    partition.write(0, producer_id=2)
+    late_ms = NOW_MS + longest_ms + five_minutes_ms
+
+    def is_late(now_ms: int) -> bool:
+        return partition.state.has_late_transaction(now_ms, longest_ms)
+
+    assert not is_late(late_ms)
+    assert is_late(late_ms + 1)
+    assert not partition.state.has_late_transaction(late_ms + 1, longest_ms + 1)
+    partition.end(committed=True, producer_id=2)
+    assert not is_late(late_ms + 1)
 
 
 def test_a_stage_over_a_stage_sees_its_changes_and_may_be_dropped(partition: Partition) -> None:

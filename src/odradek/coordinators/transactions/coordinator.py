@@ -47,7 +47,6 @@ class TransactionCoordinator:
         `server_version` the cluster's transaction version. For the other two see MarkerSender."""
         self.config = config
         self._partition_count = partition_count
-        self._server_version = server_version
         slices = slices or Slices()
         self.host = CoordinatorHost(
             TRANSACTION_STATE_TOPIC,

@@ -117,7 +117,7 @@ class MarkerSender:
         self._is_at_work = False
         if done.error is not None:
             log.error("Markers could not be written", exc_info=done.error)
-            self._go_on()
+        self._go_on()  # with what came after the last attempt had ended
 
     def _attempt(self, order: _Order) -> Paced[None]:
         brokers: dict[int, list[TopicPartition]] = {}

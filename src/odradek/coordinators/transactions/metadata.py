@@ -7,7 +7,8 @@ replaced by a fresh one at epoch 0.
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from odradek.coordinators.transactions.states import AT_REST, VALID_PREVIOUS, TxnState
+from odradek.coordinators.transactions import transitions
+from odradek.coordinators.transactions.states import AT_REST, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import (
     NO_PRODUCER_EPOCH,
@@ -72,15 +73,14 @@ class TransactionMetadata(NamedTuple):
     # --- transitions ----------------------------------------------------------------------------------
 
     def _to(self, state: TxnState, now_ms: int, **changes: Any) -> "TransactionMetadata":
-        assert self.state in VALID_PREVIOUS[state], (
-            f"{self.transactional_id}: {self.state.name} to {state.name}"
-        )
-        return self._replace(
+        after = self._replace(
             state=state,
             prev_producer_id=self.producer_id,
             last_update_ms=max(now_ms, self.last_update_ms),
             **changes,
         )
+        transitions.check(self, after)
+        return after
 
     def with_next_epoch(
         self, expected_epoch: int | None, timeout_ms: int, now_ms: int

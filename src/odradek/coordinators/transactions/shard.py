@@ -142,6 +142,7 @@ class TransactionShard:
             self._open[key] = None
         else:
             self._open.pop(key, None)
+            self.seen_ahead.pop(key, None)
         if state is TxnState.PREPARE_COMMIT or state is TxnState.PREPARE_ABORT:
             self._decided[key] = None
         else:

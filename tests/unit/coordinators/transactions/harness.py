@@ -42,6 +42,7 @@ class Written:
         self.producer = markers.producer
         self.commit = markers.commit
         self.version = markers.transaction_version
+        self.coordinator_epoch = markers.coordinator_epoch
         self.partitions = partitions
 
 

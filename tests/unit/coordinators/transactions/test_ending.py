@@ -170,6 +170,23 @@ def test_strangers_are_told_so(h: Harness, version: int) -> None:
     assert h.txn().state is S.ONGOING
 
 
+@pytest.mark.parametrize("state", [EMPTY, COMMITTED, ABORTED])
+def test_an_abort_of_what_was_never_begun_begins_with_itself(h: Harness, state: TxnState) -> None:
+    _, now = bring_to(h, state, 2)
+    h.advance(7_000)
+    aborted_ms = h.clock.now_ms()
+    h.end(now, ABORT)
+    assert h.txn().start_ms == aborted_ms
+
+
+def test_what_was_begun_keeps_its_beginning_to_the_end(h: Harness) -> None:
+    producer, _ = bring_to(h, OPEN, 2)
+    begun_ms = h.txn().start_ms
+    h.advance(7_000)
+    h.end(producer, COMMIT)
+    assert h.txn().start_ms == begun_ms < h.txn().last_update_ms
+
+
 def test_markers_have_the_epoch_after_that_of_the_data(h: Harness) -> None:
     producer = h.producer()
     h.add(producer, A, B)
@@ -328,3 +345,14 @@ def test_an_abort_after_a_retry_of_a_commit_is_refused(h: Harness) -> None:
     """With an epoch for each transaction the epoch tells, whatever was acknowledged."""
     producer, _ = bring_to(h, COMMITTED, 2)
     assert h.end_code(producer, ABORT, is_acknowledged=True) is E.INVALID_TXN_STATE
+
+
+def test_what_is_not_committed_to_the_log_yet_cannot_be_ended(new: Callable[..., Harness]) -> None:
+    h = new(held=True)
+    beginning = h.start(lambda: h.coordinator.init_producer_id(TID, 60_000, None, 1))
+    h.commit_log()
+    producer = Identity(beginning.result().producer_id, beginning.result().producer_epoch)
+    h.start(lambda: h.coordinator.add_partitions(TID, producer, [A], 2, 1))
+    assert h.txn().state is S.ONGOING
+    assert h.end_code(producer) is E.CONCURRENT_TRANSACTIONS
+    h.commit_log()

@@ -4,11 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
+from odradek.coordinators.shard import Now
 from odradek.coordinators.transactions.commands import ExpireIds
+from odradek.coordinators.transactions.expiring import expire as expire_ids
+from odradek.coordinators.transactions.expiring import is_over_time
 from odradek.coordinators.transactions.metadata import MAX_EPOCH, Identity, TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.records.batch import iter_batches, iter_records
+from odradek.runtime.slices import at_once
 
 from .harness import ABORT, COMMIT, START_MS, TID, A, Harness
 
@@ -35,6 +39,27 @@ def test_an_open_transaction_is_aborted_after_its_time(
 def test_late_transactions_are_looked_for_as_often_as_configured(new: Callable[..., Harness]) -> None:
     h = new(abort_interval_ms=60_000)
     h.add(h.producer(timeout_ms=1_000), A)
+    h.advance(59_000)
+    assert h.txn().state is S.ONGOING
+    h.advance(2_000)
+    assert h.txn().state is S.COMPLETE_ABORT
+
+
+def test_after_one_look_the_next_is_an_interval_away(new: Callable[..., Harness]) -> None:
+    h = new(abort_interval_ms=60_000)
+    h.advance(61_000)
+    h.add(h.producer(timeout_ms=1_000), A)
+    h.advance(55_000)
+    assert h.txn().state is S.ONGOING
+    h.advance(5_000)
+    assert h.txn().state is S.COMPLETE_ABORT
+
+
+def test_a_new_leader_gives_an_interval_to_what_it_finds_open(new: Callable[..., Harness]) -> None:
+    h = new(abort_interval_ms=60_000)
+    h.add(h.producer(timeout_ms=1_000), A)
+    h.advance(30_000)
+    h.reload()
     h.advance(59_000)
     assert h.txn().state is S.ONGOING
     h.advance(2_000)
@@ -77,6 +102,15 @@ def test_a_fence_stays_a_fence_where_a_timeout_came_first(h: Harness) -> None:
     h.add(successor, A)
     h.end(successor, COMMIT)
     assert h.add(successor, A) is E.PRODUCER_FENCED
+
+
+def test_a_timeout_is_forgotten_with_its_id(h: Harness) -> None:
+    producer = h.producer(timeout_ms=1_000)
+    h.add(producer, A)
+    h.advance(20_000)
+    assert h.shard.fence(TID, producer).code is E.TRANSACTION_ABORTABLE
+    h.run(lambda: h.shard.replay(TID, None, 0, -1))
+    assert h.shard.fence(TID, producer).code is E.PRODUCER_FENCED
 
 
 def test_an_abort_that_the_log_refuses_is_tried_again_at_the_next_look(h: Harness) -> None:
@@ -123,11 +157,19 @@ def test_a_late_transaction_waits_for_a_producer_id_where_it_needs_one(h: Harnes
 
 
 def test_a_transaction_of_an_outside_coordinator_has_no_timeout(h: Harness) -> None:
+    """Its timeout is written as the largest int32: as one it would be over after 24.8 days."""
     producer = h.producer(two_phase=True)
     h.add(producer, A)
-    h.advance(DAY_MS)
+    h.clock.skew_ms += 365 * DAY_MS
+    h.advance(60_000)
     assert h.txn().state is S.ONGOING
     assert h.end_code(producer, COMMIT) is E.NONE
+
+
+def test_a_timeout_is_over_one_ms_after_it_has_passed(h: Harness) -> None:
+    txn = TransactionMetadata(TID, 7, 0, 5_000, S.ONGOING, (A,), start_ms=START_MS)
+    assert not is_over_time(h.shard, txn, Now(START_MS + 5_000, 0))
+    assert is_over_time(h.shard, txn, Now(START_MS + 5_001, 0))
 
 
 @pytest.mark.parametrize("days", [1, 3650])
@@ -140,6 +182,16 @@ def test_a_clock_that_is_set_back_leaves_no_transaction_open_until_it_has_caught
     assert h.txn().state is S.ONGOING
     h.advance(30_000)
     assert h.txn().state is S.COMPLETE_ABORT
+
+
+def test_what_ended_before_the_clock_had_caught_up_is_not_remembered(h: Harness) -> None:
+    producer = h.producer()
+    h.add(producer, A)
+    h.clock.skew_ms -= DAY_MS
+    h.advance(15_000)
+    assert list(h.shard.seen_ahead) == [TID]
+    h.end(producer, COMMIT)
+    assert h.shard.seen_ahead == {}
 
 
 def test_time_that_jumps_ahead_may_abort_and_time_that_jumps_back_only_delays(h: Harness) -> None:
@@ -188,6 +240,14 @@ def test_an_id_at_rest_expires_with_a_tombstone(new: Callable[..., Harness], sta
     assert h.producer().producer_id != producer.producer_id
 
 
+def test_an_id_expires_as_soon_as_its_time_has_passed(new: Callable[..., Harness]) -> None:
+    h = new(id_expiration_ms=DAY_MS)
+    h.put(TransactionMetadata(TID, 7, 0, 5_000, last_update_ms=START_MS))
+    for passed_ms, gone in ((DAY_MS - 1, 0), (DAY_MS, 1)):
+        result = at_once(expire_ids(h.shard, ExpireIds(), 0, Now(START_MS + passed_ms, 0)))
+        assert (result.response, len(result.records)) == (gone, gone)
+
+
 @pytest.mark.parametrize("state", [S.ONGOING, S.PREPARE_COMMIT, S.PREPARE_ABORT])
 def test_an_id_never_expires_while_a_transaction_is_open(
     new: Callable[..., Harness], state: TxnState
@@ -219,6 +279,19 @@ def test_ids_are_looked_at_as_often_as_configured(new: Callable[..., Harness]) -
     h.advance(49_000)
     assert TID in h.shard.transactions
     h.advance(2_000)
+    assert h.shard.transactions == {}
+
+
+def test_many_ids_go_in_several_batches(new: Callable[..., Harness]) -> None:
+    """One batch of all of them might be larger than the log takes."""
+    h = new(id_expiration_ms=1_000)
+    for i in range(1_000):
+        name = f"{i:0400d}"
+        h.shard.replay(name, TransactionMetadata(name, i, 0, 1_000, last_update_ms=START_MS), 0, -1)
+    before = len(h.log.batches)
+    h.advance(2_000)
+    assert expire(h) == 1_000
+    assert len(h.log.batches) == before + 2
     assert h.shard.transactions == {}
 
 

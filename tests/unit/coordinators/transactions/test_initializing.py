@@ -121,7 +121,26 @@ def test_epochs_from_the_past_and_the_future_are_fenced(h: Harness) -> None:
     assert init_code(h, producer) is E.PRODUCER_FENCED
     assert init_code(h, Identity(producer.producer_id, 17)) is E.PRODUCER_FENCED
     assert init_code(h, Identity(4711, 0)) is E.PRODUCER_FENCED
+    assert init_code(h, Identity(4711, 3)) is E.PRODUCER_FENCED
     assert h.txn().producer_epoch == 3
+
+
+@pytest.mark.parametrize("server_version", [0, 1, 2])
+@pytest.mark.parametrize("late", [False, True])
+def test_after_a_fence_the_epoch_before_it_is_no_retry(
+    new: Callable[..., Harness], server_version: int, late: bool
+) -> None:
+    """Whoever had the epoch before the fenced one has been told the fenced one. It is a zombie since."""
+    h = new(server_version=server_version)
+    first = h.producer(timeout_ms=1_000)
+    second = h.producer(expected=first, timeout_ms=1_000)
+    h.add(second, A, version=server_version)
+    if late:
+        h.advance(20_000)
+    else:
+        assert init_code(h) is E.CONCURRENT_TRANSACTIONS
+    assert h.txn().state is S.COMPLETE_ABORT
+    assert init_code(h, first) is E.PRODUCER_FENCED
 
 
 @pytest.mark.parametrize("server_version", [1, 2])
@@ -168,6 +187,15 @@ def test_an_exhausted_producer_that_names_itself_gets_a_new_id_once(h: Harness) 
     assert (fresh.producer_id != 7, fresh.producer_epoch) == (True, 0)
     assert h.producer(expected=last) == fresh
     assert h.producer(expected=fresh) == Identity(fresh.producer_id, 1)
+
+
+def test_a_lost_answer_with_the_last_epoch_of_an_id_is_given_again(h: Harness) -> None:
+    before = at_epoch(h, MAX_EPOCH - 2)
+    given = h.producer(expected=before)
+    assert given == Identity(7, MAX_EPOCH - 1)
+    assert h.producer(expected=before) == given
+    h.producer()
+    assert init_code(h, before) is E.PRODUCER_FENCED
 
 
 def test_an_exhausted_id_fences_who_names_an_older_epoch(h: Harness) -> None:

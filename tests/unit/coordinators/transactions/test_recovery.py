@@ -6,11 +6,18 @@ from collections.abc import Callable
 import pytest
 
 from odradek.coordinators.records import TransactionLogKey, encode_key
-from odradek.coordinators.transactions.log_format import decode, encode
+from odradek.coordinators.transactions.log_format import (
+    decode,
+    decode_in_slices,
+    encode,
+    encode_in_slices,
+)
 from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
-from odradek.core.errors import ErrorCode
+from odradek.core.errors import ErrorCode, ProtocolError
+from odradek.core.types import TopicPartition
 from odradek.records.batch import iter_batches, iter_records
+from odradek.runtime.slices import at_once
 
 from .harness import ABORT, COMMIT, START_MS, TID, A, B, Harness
 
@@ -144,3 +151,32 @@ def test_a_transaction_begun_under_another_version_is_ended_under_the_new_one(
     h.reload()
     assert h.add(following, A, version=0) is E.NONE
     assert h.end_code(following, COMMIT, version=0) is E.NONE
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_record_of_many_partitions_is_the_same_in_slices(version: int) -> None:
+    """Its topics are sorted, whatever order they were added in."""
+    partitions = tuple(TopicPartition(f"t{i % 40:02d}", i) for i in reversed(range(300)))
+    txn = TransactionMetadata(TID, 7, 3, 60_000, S.ONGOING, partitions, START_MS, START_MS)
+    encoded = encode(lambda: version, (TID, txn))
+    assert at_once(encode_in_slices(lambda: version, (TID, txn))) == encoded
+    key, value = encoded
+    assert value is not None
+    assert at_once(decode_in_slices(key, value)) == decode(key, value)
+    assert decode(key, value) == (TID, txn._replace(partitions=tuple(sorted(partitions))))
+
+
+def test_a_long_value_of_an_unknown_version_is_skipped_in_slices_too() -> None:
+    key, _ = encode(lambda: 1, (TID, None))
+    assert at_once(decode_in_slices(key, b"\x00\x09" + bytes(1_000))) is None
+
+
+def test_a_record_that_cannot_be_read_is_an_error() -> None:
+    key, _ = encode(lambda: 1, (TID, None))
+    with pytest.raises(ProtocolError, match="without a key"):
+        decode(None, None)
+    _, value = encode(lambda: 1, (TID, TransactionMetadata(TID, 7, 3, 60_000)))
+    assert value is not None
+    status_at = 2 + 8 + 2 + 4  # after version, producer id, epoch and timeout
+    with pytest.raises(ProtocolError, match="in state 99"):
+        decode(key, value[:status_at] + b"\x63" + value[status_at + 1 :])

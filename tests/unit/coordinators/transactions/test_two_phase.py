@@ -94,6 +94,7 @@ def test_whose_kept_transaction_was_aborted_does_not_begin_another(h: Harness, s
     assert h.txn().state is S.COMPLETE_ABORT
     assert h.add(keeper, B, version=0) is E.PRODUCER_FENCED
     assert h.end_code(keeper, COMMIT, version=0) is E.PRODUCER_FENCED
+    assert h.txn().producer_epoch > keeper.producer_epoch
 
 
 def test_who_was_fenced_by_a_keeper_does_not_come_back_by_name(h: Harness) -> None:
@@ -134,6 +135,15 @@ def test_a_keeper_of_an_exhausted_id_gets_a_new_one(h: Harness) -> None:
     assert following == Identity(successor.producer_id, 1)
     assert h.end(successor, COMMIT) == following, "a retry"
     assert h.add(following, A) is E.NONE
+
+
+def test_a_keeper_with_a_new_id_may_name_itself(h: Harness) -> None:
+    h.put(TransactionMetadata(TID, 7, MAX_EPOCH - 1, 1_000, S.EMPTY, last_update_ms=START_MS))
+    h.add(Identity(7, MAX_EPOCH - 1), A)
+    keeper = h.producer(two_phase=True, keep=True)
+    assert keeper.producer_id != 7
+    assert h.producer(expected=keeper, two_phase=True, keep=True) == Identity(keeper.producer_id, 1)
+    assert h.txn().state is S.ONGOING
 
 
 def test_an_outside_coordinator_needs_the_brokers_consent(new: Callable[..., Harness]) -> None:
