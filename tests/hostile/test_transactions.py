@@ -134,8 +134,8 @@ def test_what_a_former_leader_decided_is_finished_in_slices(
         transactions = [begin(world, client, ["wide"], [0, 1]) for _ in range(MANY)]
         for transaction in transactions:
             end(world, client, transaction)
-    ids = [transactional_id for transactional_id, _, _ in transactions]
-    assert states(world, ids) == {TxnState.PREPARE_COMMIT}
+        ids = [transactional_id for transactional_id, _, _ in transactions]
+        assert states(world, ids) == {TxnState.PREPARE_COMMIT}
     counted(
         world,
         "many that were decided",
