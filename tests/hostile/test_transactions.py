@@ -129,19 +129,20 @@ def test_what_a_former_leader_decided_is_finished_in_slices(
     world: StagedWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sender = world.stage.node.transactions.markers
-    with world.stage.client() as client, monkeypatch.context() as patch:
-        patch.setattr(sender, "_leader_of", lambda tp: NO_LEADER)
-        transactions = [begin(world, client, ["wide"], [0, 1]) for _ in range(MANY)]
-        for transaction in transactions:
-            end(world, client, transaction)
+    with world.stage.client() as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(sender, "_leader_of", lambda tp: NO_LEADER)
+            transactions = [begin(world, client, ["wide"], [0, 1]) for _ in range(MANY)]
+            for transaction in transactions:
+                end(world, client, transaction)
         ids = [transactional_id for transactional_id, _, _ in transactions]
         assert states(world, ids) == {TxnState.PREPARE_COMMIT}
-    counted(
-        world,
-        "many that were decided",
-        lambda: elect_anew(world),
-        lambda: states(world, ids) == {TxnState.COMPLETE_COMMIT},
-    )
+        counted(
+            world,
+            "many that were decided",
+            lambda: elect_anew(world),
+            lambda: states(world, ids) == {TxnState.COMPLETE_COMMIT},
+        )
 
 
 def test_transactions_over_their_time_are_aborted_in_slices(world: StagedWorld) -> None:

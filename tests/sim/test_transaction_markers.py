@@ -81,7 +81,7 @@ def late(stage: Stage, now_ms: int) -> float:
     """What the node tells of partitions whose transaction its coordinator must have lost."""
     (family,) = [
         found
-        for found in families(stage.node, Lags(stage.node), now_ms)
+        for found in families(stage.node, Lags(stage.node), 1.0, [], now_ms)
         if found is not None and found.name.endswith("partitionswithlatetransactionscount")
     ]
     (sample,) = family.samples
