@@ -20,7 +20,7 @@ from odradek.sim.main import EXIT_OK, Story, odradek_node, report, run
 from odradek.sim.scenario import Outcome
 from odradek.sim.txn_scenario import TxnScenario
 
-CHUNKS, SEEDS_PER_CHUNK = 10, 50
+CHUNKS, SEEDS_PER_CHUNK = 4, 50
 SEEDS_TO_CATCH_A_BUG = 60
 
 
