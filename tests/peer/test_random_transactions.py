@@ -1,8 +1,8 @@
 """The same random requests of one transactional id to Odradek and to Apache Kafka: the same answers.
 
-Left out is what differs on purpose (docs/compatibility.md): aborts of what was never begun by clients that
-keep their epoch, producers that name an epoch which is over while a transaction is open, and writes of an
-epoch that nobody has yet, from whose sequence on Apache wants to hear again.
+Left out is what differs on purpose (docs/compatibility.md): aborts of what was never begun, or not since the
+last commit, by clients that keep their epoch, producers that name an epoch which is over while a transaction
+is open, and writes of an epoch that nobody has yet, from whose sequence on Apache wants to hear again.
 """
 
 import random
@@ -182,8 +182,8 @@ class Conversation:
 
     def end(self, step: Step, producer_id: int, epoch: int) -> Any:
         version = 5 if step.epoch_per_transaction else step.version(0, 4)
-        never_begun = self.producer.describe().transaction_state == "Empty"
-        commit = step.commit or (never_begun and not step.epoch_per_transaction)
+        differs = self.producer.describe().transaction_state in ("Empty", "CompleteCommit", "PrepareCommit")
+        commit = step.commit or (differs and not step.epoch_per_transaction)
         return self.given(self.call(END_TXN, version, producer_id, epoch, committed=commit))
 
     def add_offsets(self, step: Step, producer_id: int, epoch: int) -> Any:

@@ -14,6 +14,7 @@ from odradek.coordinators.groups.consumer_group import ConsumerGroup
 from odradek.log import loader
 from odradek.log.producer_state import ProducerState
 from odradek.metadata.producer_id_block import ProducerIds
+from odradek.runtime.slices import Paced
 from odradek.sim.cluster import NodeFactory
 from odradek.sim.main import EXIT_FINDING, EXIT_OK, logs_of_node, odradek_node, replay, report, run
 from odradek.sim.plan import Settings
@@ -101,12 +102,13 @@ def test_a_node_that_forgets_its_producers_is_caught(monkeypatch: pytest.MonkeyP
 
 
 def test_a_node_that_forgets_committed_offsets_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    replay_batch = loading.replay_batch
+    replay_batch = loading._replay_batch
 
-    def forgetful(data: bytes, batch: Any, *others: Any) -> int:
-        return 1 if batch.base_offset % 2 else replay_batch(data, batch, *others)
+    def forgetful(data: bytes, batch: Any, *others: Any) -> Paced[None]:
+        if batch.base_offset % 2 == 0:
+            yield from replay_batch(data, batch, *others)
 
-    monkeypatch.setattr(loading, "replay_batch", forgetful)
+    monkeypatch.setattr(loading, "_replay_batch", forgetful)
     assert any("committed offset is" in violation for violation in catch().violations)
 
 

@@ -14,12 +14,19 @@ if TYPE_CHECKING:  # it may not be installed: its tests are skipped then
     from pyspark.sql import DataFrame, SparkSession
 
 
+_KILLS = ("test_kills", "test_stateful")
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One xdist group: they share a session, and two Sparks at a time are too much for two cores."""
+    """Two xdist groups: those that share a session, and those whose drivers are processes that are killed.
+
+    Both wait more than they compute; three Sparks at a time would be too much for two cores.
+    """
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            group = "spark-kills" if item.path.stem in _KILLS else "spark"
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

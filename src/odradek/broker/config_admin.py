@@ -7,7 +7,6 @@ broker. Levels of its loggers it changes itself. What remains is the controller'
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.loggers import change_levels
 from odradek.core.config_keys import LISTENER_PREFIX, broker_key
 from odradek.core.configs import ConfigError, validate_dynamic_broker_configs
 from odradek.core.errors import ErrorCode, KafkaError
@@ -76,7 +75,7 @@ def _change_levels(
         )
     if not is_only:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-    yield from change_levels(resource.configs, validate_only=validate_only)
+    yield from ctx.node.log_levels.change(resource.configs, validate_only=validate_only)
 
 
 def _merged(

@@ -1,7 +1,7 @@
 """This node's loggers as the configs of a BROKER_LOGGER resource: their levels, described and changed.
 
-A level lasts until the process ends, as in Apache. Loggers are the process's: nodes that share one share
-them.
+A level lasts until the node stops, as in Apache Kafka, where that is the end of the process. Loggers are the
+process's: nodes that share one share them.
 """
 
 import logging
@@ -35,21 +35,36 @@ def describe_loggers(names: Collection[str]) -> Iterator[ConfigEntry]:
         yield ConfigEntry(name, level, ConfigSource.DYNAMIC_BROKER_LOGGER, False, False, _UNKNOWN_TYPE, ())
 
 
-def change_levels(changes: Sequence[Any], *, validate_only: bool) -> Paced[None]:
-    """Set levels, or let loggers have those of their parents (DELETE): all of the changes, or none."""
-    yield from check_config_names(changes)
-    yield from check_values_given(changes)
-    levels = {}
-    for change in changes:
-        yield 2 * FEW
-        levels[change.name] = _level_wanted(change)
-    if validate_only:
-        return
-    for name, level in levels.items():
-        logger = _find(name)
-        assert logger is not None
-        logger.setLevel(level)
-        yield 2 * FEW
+class LogLevels:
+    """The levels that this node's clients have changed."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self) -> None:
+        self._before: dict[logging.Logger, int] = {}
+
+    def change(self, changes: Sequence[Any], *, validate_only: bool) -> Paced[None]:
+        """Set levels, or let loggers have those of their parents (DELETE): all of the changes, or none."""
+        yield from check_config_names(changes)
+        yield from check_values_given(changes)
+        levels = {}
+        for change in changes:
+            yield 2 * FEW
+            levels[change.name] = _level_wanted(change)
+        if validate_only:
+            return
+        for name, level in levels.items():
+            logger = _find(name)
+            assert logger is not None
+            self._before.setdefault(logger, logger.level)
+            logger.setLevel(level)
+            yield 2 * FEW
+
+    def restore(self) -> None:
+        """Leave the process's loggers as they were."""
+        for logger, level in self._before.items():
+            logger.setLevel(level)
+        self._before.clear()
 
 
 def _level_wanted(change: Any) -> int:

@@ -15,6 +15,7 @@ from odradek.broker.chores import start_chores
 from odradek.broker.descriptors import share_descriptors
 from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.faults import Faults
+from odradek.broker.loggers import LogLevels
 from odradek.broker.long_requests import LongRequests
 from odradek.broker.no_effect import NoEffect
 from odradek.broker.server import Server
@@ -79,6 +80,7 @@ class Node:
         self.long_requests = LongRequests()
         self.heavy_checks = asyncio.Semaphore(HEAVY_CHECKS)
         self.metadata = MetadataPublisher(self.slices)
+        self.log_levels = LogLevels()
         self.descriptors = share_descriptors(runtime.descriptor_limit())
         self.logs = LogManager(
             runtime,
@@ -230,6 +232,7 @@ class Node:
         await self._scope.close()
         await self._quorum.stop()
         await self.logs.close(broker_epoch=self.lifecycle.broker_epoch)
+        self.log_levels.restore()
 
     def _bind(self, listener: Listener) -> Listener:
         _, port = self.server.listen(listener.name, listener.host, listener.port)

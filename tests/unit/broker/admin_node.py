@@ -11,6 +11,7 @@ from uuid import UUID
 
 from odradek.broker.dispatch import handler_of
 from odradek.broker.faults import Faults
+from odradek.broker.loggers import LogLevels
 from odradek.core.errors import KafkaError
 from odradek.metadata.image import MetadataImage
 from odradek.metadata.producer_id_block import ProducerIds
@@ -42,6 +43,7 @@ class AdminNode:
         self.failure: KafkaError | None = None
         self.faults = Faults()
         self.slices = Slices()
+        self.log_levels = LogLevels()
         self.replicas: Any = None
         self.logs: Any = None
 

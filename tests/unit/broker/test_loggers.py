@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from odradek.core.errors import ErrorCode
+from odradek.testing.broker import Broker
 from odradek.wire.api_keys import ApiKey
+from tests.support.raw import Connection
 from tests.unit.broker.admin_node import AdminNode, types_of
 
 LOGGERS = 8
@@ -46,6 +48,18 @@ def described(*names: str) -> dict[str, str]:
     assert answer.error_code == 0
     assert {(e.config_source, e.read_only, e.documentation) for e in answer.configs} <= {(6, False, "")}
     return {entry.name: entry.value for entry in answer.configs}
+
+
+def test_a_node_that_stops_leaves_the_levels_as_they_were() -> None:
+    logger = logging.getLogger(NAME)
+    before = logger.level
+    with Broker() as broker, Connection(broker.bootstrap_servers) as connection:
+        change = {"name": NAME, "config_operation": SET, "value": "FATAL"}
+        resource = {"resource_type": LOGGERS, "resource_name": "1", "configs": [change]}
+        answer = connection.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [resource]})
+        assert answer.responses[0].error_code == 0
+        assert logger.level == logging.CRITICAL
+    assert logger.level == before
 
 
 def test_a_level_is_set_and_taken_back() -> None:

@@ -173,7 +173,10 @@ class TransactionShard:
         if self._next_look_ms is None or now.steady_ms < self._next_look_ms:
             return None
         if self._unfinished:
-            return self._finish(self._unfinished.pop())
+            decided = self._unfinished.pop()
+            if not self._unfinished:
+                self._next_look_ms = now.steady_ms + self.config.abort_interval_ms
+            return self._finish(decided)
         if self._over_time is None:
             self._over_time = list(self._open)
         if not self._over_time:
