@@ -11,3 +11,12 @@ from tests.hostile.world import StagedWorld, staged_world
 def world() -> Iterator[StagedWorld]:
     with staged_world() as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def loggers_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Loggers are the process's, and the world lives on: what a case did to their levels is undone."""
+    yield
+    if "world" in request.fixturenames:
+        world: StagedWorld = request.getfixturevalue("world")
+        world.stage.node.log_levels.restore()

@@ -1,8 +1,10 @@
 """The pytest plugin behind `make mutants`: in place of one run of all tests, a fork for each mutant."""
 
 import gc
+import math
 import os
 import pickle
+import resource
 import select
 import signal
 import sys
@@ -22,6 +24,8 @@ LONGEST_TEST_S: Final = 2.0
 """A test that takes longer is not run against mutants."""
 LONGEST_MUTANT_S: Final = 20.0
 """All tests of one mutant; those that would go beyond it, the slowest, are not run."""
+_PATIENCE: Final = 5
+"""How many times longer than its CPU time a mutant may take on the clock."""
 _CAUGHT, _SURVIVED = 1, 0
 
 Place = tuple[str, str]
@@ -63,8 +67,9 @@ class Harness:
             while len(running) >= self._jobs:
                 self._reap(running)
             limit_s = 3 + 10 * sum(calls.seconds[index] for index in chosen)
-            pid = self._fork(session, file, mutant, chosen)
-            running[pid] = file, mutant, time.monotonic() + limit_s
+            pid = self._fork(session, file, mutant, chosen, limit_s)
+            # A busy machine makes nobody late; whoever waits for ever is, in the end.
+            running[pid] = file, mutant, time.monotonic() + _PATIENCE * limit_s
             _progress(number, len(work), len(self.survivors))
         while running:
             self._reap(running)
@@ -139,10 +144,13 @@ class Harness:
             if self._has_failed:
                 return
 
-    def _fork(self, session: pytest.Session, file: Path, mutant: Mutant, chosen: list[int]) -> int:
+    def _fork(
+        self, session: pytest.Session, file: Path, mutant: Mutant, chosen: list[int], cpu_s: float
+    ) -> int:
         pid = os.fork()
         if pid == 0:
             os.setsid()  # what its tests start ends with it
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(cpu_s), math.ceil(cpu_s) + 1))
             try:
                 _silence()
                 exchange(file, mutant)

@@ -21,7 +21,7 @@ _KILLS = ("test_kills", "test_stateful")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Two xdist groups: those that share a session, and those whose drivers are processes that are killed.
 
-    Both wait more than they compute; three Sparks at a time would be too much for two cores.
+    Both wait more than they compute; a third Spark at the same time would be too much for two cores.
     """
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
