@@ -96,7 +96,7 @@ class Connection:
         self.listener = listener
         self.number = number
         self.closed = False
-        # Whose transaction the peer was told last to be committed; None while the answer to a commit is due.
+        # The producer whose commit this connection acknowledged last. None while a commit is not answered.
         self.acknowledged_commit: tuple[str, Identity] | None = None
         self.on_close: dict[object, Callable[[], object]] = {}  # what waits on behalf of the peer
         self.last_active = server.loop.time()  # when something was received

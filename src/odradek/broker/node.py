@@ -60,7 +60,7 @@ log = logging.getLogger("odradek.broker.node")
 
 HEAVY_CHECKS = 2
 """Of produced records at a time, each of up to 64 MiB decompressed. Half of the pool's threads are left to
-flushes: the controller's wait in the same queue, and without them the broker's own session would end."""
+flushes, which wait in the same queue; the controller answers no heartbeat of the broker before its flush."""
 
 
 def _tell_failure(reply: Reply[None]) -> None:

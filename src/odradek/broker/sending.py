@@ -1,4 +1,4 @@
-"""How much all connections together send in one turn of the loop; whoever comes too late has the next one.
+"""Bounds what all connections together send in one turn of the loop. The rest is sent in the next turn.
 
 A socket takes megabytes at once. A thousand peers that read as fast as they can must not make one turn of it.
 Short replies do not ask. What is sent, and to whom, is not known here.

@@ -5,10 +5,12 @@ A member may have thousands of topics, and every look at one by its id is a Pyth
 
 from collections.abc import Callable, Collection, Mapping
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from odradek.runtime.slices import FEW, Paced
+
+C = TypeVar("C", bound=Collection[Any])
 
 ENTRIES_PER_CALL = 32
 """Entries of a set or a dictionary that are looked at, or copied, in the time of a Python call."""
@@ -25,41 +27,36 @@ def are_same(some: Mapping[UUID, Any], others: Mapping[UUID, Any]) -> Paced[bool
         return True
     if len(some) != len(others):
         return False
-    calls = 0
-    for topic_id, partitions in some.items():
-        if others.get(topic_id) != partitions:
-            return False
-        calls += FEW + len(partitions) // ENTRIES_PER_CALL
-        if calls > STEP_CALLS:
-            yield calls
-            calls = 0
-    yield calls
-    return True
+    return (yield from _all(some, lambda topic_id, partitions: others.get(topic_id) == partitions))
 
 
 def have_common(some: Mapping[UUID, Collection[int]], others: Mapping[UUID, Collection[int]]) -> Paced[bool]:
     """Whether a partition is in both."""
-    calls = 0
-    for topic_id, partitions in some.items():
+
+    def is_apart(topic_id: UUID, partitions: Collection[int]) -> bool:
         numbers = others.get(topic_id)
-        if numbers and not frozenset(partitions).isdisjoint(numbers):
-            return True
-        calls += FEW + len(partitions) // ENTRIES_PER_CALL
-        if calls > STEP_CALLS:
-            yield calls
-            calls = 0
-    yield calls
-    return False
+        return not numbers or frozenset(partitions).isdisjoint(numbers)
+
+    return not (yield from _all(some, is_apart))
 
 
 def is_part_of(some: Mapping[UUID, frozenset[int]], whole: Mapping[UUID, Collection[int]]) -> Paced[bool]:
     """Whether all partitions of the one are in the other, of whose topics each is there."""
+
+    def is_inside(topic_id: UUID, partitions: frozenset[int]) -> bool:
+        numbers = whole.get(topic_id)
+        return numbers is not None and partitions.issubset(numbers)
+
+    return (yield from _all(some, is_inside))
+
+
+def _all(some: Mapping[UUID, C], holds: Callable[[UUID, C], bool]) -> Paced[bool]:
+    """Whether something holds of every topic with its partitions."""
     calls = 0
     for topic_id, partitions in some.items():
-        numbers = whole.get(topic_id)
-        if numbers is None or not partitions.issubset(numbers):
+        if not holds(topic_id, partitions):
             return False
-        calls += FEW + len(partitions) // ENTRIES_PER_CALL
+        calls += 1 + FEW + len(partitions) // ENTRIES_PER_CALL
         if calls > STEP_CALLS:
             yield calls
             calls = 0
