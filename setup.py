@@ -16,8 +16,8 @@ setup(
                 f"src/odradek/records/native/{name}.h"
                 for name in (
                     "columns",
-                    "compact",
                     "compaction",
+                    "py_compaction",
                     "crc32c",
                     "encode",
                     "objects",

@@ -9,10 +9,10 @@ from odradek.client.client import Client
 from odradek.core.types import TopicPartition
 from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
-from odradek.spark.deciding import Batch, Decider
-from odradek.spark.ledger import Participant, Range, Stream
-from odradek.spark.ledger_log import LedgerLog, ensure_topics
-from odradek.spark.participating import Attempt, Slots, Task
+from odradek.spark.ledger.deciding import Batch, Decider
+from odradek.spark.ledger.ledger import Participant, Range, Stream
+from odradek.spark.ledger.ledger_log import LedgerLog, ensure_topics
+from odradek.spark.sink.participating import Attempt, Slots, Task
 
 TASKS, PARTITIONS, RECORDS = 2, 4, 50
 WARM_BATCHES, BATCHES = 50, 200

@@ -16,7 +16,7 @@ from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.types import TopicPartition
 from odradek.log.log import Isolation, Log
 from odradek.log.manager import LogManager
-from odradek.log.producer_entry import ProducerEntry
+from odradek.log.producers.entry import ProducerEntry
 from odradek.records.batch import Record, iter_batches
 from odradek.records.check import CheckedRecords, Origin
 from odradek.runtime.real import RealRuntime

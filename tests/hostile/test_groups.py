@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.coordinators.groups.classic import ClassicGroup
-from odradek.coordinators.groups.consumer_group import ConsumerGroup
-from odradek.coordinators.groups.states import GroupState
+from odradek.coordinators.groups.classic.group import ClassicGroup
+from odradek.coordinators.groups.classic.states import GroupState
+from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.core.errors import ErrorCode
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types

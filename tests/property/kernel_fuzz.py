@@ -15,9 +15,11 @@ from array import array
 from types import ModuleType
 from typing import Any
 
-from odradek.records import kernel_columns_py, kernel_compaction_py, kernel_py
 from odradek.records.batch import BatchMeta, build_batch
 from odradek.records.header import HEADER_BYTES
+from odradek.records.twins import columns as kernel_columns_py
+from odradek.records.twins import compaction as kernel_compaction_py
+from odradek.records.twins import kernel as kernel_py
 from tests.property.strategies import DAMAGES, with_crc
 
 INT64 = (-(1 << 63), -1, 0, 1, 1_700_000_000_000, (1 << 63) - 1)

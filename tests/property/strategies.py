@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from odradek.records import compression
 from odradek.records.batch import RecordTuple, build_batch
 from odradek.records.header import CRC_START, HEADER_BYTES
-from odradek.records.kernel_py import crc32c
+from odradek.records.twins.kernel import crc32c
 
 TIMESTAMPS = st.one_of(
     st.integers(1_699_999_990_000, 1_700_000_010_000),

@@ -19,9 +19,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from odradek.log.cleaning.candidates import examine
 from odradek.log.log import Isolation, Log
 from odradek.records.check import Origin
-from odradek.sim.disk import DiskFault
-from odradek.sim.process import ProcessCrashed
-from odradek.sim.volume import CrashModel, Volume
+from odradek.sim.world.disk import DiskFault
+from odradek.sim.world.process import ProcessCrashed
+from odradek.sim.world.volume import CrashModel, Volume
 from tests.support.cleaning import SETTINGS, batches, clean, keyed
 from tests.unit.log.support import TP, StillClock, VolumeRuntime, append, config, consume, marker
 

@@ -12,9 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from odradek.coordinators.groups.consumer_group import ConsumerGroup
+from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.core.errors import ErrorCode, KafkaError
-from tests.unit.coordinators.consumers import ConsumerHarness, FakeConsumer
+from tests.unit.coordinators.groups.consumers import ConsumerHarness, FakeConsumer
 
 TOPICS = ["t-1", "t-2", "u"]
 REGEXES = ["t-.*", "u|t-1"]

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from odradek.coordinators.groups import commands as c
-from odradek.coordinators.groups.classic import ClassicGroup
+from odradek.coordinators.groups.classic.group import ClassicGroup
+from odradek.coordinators.groups.classic.states import GroupState
 from odradek.coordinators.groups.replies import JoinGroupResponse
-from odradek.coordinators.groups.states import GroupState
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID
 from odradek.runtime.slices import at_once
-from tests.unit.coordinators.harness import Harness, replayed, subscription
+from tests.unit.coordinators.groups.harness import Harness, replayed, subscription
 
 GROUPS = ("g", "h")
 INSTANCES = (None, None, "i", "j")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.records import kernel_columns_py as twin
 from odradek.records.batch import HEADER_BYTES, BatchMeta, RecordTuple, iter_batches, iter_records
-from odradek.records.kernel_py import encode
+from odradek.records.twins import columns as twin
+from odradek.records.twins.kernel import encode
 from tests.property.strategies import BYTES, HEADERS, RECORDS, TIMESTAMPS, batches, outcome, record_sections
 
 native = pytest.importorskip("odradek.records._kernel", reason="the native kernel was not built")

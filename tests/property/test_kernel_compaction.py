@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.records import kernel_compaction_py as twin
 from odradek.records.batch import RecordTuple, build_batch
 from odradek.records.header import HEADER_BYTES
-from odradek.records.kernel_py import FULL, MALFORMED, NO_ROOM, OK, SLOT_BYTES, encode
+from odradek.records.twins import compaction as twin
+from odradek.records.twins.kernel import FULL, MALFORMED, NO_ROOM, OK, SLOT_BYTES, encode
 from tests.property.strategies import HEADERS, TIMESTAMPS, damaged_batches, outcome, with_crc
 
 native = pytest.importorskip("odradek.records._kernel", reason="the native kernel was not built")

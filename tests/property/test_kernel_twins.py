@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.records import kernel_py
 from odradek.records.batch import BatchMeta
+from odradek.records.twins import kernel as kernel_py
 from tests.property.strategies import BYTES, RECORDS, batches, damaged_batches, outcome, record_sections
 
 native = pytest.importorskip("odradek.records._kernel", reason="the native kernel was not built")

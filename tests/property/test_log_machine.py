@@ -23,8 +23,8 @@ from odradek.log.verifying.findings import Findings
 from odradek.log.verifying.partition import Circumstances, PartitionCheck
 from odradek.records.batch import build_batch, iter_batches, iter_records
 from odradek.records.check import CheckedRecords, Origin
-from odradek.sim.disk import DiskFault
-from odradek.sim.volume import CrashModel, Volume
+from odradek.sim.world.disk import DiskFault
+from odradek.sim.world.volume import CrashModel, Volume
 from tests.unit.log.support import NOW_MS, StillClock, VolumeRuntime, config, marker
 
 TP = TopicPartition("orders", 0)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from odradek.coordinators.groups import commands as c
-from odradek.coordinators.groups.classic import ClassicGroup
-from odradek.coordinators.groups.consumer_group import ConsumerGroup
-from odradek.coordinators.groups.states import GroupState
+from odradek.coordinators.groups.classic.group import ClassicGroup
+from odradek.coordinators.groups.classic.states import GroupState
+from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.wire import consumer_protocol as wire
-from tests.unit.coordinators.consumers import ConsumerHarness, FakeConsumer
-from tests.unit.coordinators.harness import replayed
+from tests.unit.coordinators.groups.consumers import ConsumerHarness, FakeConsumer
+from tests.unit.coordinators.groups.harness import replayed
 
 TOPICS = ["t", "u"]
 EXPECTED = {

@@ -16,9 +16,9 @@ from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.log import Log
 from odradek.log.manager import LogManager
-from odradek.sim.disk import DiskFault, DiskFaults
-from odradek.sim.loop import SimLoop
-from odradek.sim.volume import Volume
+from odradek.sim.world.disk import DiskFault, DiskFaults
+from odradek.sim.world.loop import SimLoop
+from odradek.sim.world.volume import Volume
 from tests.robustness.test_exhaustion import A_ID, CONFIG, MARKED, A, Runtime
 from tests.unit.log.support import batch, config, offsets
 

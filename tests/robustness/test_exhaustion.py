@@ -21,9 +21,9 @@ from odradek.log.manager import LogManager
 from odradek.records.batch import build_batch, iter_batches
 from odradek.records.check import CheckedRecords, Origin
 from odradek.runtime.slices import at_once
-from odradek.sim.disk import DiskFault, DiskFaults
-from odradek.sim.loop import SimLoop
-from odradek.sim.volume import CrashModel, Volume
+from odradek.sim.world.disk import DiskFault, DiskFaults
+from odradek.sim.world.loop import SimLoop
+from odradek.sim.world.volume import CrashModel, Volume
 from odradek.testing.inline import done_at_once
 from tests.unit.log.support import (
     VolumeRuntime,

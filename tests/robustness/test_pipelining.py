@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.connection import MAX_PARKED_BYTES, MAX_PENDING_REPLIES
+from odradek.broker.network.connection import MAX_PARKED_BYTES, MAX_PENDING_REPLIES
 from odradek.testing.broker import Broker
 from tests.support.batches import batch
 from tests.support.produce import produce

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from odradek.broker.buffers import LARGE_BYTES, SMALL_BYTES
+from odradek.broker.network.buffers import LARGE_BYTES, SMALL_BYTES
 from odradek.testing.broker import Broker
 from tests.support.batches import batch
 from tests.support.produce import PRODUCE, produce_values

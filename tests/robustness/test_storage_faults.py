@@ -18,8 +18,8 @@ from odradek.core.types import TopicPartition
 from odradek.log.log import Log
 from odradek.log.manager import LogManager
 from odradek.runtime.slices import at_once
-from odradek.sim.disk import DiskFault, DiskFaults
-from odradek.sim.volume import Volume
+from odradek.sim.world.disk import DiskFault, DiskFaults
+from odradek.sim.world.volume import Volume
 from odradek.testing.broker import Broker
 from odradek.testing.inline import done_at_once
 from tests.support.node import ODRADEK

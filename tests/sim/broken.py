@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from odradek.core.types import Buffer
-from odradek.sim.disk import SimDisk
-from odradek.sim.volume import Content
+from odradek.sim.world.disk import SimDisk
+from odradek.sim.world.volume import Content
 
 LATE_SECONDS = 0.2
 

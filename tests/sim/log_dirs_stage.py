@@ -9,13 +9,13 @@ from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
 from odradek.records.batch import build_batch
-from odradek.sim.caller import Caller
-from odradek.sim.cluster import CrashKind, SimHost
-from odradek.sim.disk import DiskFault
-from odradek.sim.runtime import SimRuntime
-from odradek.sim.scenario import HOST, PORT
-from odradek.sim.volume import Volume
-from odradek.sim.world import World
+from odradek.sim.stories.single_node import HOST, PORT
+from odradek.sim.workloads.caller import Caller
+from odradek.sim.world.cluster import CrashKind, SimHost
+from odradek.sim.world.disk import DiskFault
+from odradek.sim.world.runtime import SimRuntime
+from odradek.sim.world.volume import Volume
+from odradek.sim.world.world import World
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 

@@ -5,7 +5,7 @@ import uuid
 from collections import deque
 from functools import partial
 
-from odradek.core.config_node import node_defaults
+from odradek.core.config.node import node_defaults
 from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.errors import KafkaError
 from odradek.core.types import TopicPartition
@@ -14,8 +14,8 @@ from odradek.log.manager import LogManager
 from odradek.records.batch import build_batch, iter_batches, iter_records
 from odradek.records.check import CheckedRecords
 from odradek.runtime.scope import Scope
-from odradek.sim.history import Batch, History
-from odradek.sim.runtime import SimRuntime
+from odradek.sim.checkers.history import Batch, History
+from odradek.sim.world.runtime import SimRuntime
 
 FLUSHED, PLAIN = TopicPartition("flushed", 0), TopicPartition("plain", 0)
 _IDS = {FLUSHED: uuid.UUID(int=7), PLAIN: uuid.UUID(int=8)}

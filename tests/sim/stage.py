@@ -11,15 +11,15 @@ from odradek.core.errors import ErrorCode
 from odradek.core.types import ZERO_UUID, TopicPartition
 from odradek.records.batch import build_batch
 from odradek.runtime.reply import Reply
-from odradek.sim.caller import Caller
-from odradek.sim.cluster import SimHost
+from odradek.sim.checkers.txn_history import TxnHistory
 from odradek.sim.main import odradek_node
-from odradek.sim.plan import Settings
-from odradek.sim.scenario import HOST, PORT
-from odradek.sim.txn_history import TxnHistory
-from odradek.sim.txn_scenario import TxnSettings
-from odradek.sim.txn_workload import CommittedReader
-from odradek.sim.world import World
+from odradek.sim.stories.plan import Settings
+from odradek.sim.stories.single_node import HOST, PORT
+from odradek.sim.stories.transactions import TxnSettings
+from odradek.sim.workloads.caller import Caller
+from odradek.sim.workloads.txn_workload import CommittedReader
+from odradek.sim.world.cluster import SimHost
+from odradek.sim.world.world import World
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 

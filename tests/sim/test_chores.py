@@ -14,11 +14,11 @@ from odradek.core.types import TopicPartition
 from odradek.log import names
 from odradek.log.checkpoints import parse_offsets
 from odradek.records.batch import build_batch
-from odradek.sim.caller import Caller
-from odradek.sim.cluster import DATA_DIR, SimHost
-from odradek.sim.runtime import SimRuntime
-from odradek.sim.scenario import HOST, PORT
-from odradek.sim.world import World
+from odradek.sim.stories.single_node import HOST, PORT
+from odradek.sim.workloads.caller import Caller
+from odradek.sim.world.cluster import DATA_DIR, SimHost
+from odradek.sim.world.runtime import SimRuntime
+from odradek.sim.world.world import World
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 

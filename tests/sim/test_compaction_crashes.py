@@ -17,11 +17,11 @@ from odradek.log.manager import LogManager
 from odradek.records.batch import Record
 from odradek.records.check import Origin
 from odradek.runtime.scope import Scope
-from odradek.sim.cluster import CrashKind, NodeCrashed, SimHost
-from odradek.sim.process import ProcessCrashed
-from odradek.sim.runtime import SimRuntime
-from odradek.sim.volume import CrashModel, Volume
-from odradek.sim.world import World
+from odradek.sim.world.cluster import CrashKind, NodeCrashed, SimHost
+from odradek.sim.world.process import ProcessCrashed
+from odradek.sim.world.runtime import SimRuntime
+from odradek.sim.world.volume import CrashModel, Volume
+from odradek.sim.world.world import World
 from tests.support.cleaning import clean, keyed
 from tests.unit.log.support import NOW_MS, TP, VolumeRuntime, append, config, consume, marker
 

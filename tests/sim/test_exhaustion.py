@@ -7,8 +7,8 @@ import pytest
 
 from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
-from odradek.sim.disk import DiskFault
-from odradek.sim.txn_scenario import TxnSettings
+from odradek.sim.stories.transactions import TxnSettings
+from odradek.sim.world.disk import DiskFault
 from tests.sim.stage import SETTINGS, Stage, play
 
 E = ErrorCode
@@ -45,7 +45,7 @@ def test_a_node_goes_on_when_descriptors_are_there_again(code: int) -> None:
 
 
 def test_clients_wait_where_the_process_has_few_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odradek.sim.runtime.DESCRIPTOR_LIMIT", 16)
+    monkeypatch.setattr("odradek.sim.world.runtime.DESCRIPTOR_LIMIT", 16)
 
     async def story(stage: Stage) -> None:
         first = await stage.prepare()

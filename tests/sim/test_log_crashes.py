@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from odradek.sim import checkers
-from odradek.sim.cluster import CrashKind, NodeCrashed, SimHost
-from odradek.sim.history import History
-from odradek.sim.platter import flushed_records
-from odradek.sim.world import World
+from odradek.sim.checkers import logs as checkers
+from odradek.sim.checkers.history import History
+from odradek.sim.checkers.platter import flushed_records
+from odradek.sim.world.cluster import CrashKind, NodeCrashed, SimHost
+from odradek.sim.world.world import World
 from tests.sim.log_node import FLUSHED, PLAIN, LogNode
 
 

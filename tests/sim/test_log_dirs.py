@@ -11,9 +11,9 @@ import pytest
 
 from odradek.broker.node import Node
 from odradek.core.types import TopicPartition
-from odradek.sim.disk import DiskFault
-from odradek.sim.runtime import SimRuntime
-from odradek.sim.volume import Volume
+from odradek.sim.world.disk import DiskFault
+from odradek.sim.world.runtime import SimRuntime
+from odradek.sim.world.volume import Volume
 from tests.sim.log_dirs_stage import (
     CHORES_SECONDS,
     SICK,

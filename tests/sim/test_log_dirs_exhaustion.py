@@ -13,9 +13,9 @@ import pytest
 
 from odradek.core.errors import ErrorCode, ExhaustedError, is_exhausted
 from odradek.core.types import TopicPartition
-from odradek.sim.cluster import CrashKind
-from odradek.sim.disk import DiskFault
-from odradek.sim.volume import Directory, Volume
+from odradek.sim.world.cluster import CrashKind
+from odradek.sim.world.disk import DiskFault
+from odradek.sim.world.volume import Directory, Volume
 from odradek.wire.api_keys import ApiKey
 from tests.sim.log_dirs_stage import PARTITIONS, SICK, WELL, Story, make_topics, used_volume
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from odradek.core.config_node import node_defaults
+from odradek.core.config.node import node_defaults
 from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.errors import StorageError
 from odradek.core.types import TopicPartition
@@ -13,12 +13,12 @@ from odradek.log.log import Log
 from odradek.log.log_dir import LogDir
 from odradek.records.batch import build_batch, iter_batches
 from odradek.records.check import CheckedRecords
-from odradek.sim.cluster import SimHost
 from odradek.sim.main import odradek_node
-from odradek.sim.plan import Settings
-from odradek.sim.runtime import SimRuntime
-from odradek.sim.volume import CrashModel, Volume
-from odradek.sim.world import World
+from odradek.sim.stories.plan import Settings
+from odradek.sim.world.cluster import SimHost
+from odradek.sim.world.runtime import SimRuntime
+from odradek.sim.world.volume import CrashModel, Volume
+from odradek.sim.world.world import World
 
 TP = TopicPartition("t", 0)
 PATH = "/data/t-0"

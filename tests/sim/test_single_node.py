@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from odradek.broker.node import Node
+from odradek.broker.producer_ids import ProducerIds
 from odradek.coordinators import loading
-from odradek.coordinators.groups.consumer_group import ConsumerGroup
-from odradek.log import loader
-from odradek.log.producer_state import ProducerState
-from odradek.metadata.producer_id_block import ProducerIds
+from odradek.coordinators.groups.consumer.group import ConsumerGroup
+from odradek.log.opening import loader
+from odradek.log.producers.state import ProducerState
 from odradek.runtime.slices import Paced
-from odradek.sim.cluster import NodeFactory
 from odradek.sim.main import EXIT_FINDING, EXIT_OK, logs_of_node, odradek_node, replay, report, run
-from odradek.sim.plan import Settings
-from odradek.sim.runtime import SimRuntime
-from odradek.sim.scenario import Outcome, Scenario
+from odradek.sim.stories.plan import Settings
+from odradek.sim.stories.single_node import Outcome, Scenario
+from odradek.sim.world.cluster import NodeFactory
+from odradek.sim.world.runtime import SimRuntime
 from tests.sim.broken import LateWrites, NoSync
 
 CI_SEEDS = 4

@@ -10,12 +10,12 @@ import pytest
 from odradek.client.transaction_requests import RefusedError
 from odradek.client.transactional import TransactionalProducer
 from odradek.sim.main import EXIT_OK, Story, odradek_node, report, run
-from odradek.sim.scenario import Outcome
-from odradek.sim.spark_scenario import SparkScenario
-from odradek.spark import deciding, finishing
-from odradek.spark.deciding import Decider
-from odradek.spark.ledger import Finish, Propose, coordinator_id, participant_id
-from odradek.spark.participating import Attempt, Slots
+from odradek.sim.stories.single_node import Outcome
+from odradek.sim.stories.spark import SparkScenario
+from odradek.spark.ledger import deciding, finishing
+from odradek.spark.ledger.deciding import Decider
+from odradek.spark.ledger.ledger import Finish, Propose, coordinator_id, participant_id
+from odradek.spark.sink.participating import Attempt, Slots
 
 CHUNKS, SEEDS_PER_CHUNK = 2, 15
 SEEDS_TO_CATCH_A_BUG = 60

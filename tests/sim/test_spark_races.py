@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from odradek.core.types import TopicPartition
-from odradek.sim.spark_scenario import read_committed
-from odradek.sim.spark_workload import PREFIX, STREAM, TARGET, Temper, Unit, Worker
-from odradek.spark import finishing
-from odradek.spark.deciding import Batch, Decider
-from odradek.spark.finishing import LostBatchError
-from odradek.spark.ledger import Decision, Participant, Range, SupersededError
-from odradek.spark.ledger_log import ensure_topics
-from odradek.spark.tasks import Task
+from odradek.sim.stories.spark import read_committed
+from odradek.sim.workloads.spark_workload import PREFIX, STREAM, TARGET, Temper, Unit, Worker
+from odradek.spark.ledger import finishing
+from odradek.spark.ledger.deciding import Batch, Decider
+from odradek.spark.ledger.finishing import LostBatchError
+from odradek.spark.ledger.ledger import Decision, Participant, Range, SupersededError
+from odradek.spark.ledger.ledger_log import ensure_topics
+from odradek.spark.sink.tasks import Task
 from tests.sim.stage import Stage, play
 
 

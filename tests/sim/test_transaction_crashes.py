@@ -7,9 +7,9 @@ import pytest
 from odradek.coordinators.transactions.states import AT_REST, TxnState
 from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
-from odradek.sim.caller import Caller, NoAnswer
-from odradek.sim.cluster import CrashKind
-from odradek.sim.txn_scenario import TxnSettings
+from odradek.sim.stories.transactions import TxnSettings
+from odradek.sim.workloads.caller import Caller, NoAnswer
+from odradek.sim.world.cluster import CrashKind
 from tests.sim.stage import SETTINGS, Stage, play
 
 E = ErrorCode

@@ -11,7 +11,7 @@ from odradek.http.lags import Lags
 from odradek.log.log import Isolation
 from odradek.records.batch import iter_batches, iter_records
 from odradek.records.control import EndTransactionMarker, parse_marker
-from odradek.sim.caller import Caller
+from odradek.sim.workloads.caller import Caller
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.sim.stage import TID, TP, Stage, play

@@ -11,11 +11,11 @@ from odradek.core.errors import ErrorCode, ExhaustedError
 from odradek.core.types import TRANSACTION_STATE_TOPIC, ZERO_UUID, TopicPartition
 from odradek.records.batch import build_batch
 from odradek.replication.led_log import LedLog
-from odradek.sim.caller import Caller, NoAnswer
-from odradek.sim.consuming import fetch_committed
-from odradek.sim.plan import Settings
-from odradek.sim.runtime import SimRuntime
-from odradek.sim.txn_scenario import TxnSettings
+from odradek.sim.stories.plan import Settings
+from odradek.sim.stories.transactions import TxnSettings
+from odradek.sim.workloads.caller import Caller, NoAnswer
+from odradek.sim.workloads.consuming import fetch_committed
+from odradek.sim.world.runtime import SimRuntime
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.sim.stage import SETTINGS, TID, TP, Stage, play

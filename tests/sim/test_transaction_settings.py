@@ -7,14 +7,14 @@ import pytest
 
 from odradek.broker.node import Node
 from odradek.coordinators.transactions.config import TransactionConfig
-from odradek.core.config_node import node_defaults
+from odradek.core.config.node import node_defaults
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode
 from odradek.core.types import TRANSACTION_STATE_TOPIC, TopicPartition
 from odradek.replication.led_log import LedLog
-from odradek.sim.caller import Caller
-from odradek.sim.plan import Settings
-from odradek.sim.txn_scenario import TxnSettings
+from odradek.sim.stories.plan import Settings
+from odradek.sim.stories.transactions import TxnSettings
+from odradek.sim.workloads.caller import Caller
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.sim.stage import SETTINGS, TID, TP, Stage, play

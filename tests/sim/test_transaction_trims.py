@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from odradek.core.errors import ErrorCode
-from odradek.sim.caller import Caller
+from odradek.sim.workloads.caller import Caller
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.sim.stage import TP, Stage, play

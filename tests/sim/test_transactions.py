@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from odradek.broker.handlers import produce
-from odradek.coordinators.groups.offsets import OffsetStore
+from odradek.broker.producer_ids import ProducerIds
+from odradek.coordinators.groups.offsets.offsets import OffsetStore
 from odradek.coordinators.shard import Result
 from odradek.coordinators.transactions import ending, initializing, markers, partitions
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_ID
 from odradek.log.log import FetchInfo, Log
-from odradek.log.producer_state import ProducerState
-from odradek.metadata.producer_id_block import ProducerIds
+from odradek.log.producers.state import ProducerState
 from odradek.runtime.slices import Paced
 from odradek.sim.main import EXIT_OK, Story, odradek_node, report, run
-from odradek.sim.scenario import Outcome
-from odradek.sim.txn_scenario import TxnScenario
+from odradek.sim.stories.single_node import Outcome
+from odradek.sim.stories.transactions import TxnScenario
 
 CHUNKS, SEEDS_PER_CHUNK = 4, 50
 SEEDS_TO_CATCH_A_BUG = 60

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.sim.cluster import CrashKind, NodeCrashed, SimHost
-from odradek.sim.runtime import SimRuntime
-from odradek.sim.world import World
+from odradek.sim.world.cluster import CrashKind, NodeCrashed, SimHost
+from odradek.sim.world.runtime import SimRuntime
+from odradek.sim.world.world import World
 from tests.sim.toy import ToyClient, ToyNode
 
 
@@ -104,7 +104,7 @@ def test_a_seed_replays_to_the_same_trace() -> None:
 
 def test_a_seed_replays_in_another_process_over_100k_events() -> None:
     script = (
-        "from tests.sim.test_world import play; from odradek.sim.cluster import CrashKind;"
+        "from tests.sim.test_world import play; from odradek.sim.world.cluster import CrashKind;"
         "trace = play(11, CrashKind.POWER, seconds=110, calls=9000, payload_bytes=50).world.trace;"
         "print(trace.count, trace.digest())"
     )

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from odradek.spark import finishing, participating, source
 from odradek.spark.datasource import OdradekSource
-from odradek.spark.deciding import Decider
-from odradek.spark.sink import StreamWriter, Writer, _Writer
+from odradek.spark.ledger import finishing
+from odradek.spark.ledger.deciding import Decider
+from odradek.spark.sink import participating
+from odradek.spark.sink.writers import StreamWriter, Writer, _Writer
+from odradek.spark.source import readers as source
 
 STEPS = (
     "source read",

@@ -6,12 +6,12 @@ from odradek.client.client import Client
 from odradek.core.types import TopicPartition
 from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
-from odradek.spark.deciding import Batch, Decider
-from odradek.spark.ledger import Participant, Range, Stream
-from odradek.spark.ledger_log import LedgerLog
-from odradek.spark.outbox import DELIVERY_TIMEOUT_S
-from odradek.spark.participating import Attempt, Slots
-from odradek.spark.tasks import Task
+from odradek.spark.ledger.deciding import Batch, Decider
+from odradek.spark.ledger.ledger import Participant, Range, Stream
+from odradek.spark.ledger.ledger_log import LedgerLog
+from odradek.spark.sink.outbox import DELIVERY_TIMEOUT_S
+from odradek.spark.sink.participating import Attempt, Slots
+from odradek.spark.sink.tasks import Task
 
 
 class Worker:

@@ -11,9 +11,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from odradek.client.blocking import BlockingClient
-from odradek.spark.ledger_log import LedgerLog
-from odradek.spark.pipeline import Pipeline
-from odradek.spark.pipeline_spec import parse
+from odradek.spark.ledger.ledger_log import LedgerLog
+from odradek.spark.pipelines.pipeline import Pipeline
+from odradek.spark.pipelines.pipeline_spec import parse
 from tests.spark.test_sink import Committed, Send, ids, write
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from odradek.client.blocking import BlockingClient
 from odradek.runtime.ports import free_port
-from odradek.spark.ledger import Stream
-from odradek.spark.ledger_log import LedgerLog
+from odradek.spark.ledger.ledger import Stream
+from odradek.spark.ledger.ledger_log import LedgerLog
 from tests.spark.barred import STEPS
 from tests.spark.clusters import standalone
 from tests.spark.conftest import check_nothing_open, read_committed

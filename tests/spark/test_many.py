@@ -17,7 +17,7 @@ from odradek.client.client import Client
 from odradek.client.transaction_errors import AbortableError, FatalError
 from odradek.client.transaction_requests import TransactionRequests
 from odradek.runtime.ports import free_port
-from odradek.spark.ledger import (
+from odradek.spark.ledger.ledger import (
     HISTORY_TOPIC,
     Participant,
     Propose,
@@ -26,8 +26,8 @@ from odradek.spark.ledger import (
     coordinator_id,
     decode_decision,
 )
-from odradek.spark.ledger_log import ensure_topics
-from odradek.spark.tasks import Task
+from odradek.spark.ledger.ledger_log import ensure_topics
+from odradek.spark.sink.tasks import Task
 from tests.spark.byhand import Query, Worker
 from tests.spark.conftest import read_committed
 from tests.support.node import NodeProcess, running

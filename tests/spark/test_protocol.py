@@ -19,15 +19,15 @@ from odradek.core.types import TopicPartition
 from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
 from odradek.runtime.ports import free_port
-from odradek.spark import ledger
-from odradek.spark.deciding import Batch, Decider
-from odradek.spark.finishing import LostBatchError
-from odradek.spark.ledger import LedgerError, Range, Stream, SupersededError
-from odradek.spark.ledger_log import LedgerLog, ensure_topics
+from odradek.spark.ledger import ledger
+from odradek.spark.ledger.deciding import Batch, Decider
+from odradek.spark.ledger.finishing import LostBatchError
+from odradek.spark.ledger.ledger import LedgerError, Range, Stream, SupersededError
+from odradek.spark.ledger.ledger_log import LedgerLog, ensure_topics
 from odradek.spark.options import OptionError, SinkOptions, sink_options
-from odradek.spark.planning import CLUSTER
-from odradek.spark.sink import StreamWriter, Writer
-from odradek.spark.tasks import Task
+from odradek.spark.sink.tasks import Task
+from odradek.spark.sink.writers import StreamWriter, Writer
+from odradek.spark.source.planning import CLUSTER
 from tests.spark.byhand import Query
 from tests.spark.conftest import read_committed
 from tests.support.command import odradek

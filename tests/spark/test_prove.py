@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from odradek.client.blocking import BlockingClient
-from odradek.spark.ledger import HISTORY_TOPIC, Range, encode_decision
+from odradek.spark.ledger.ledger import HISTORY_TOPIC, Range, encode_decision
 from odradek.spark.proving.scanning import read_history
 from tests.spark.test_sink import copy
 from tests.support.command import Outcome, odradek

@@ -11,13 +11,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from odradek.client.fetching import Fetched, PartitionFetcher
 from odradek.core.types import TopicPartition
-from odradek.spark.ledger import HISTORY_TOPIC, LEDGER_TOPIC
-from odradek.spark.ledger_log import ensure_topics
+from odradek.spark.ledger.ledger import HISTORY_TOPIC, LEDGER_TOPIC
+from odradek.spark.ledger.ledger_log import ensure_topics
 from odradek.spark.options import source_options
-from odradek.spark.planning import OffsetRange
 from odradek.spark.process import client_of
-from odradek.spark.reading import DataLossError, StuckError, read_ranges
-from odradek.spark.source import StreamReader, TaskRanges
+from odradek.spark.source.planning import OffsetRange
+from odradek.spark.source.ranges import DataLossError, StuckError, read_ranges
+from odradek.spark.source.readers import StreamReader, TaskRanges
 from tests.support.command import odradek
 from tests.support.topics import create_topic
 

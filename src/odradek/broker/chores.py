@@ -10,7 +10,7 @@ from odradek.core.metrics import STALL_BOUNDS_US, StallMetrics
 from odradek.log.manager import LogManager
 from odradek.runtime.scope import Scope
 
-log = logging.getLogger("odradek.broker.chores")
+_log = logging.getLogger(__name__)
 
 STALL_PROBE_S = 0.1
 DELETE_TICK_MS = 1_000
@@ -66,7 +66,7 @@ async def _carry_out(chore: _Chore) -> None:
             if result is not None:
                 await result
         except Exception:
-            log.exception("Chore failed: %s", chore.name)
+            _log.exception("Chore failed: %s", chore.name)
         if chore.interval_ms <= 0:
             return
 

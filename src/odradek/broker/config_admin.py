@@ -7,10 +7,10 @@ broker. Levels of its loggers it changes itself. What remains is the controller'
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from odradek.core.config_keys import LISTENER_PREFIX, broker_key
+from odradek.controller.configs import MAX_RECORDS, TOO_MANY_RECORDS, changed_configs, replaced_configs
+from odradek.core.config.keys import LISTENER_PREFIX, broker_key
 from odradek.core.configs import ConfigError, validate_dynamic_broker_configs
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.metadata.configs import MAX_RECORDS, TOO_MANY_RECORDS, changed_configs, replaced_configs
 from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER, RESOURCE_BROKER_LOGGER
 from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey

@@ -19,7 +19,7 @@ from odradek.wire.messages import request_types
 if TYPE_CHECKING:
     from odradek.metadata.image import PartitionRegistration, TopicImage
 
-log = logging.getLogger("odradek.broker.directory_assigner")
+_log = logging.getLogger(__name__)
 
 _RETRY_S = 0.5
 _TOLD_AT_ONCE = 100
@@ -53,7 +53,7 @@ class DirectoryAssigner:
             try:
                 await self._tell(channel, broker_epoch)
             except KafkaError as e:
-                log.warning("The controller was not told of directories: %s", e)
+                _log.warning("The controller was not told of directories: %s", e)
                 await asyncio.sleep(_RETRY_S)
                 self._news.set()
 

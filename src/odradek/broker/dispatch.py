@@ -30,10 +30,10 @@ from odradek.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from odradek.broker.connection import Connection, Place
+    from odradek.broker.network.connection import Connection, Place
     from odradek.broker.node import Node
 
-log = logging.getLogger("odradek.broker.dispatch")
+_log = logging.getLogger(__name__)
 
 Handler = Callable[["RequestContext", Any], Reply[Any]]
 LongHandler = Callable[["RequestContext", Any], Paced[Any] | Coroutine[Any, Any, Any]]
@@ -276,7 +276,7 @@ def _fulfil(connection: "Connection", place: "Place", frame: Reply[list[bytes]])
         connection.refuse(frame.error)
     else:
         name = ApiKey(place.header.api_key).name
-        log.error("Error while answering %s v%d", name, place.header.api_version, exc_info=frame.error)
+        _log.error("Error while answering %s v%d", name, place.header.api_version, exc_info=frame.error)
         connection.close("internal error")
 
 
@@ -287,7 +287,7 @@ def refusal_to(header: RequestHeader, request: Any, error: Exception) -> Paced[A
         return (yield from refusal(api_key, version, request, error.code, error.message))
     if isinstance(error, ProtocolError):
         raise error
-    log.error("Error while handling %s v%d", ApiKey(api_key).name, version, exc_info=error)
+    _log.error("Error while handling %s v%d", ApiKey(api_key).name, version, exc_info=error)
     return (yield from refusal(api_key, version, request, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 

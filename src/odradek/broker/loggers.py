@@ -8,9 +8,9 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from odradek.core.config_describe import ConfigEntry, ConfigSource
+from odradek.controller.configs import APPEND, DELETE, SET, SUBTRACT, check_config_names, check_values_given
+from odradek.core.config.describe import ConfigEntry, ConfigSource
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.metadata.configs import APPEND, DELETE, SET, SUBTRACT, check_config_names, check_values_given
 from odradek.runtime.slices import FEW, Paced
 
 ROOT = "root"

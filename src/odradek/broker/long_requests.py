@@ -16,10 +16,10 @@ from odradek.core.errors import ProtocolError
 from odradek.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from odradek.broker.connection import Connection, Place
+    from odradek.broker.network.connection import Connection, Place
     from odradek.broker.node import Node
 
-log = logging.getLogger("odradek.broker.long_requests")
+_log = logging.getLogger(__name__)
 
 MAX_BYTES_IN_HAND: Final = 8 << 20
 """Of all long requests together; one that is larger is alone."""
@@ -104,7 +104,7 @@ async def answer_long(
     except ProtocolError as e:
         connection.refuse(e)
     except Exception:
-        log.exception("Error while answering %s v%d", ApiKey(header.api_key).name, header.api_version)
+        _log.exception("Error while answering %s v%d", ApiKey(header.api_key).name, header.api_version)
         connection.close("internal error")
     finally:
         if room is not None:

@@ -27,7 +27,7 @@ from odradek.metadata.image import (
 )
 from odradek.runtime.slices import STEP, Paced
 
-log = logging.getLogger("odradek.broker.no_effect")
+_log = logging.getLogger(__name__)
 
 # By the first word of their identity in the image.
 _KEPT = {
@@ -59,7 +59,7 @@ class NoEffect:
             new = Counter(identity[0] for identity in delta.image.kept if identity not in delta.previous.kept)
             if new:
                 counts = ", ".join(f"{count} {_KEPT[kind]}" for kind, count in new.items())
-                log.warning("Kept in the metadata log, but not enforced: %s", counts)
+                _log.warning("Kept in the metadata log, but not enforced: %s", counts)
 
     def _stored(self, delta: MetadataDelta, kind: int, name: str) -> Iterable[tuple[str, Inert]]:
         before, now = delta.previous.config(kind, name), delta.image.config(kind, name)
@@ -80,7 +80,7 @@ class NoEffect:
     def _tell_features(before: Mapping[str, int], now: Mapping[str, int]) -> None:
         for name, what in _UNSERVED_FEATURES.items():
             if now.get(name, 0) > before.get(name, 0):
-                log.warning("%s=%d is finalized, but %s are not served yet", name, now[name], what)
+                _log.warning("%s=%d is finalized, but %s are not served yet", name, now[name], what)
 
 
 def _tell_settings(found: Iterable[tuple[str, Inert]]) -> None:
@@ -91,11 +91,11 @@ def _tell_settings(found: Iterable[tuple[str, Inert]]) -> None:
             for key in keys:
                 named.setdefault(key, []).append(where)
     if warned:
-        log.warning(
+        _log.warning(
             "Settings without effect: %s (all such keys: odradek cluster info --unsupported)", _listed(warned)
         )
     if told:
-        log.info(
+        _log.info(
             "Settings without effect (defaults, or sizes of Apache Kafka's threads and buffers): %s",
             _listed(told),
         )

@@ -12,15 +12,18 @@ from contextlib import AsyncExitStack
 from uuid import UUID
 
 from odradek.broker.chores import start_chores
-from odradek.broker.descriptors import share_descriptors
 from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.faults import Faults
+from odradek.broker.lifecycle import BrokerLifecycle
 from odradek.broker.loggers import LogLevels
 from odradek.broker.long_requests import LongRequests
+from odradek.broker.network.descriptors import share_descriptors
+from odradek.broker.network.server import Server
 from odradek.broker.no_effect import NoEffect
-from odradek.broker.server import Server
+from odradek.broker.producer_ids import ProducerIds
 from odradek.broker.topics import TopicCreation
 from odradek.broker.txn_markers import write_markers
+from odradek.controller.quorum import QuorumController
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.commands import WriteMarkers
@@ -41,10 +44,7 @@ from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.formatting import prepare_directories, read_bootstrap
 from odradek.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, TopicImage
-from odradek.metadata.lifecycle import BrokerLifecycle
-from odradek.metadata.producer_id_block import ProducerIds
 from odradek.metadata.publisher import MetadataPublisher
-from odradek.metadata.quorum import QuorumController
 from odradek.raft.driver import RaftDriver
 from odradek.raft.settings import metadata_log_config, static_voters
 from odradek.raft.voters import VoterEndpoint
@@ -56,7 +56,7 @@ from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
 from odradek.runtime.slices import FEW, Paced, Slices
 
-log = logging.getLogger("odradek.broker.node")
+_log = logging.getLogger(__name__)
 
 HEAVY_CHECKS = 2
 """Of produced records at a time, each of up to 64 MiB decompressed. Half of the pool's threads are left to
@@ -65,7 +65,7 @@ flushes, which wait in the same queue; the controller answers no heartbeat of th
 
 def _tell_failure(reply: Reply[None]) -> None:
     if reply.error is not None:
-        log.error("Partitions could not be taken offline", exc_info=reply.error)
+        _log.error("Partitions could not be taken offline", exc_info=reply.error)
 
 
 class Node:
@@ -127,7 +127,7 @@ class Node:
         self._quorum: QuorumController
         self._assigner = DirectoryAssigner(config.node_id, self.logs)
         self._recovery_told_s = 0.0
-        self._scope = Scope(lambda error: log.error("A task of the node failed", exc_info=error))
+        self._scope = Scope(lambda error: _log.error("A task of the node failed", exc_info=error))
 
     # --- life -----------------------------------------------------------------------------------------
 
@@ -337,7 +337,7 @@ class Node:
         try:
             await self.server.address_limits.configure(self.config)
         except ConfigError as e:
-            log.error("The limits that were in force for addresses stay: %s", e)
+            _log.error("The limits that were in force for addresses stay: %s", e)
 
     def _check_stored_protection(self) -> None:
         """What was set at run time, here or by Apache Kafka, must not promise more than this node gives."""
@@ -383,7 +383,7 @@ class Node:
         now_s = asyncio.get_running_loop().time()
         if now_s >= self._recovery_told_s + 1:
             self._recovery_told_s = now_s
-            log.info("%s", self.logs.recovery)
+            _log.info("%s", self.logs.recovery)
 
     # --- transactions ---------------------------------------------------------------------------------
 

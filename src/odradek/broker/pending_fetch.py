@@ -17,11 +17,11 @@ from odradek.wire.headers import RequestHeader
 from odradek.wire.produce import NodeEndpoint
 
 if TYPE_CHECKING:
-    from odradek.broker.connection import Connection, Place
+    from odradek.broker.network.connection import Connection, Place
     from odradek.broker.node import Node
     from odradek.replication.partition import Partition
 
-log = logging.getLogger("odradek.broker.handlers.fetch")
+_log = logging.getLogger(__name__)
 
 READ_COMMITTED = 1
 CONSUMER = -1
@@ -183,7 +183,7 @@ class PendingFetch:
         """A look is over: answer, look once more if something moved meanwhile, or wait."""
         self._is_looking = False
         if reply.error is not None:
-            log.error("Error while handling FETCH", exc_info=reply.error)
+            _log.error("Error while handling FETCH", exc_info=reply.error)
             self._forget()
             self._connection.close("internal error")
         elif reply.value is not None:

@@ -12,7 +12,7 @@ from odradek.wire.messages import request_types
 if TYPE_CHECKING:
     from odradek.broker.node import Node
 
-log = logging.getLogger("odradek.broker.topics")
+_log = logging.getLogger(__name__)
 
 USE_DEFAULT = -1
 
@@ -65,10 +65,10 @@ class TopicCreation:
                 if code is ErrorCode.TOPIC_ALREADY_EXISTS:
                     code = ErrorCode.NONE
                 elif code is not ErrorCode.NONE:
-                    log.warning("Auto topic creation failed for %r: %s", result.name, code.name)
+                    _log.warning("Auto topic creation failed for %r: %s", result.name, code.name)
                 codes[result.name] = code
         except KafkaError as e:
-            log.warning("Auto topic creation failed: %s", e)
+            _log.warning("Auto topic creation failed: %s", e)
             codes = dict.fromkeys(names, e.code)
         finally:
             for name in names:

@@ -48,7 +48,7 @@ def make_app(started_s: float = 0.0) -> typer.Typer:
     named = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] in _COMMANDS else None
     for name in [named] if named else _COMMANDS:
         module_name, help_text = _COMMANDS[name]
-        module = import_module(f"odradek.cli.{module_name}")
+        module = import_module(f"odradek.cli.commands.{module_name}")
         if hasattr(module, "register"):
             module.register(app, started_s)
         else:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from odradek.cli.cluster_access import ClusterAccess
+    from odradek.cli.requests.cluster_access import ClusterAccess
 
 _TIMEOUT_MS = "1000"
 
@@ -19,7 +19,7 @@ def complete_groups(incomplete: str) -> list[str]:
 
 
 def complete_transactions(incomplete: str) -> list[str]:
-    from odradek.cli.txn_admin import list_transactions
+    from odradek.cli.requests.txn_admin import list_transactions
 
     return _complete(
         incomplete, lambda cluster: [listed.transactional_id for listed in list_transactions(cluster)]
@@ -31,9 +31,9 @@ def complete_groups_and_topics(incomplete: str) -> list[str]:
 
 
 def _complete(incomplete: str, names: "Callable[[ClusterAccess], list[str]]") -> list[str]:
-    from odradek.cli.cluster_access import ClusterAccess
     from odradek.cli.errors import Failure
     from odradek.cli.properties import resolve_properties
+    from odradek.cli.requests.cluster_access import ClusterAccess
 
     try:
         properties = resolve_properties(None, (), os.environ)

@@ -24,7 +24,7 @@ def run() -> int:
     import os
 
     from odradek.cli.errors import FAILED, Failure, Failures
-    from odradek.cli.terminal import ReaderGoneError, Terminal, UnwritableError
+    from odradek.cli.terminal.terminal import ReaderGoneError, Terminal, UnwritableError
 
     try:
         return _dispatch()
@@ -52,7 +52,7 @@ def _give_up_stdout() -> None:
 
 def _dispatch() -> int:
     if sys.argv[1:2] == ["start"]:
-        from odradek.cli.start import plain_options, start
+        from odradek.cli.commands.start import plain_options, start
 
         values = plain_options(sys.argv[2:])
         if values is not None:

@@ -14,8 +14,8 @@ import typer
 
 from odradek.cli.complete import complete_groups, complete_topics
 from odradek.cli.errors import Usage, usage
-from odradek.cli.output import check_format
 from odradek.cli.session import Session
+from odradek.cli.terminal.output import check_format
 
 Bootstrap = Annotated[
     str | None,

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from odradek.core.config_listeners import why_unsupported
+from odradek.core.config.listeners import why_unsupported
 
 DEFAULTS: Mapping[str, str] = {
     "bootstrap.servers": "localhost:9092",

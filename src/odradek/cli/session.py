@@ -10,16 +10,16 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from odradek.cli.errors import FAILED, Failure, Usage, raise_all, usage
-from odradek.cli.offsets import OffsetRange, parse_offsets, parse_partitions
-from odradek.cli.output import Section, Table, render_sections, render_table, sections_object
-from odradek.cli.progress import Progress
 from odradek.cli.properties import resolve_properties
-from odradek.cli.terminal import Terminal
-from odradek.cli.times import parse_duration_ms
+from odradek.cli.records.offsets import OffsetRange, parse_offsets, parse_partitions
+from odradek.cli.terminal.output import Section, Table, render_sections, render_table, sections_object
+from odradek.cli.terminal.progress import Progress
+from odradek.cli.terminal.terminal import Terminal
+from odradek.cli.terminal.times import parse_duration_ms
 from odradek.core.types import TopicPartition
 
 if TYPE_CHECKING:
-    from odradek.cli.cluster_access import ClusterAccess, TopicInfo
+    from odradek.cli.requests.cluster_access import ClusterAccess, TopicInfo
 
 
 _SETTLE_TRIES = 100
@@ -61,7 +61,7 @@ class Session:
     def cluster(self) -> "ClusterAccess":
         """The cluster, connected to when first used."""
         if self._cluster is None:
-            from odradek.cli.cluster_access import ClusterAccess
+            from odradek.cli.requests.cluster_access import ClusterAccess
 
             self._cluster = ClusterAccess(self.properties)
         return self._cluster

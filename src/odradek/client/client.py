@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from odradek.client.connection import Connection
 from odradek.client.metadata import ClusterMetadata
-from odradek.core.config_listeners import why_unsupported
+from odradek.core.config.listeners import why_unsupported
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, TopicPartition
 from odradek.runtime.api import Runtime

@@ -36,7 +36,7 @@ from odradek.core.types import NO_PRODUCER_ID, TopicPartition
 from odradek.records.batch import Headers
 from odradek.runtime.scope import Scope
 
-log = logging.getLogger("odradek.client")
+_log = logging.getLogger(__name__)
 
 _FEATURE = "transaction.version"
 _EPOCH_PER_TRANSACTION = 2
@@ -214,7 +214,7 @@ class TransactionalProducer:
             try:
                 await self.abort()
             except (KafkaError, OSError) as e:
-                log.warning("%r: the transaction was not aborted at close: %s", self.transactional_id, e)
+                _log.warning("%r: the transaction was not aborted at close: %s", self.transactional_id, e)
         await self._stop_adding()
         self._sender.stop(RuntimeError("the producer is closed"))
         await self._producer.close()
@@ -357,7 +357,7 @@ class TransactionalProducer:
             await self._initialize(deadline)
         except UnansweredError as e:
             # The transaction has ended; what is missing is said by the next `begin`.
-            log.warning("%r: call init_transactions again: %s", self.transactional_id, e)
+            _log.warning("%r: call init_transactions again: %s", self.transactional_id, e)
 
     def _was_never_open(self, committed: bool) -> bool:
         """Aborting what the coordinator was asked to open, and never said that it had."""

@@ -28,7 +28,7 @@ from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
 from odradek.runtime.slices import Paced, Slices, at_once
 
-log = logging.getLogger("odradek.coordinators.host")
+_log = logging.getLogger(__name__)
 
 SPLIT_BYTES = 256 * 1024
 """About how much of a result that need not be atomic goes into one batch."""
@@ -130,10 +130,10 @@ class CoordinatorHost:
             )
         except Exception:
             slot.failed = True
-            log.exception("Failed to load %s-%d: not coordinating it", self._topic, partition_index)
+            _log.exception("Failed to load %s-%d: not coordinating it", self._topic, partition_index)
             return
         self._activate(slot)
-        log.info("Loaded %s-%d up to offset %d", self._topic, partition_index, slot.applied_end_offset)
+        _log.info("Loaded %s-%d up to offset %d", self._topic, partition_index, slot.applied_end_offset)
 
     def _activate(self, slot: Slot) -> None:
         """Begin the soft state; where that takes long, the slot is taken meanwhile."""
@@ -151,7 +151,7 @@ class CoordinatorHost:
             self._on_failure(done.error)
 
     def _on_failure(self, error: BaseException) -> None:
-        log.error("A task of the coordinator of %s failed", self._topic, exc_info=error)
+        _log.error("A task of the coordinator of %s failed", self._topic, exc_info=error)
 
     # --- commands -------------------------------------------------------------------------------------
 
@@ -345,7 +345,7 @@ class CoordinatorHost:
             try:
                 end_offset = slot.log.append(encoded[start:end], now_ms, result.producer)
             except KafkaError as e:
-                log.warning("Cannot append to %s: %s", self._topic, e)
+                _log.warning("Cannot append to %s: %s", self._topic, e)
                 return e
             first_offset = end_offset - (end - start)
             for i in range(start, end):

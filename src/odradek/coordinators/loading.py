@@ -14,7 +14,7 @@ from odradek.runtime.slices import Paced, Slices
 if TYPE_CHECKING:
     from odradek.coordinators.slot import PartitionLog
 
-log = logging.getLogger("odradek.coordinators.loading")
+_log = logging.getLogger(__name__)
 
 RECORD_CALLS: Final = 22
 """What it takes to decode and replay one record."""
@@ -84,7 +84,7 @@ def _replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: Fo
         else:
             decoded = yield from decode_long(record.key, value)
         if decoded is None:
-            log.warning("A record of unknown type at offset %d is ignored", record.offset)
+            _log.warning("A record of unknown type at offset %d is ignored", record.offset)
             continue
         steps = shard.replay(*decoded, record.offset, producer_id)
         if steps is not None:

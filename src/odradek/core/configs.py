@@ -1,6 +1,6 @@
-"""The door to configuration: keys, node and topic configuration, descriptions. The work is in config_*.py."""
+"""The door to configuration: keys, node and topic configuration, descriptions. The work is in config/."""
 
-from odradek.core.config_describe import (
+from odradek.core.config.describe import (
     CONFIG_TYPES,
     ConfigEntry,
     ConfigSource,
@@ -10,11 +10,11 @@ from odradek.core.config_describe import (
     describe_group,
     describe_topic,
 )
-from odradek.core.config_dynamic import validate_dynamic_broker_configs
-from odradek.core.config_file import parse_properties
-from odradek.core.config_group import validate_group_configs
-from odradek.core.config_inert import Inert, inert_dynamic, inert_of, inert_static
-from odradek.core.config_keys import (
+from odradek.core.config.dynamic import validate_dynamic_broker_configs
+from odradek.core.config.file import parse_properties
+from odradek.core.config.group import validate_group_configs
+from odradek.core.config.inert import Inert, inert_dynamic, inert_of, inert_static
+from odradek.core.config.keys import (
     BROKER_KEYS,
     GROUP_KEYS,
     TIME_FAMILIES,
@@ -23,11 +23,11 @@ from odradek.core.config_keys import (
     is_known,
     nearest,
 )
-from odradek.core.config_listeners import Listener
-from odradek.core.config_node import NodeConfig, node_defaults
-from odradek.core.config_protection import check_protection
-from odradek.core.config_topic import TopicConfig, validate_topic_config, validate_topic_configs
-from odradek.core.config_values import ConfigError
+from odradek.core.config.listeners import Listener
+from odradek.core.config.node import NodeConfig, node_defaults
+from odradek.core.config.protection import check_protection
+from odradek.core.config.topic import TopicConfig, validate_topic_config, validate_topic_configs
+from odradek.core.config.values import ConfigError
 
 __all__ = [
     "BROKER_KEYS",

@@ -20,7 +20,7 @@ from odradek.http.message import (
 from odradek.runtime.api import Listener, Runtime, Socket
 from odradek.runtime.scope import Scope
 
-log = logging.getLogger("odradek.http.server")
+_log = logging.getLogger(__name__)
 
 ACCEPT_PAUSE_S = 0.1
 SILENCE_S = 30.0
@@ -70,14 +70,14 @@ class HttpServer:
         except BlockingIOError:
             return
         except OSError as e:
-            log.warning("Cannot accept an HTTP connection: %s", e)
+            _log.warning("Cannot accept an HTTP connection: %s", e)
             self.runtime.net.remove_reader(self._listener)
             asyncio.get_running_loop().call_later(ACCEPT_PAUSE_S, self._accept_from_now)
             return
         self._connections[_HttpConnection(self, sock)] = None
 
     def _on_failure(self, error: BaseException) -> None:
-        log.error("An HTTP request failed", exc_info=error)
+        _log.error("An HTTP request failed", exc_info=error)
 
 
 class _HttpConnection:
@@ -138,7 +138,7 @@ class _HttpConnection:
         try:
             response = await self._server.handler(request)
         except Exception:
-            log.exception("GET %r failed", request.path)
+            _log.exception("GET %r failed", request.path)
             response = text(500, "internal error")
         self._send(encode(response, keep_alive=self._keep_alive, body=request.method != "HEAD"))
 

@@ -9,11 +9,11 @@ from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, is_exhaus
 from odradek.core.types import NO_LEADER_EPOCH, NO_TIMESTAMP, Buffer
 from odradek.log.durability import DurableLog
 from odradek.log.local_log import Position
-from odradek.log.markers import read_marker
-from odradek.log.producer_entry import ProducerBatch
-from odradek.log.producer_state import Staged
-from odradek.log.segment import Segment
-from odradek.log.txn_index import AbortedTxn
+from odradek.log.producers.entry import ProducerBatch
+from odradek.log.producers.markers import read_marker
+from odradek.log.producers.state import Staged
+from odradek.log.segments.segment import Segment
+from odradek.log.segments.txn_index import AbortedTxn
 from odradek.records.check import CheckedRecords, Origin
 from odradek.records.header import CONTROL_FLAG, LOG_OVERHEAD, MAX_INT32, BatchMeta
 from odradek.records.kernel import OK, PARTIAL

@@ -10,7 +10,7 @@ from odradek.log.files import sync_file, write_file
 from odradek.log.local_log import FlushJob, FlushProof
 from odradek.log.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from odradek.log.reading import ReadableLog
-from odradek.log.segment import Segment
+from odradek.log.segments.segment import Segment
 from odradek.runtime.api import Disk
 
 _log = logging.getLogger(__name__)

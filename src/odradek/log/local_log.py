@@ -21,8 +21,8 @@ from odradek.log.names import (
     file_name,
     offset_of,
 )
-from odradek.log.segment import Segment, roll_after_ms
-from odradek.log.segments import Segments
+from odradek.log.segments.segment import Segment, roll_after_ms
+from odradek.log.segments.segments import Segments
 from odradek.runtime.api import Clock, Disk, Runtime
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from odradek.core.types import TopicPartition
 from odradek.log import retention
 from odradek.log.appending import AppendableLog, AppendInfo
 from odradek.log.files import FilePool
-from odradek.log.loader import load, load_producers
+from odradek.log.opening.loader import load, load_producers
+from odradek.log.opening.steps import Steps, run_here
 from odradek.log.reading import FetchInfo, Isolation
-from odradek.log.segment import Segment
-from odradek.log.steps import Steps, run_here
+from odradek.log.segments.segment import Segment
 from odradek.runtime.api import Runtime
 
 if TYPE_CHECKING:

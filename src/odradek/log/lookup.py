@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP
-from odradek.log.segment import Segment
+from odradek.log.segments.segment import Segment
 from odradek.records import kernel
 from odradek.records.batch import iter_records, records_of
 from odradek.records.check import is_heavy

@@ -17,8 +17,8 @@ from odradek.log.deleting import DeletableLogs
 from odradek.log.files import MAX_DESCRIPTORS, FilePool, write_file
 from odradek.log.log import Log
 from odradek.log.log_dir import DirectoryInUseError, DuplicateLogError, LogDir
-from odradek.log.opening import FoundLog, Recovery, find_logs, open_logs
-from odradek.log.steps import run_here
+from odradek.log.opening.starting import FoundLog, Recovery, find_logs, open_logs
+from odradek.log.opening.steps import run_here
 from odradek.runtime.api import Runtime
 from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope

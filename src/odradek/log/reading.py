@@ -9,10 +9,10 @@ from odradek.log import lookup
 from odradek.log.epoch_cache import EpochCache
 from odradek.log.files import FilePool, FileSlice
 from odradek.log.local_log import LocalLog, Position
-from odradek.log.producer_state import ProducerState
-from odradek.log.segment import Segment
-from odradek.log.segments import Segments
-from odradek.log.snapshots import SnapshotStore
+from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.state import ProducerState
+from odradek.log.segments.segment import Segment
+from odradek.log.segments.segments import Segments
 from odradek.runtime.api import Runtime
 
 if TYPE_CHECKING:

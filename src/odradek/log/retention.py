@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from odradek.log.segment import Segment
+from odradek.log.segments.segment import Segment
 
 if TYPE_CHECKING:
     from odradek.log.log import Log

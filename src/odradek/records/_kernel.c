@@ -1,11 +1,11 @@
 /* The record kernel's face to Python: arguments in, native/read.h and native/write.h at work, objects out.
  *
- * The twin of kernel_py.py, which describes every function; the two must give the same answers. Nothing here
+ * The twin of twins/kernel.py, which describes every function; the two must give the same answers. Nothing here
  * knows compression, configuration or Kafka's error codes. Work on more than GIL_FREE_BYTES runs without the
- * interpreter's lock. The functions of compaction stand in native/compaction.h, those of columns in
+ * interpreter's lock. The functions of compaction stand in native/py_compaction.h, those of columns in
  * native/py_columns.h and native/py_rows.h.
  */
-#include "native/compaction.h"
+#include "native/py_compaction.h"
 #include "native/encode.h"
 #include "native/objects.h"
 #include "native/py_columns.h"
@@ -472,7 +472,7 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "_kernel",
-    .m_doc = "The native record kernel; kernel_py.py describes its functions.",
+    .m_doc = "The native record kernel; twins/kernel.py describes its functions.",
     .m_size = -1,
     .m_methods = methods,
 };

@@ -3,8 +3,8 @@
 `NATIVE` says which one this process runs. Both have the same functions, findings and columns.
 """
 
-from odradek.records.kernel_columns_py import Column, HeaderColumns, Part, Rows
-from odradek.records.kernel_py import (
+from odradek.records.twins.columns import Column, HeaderColumns, Part, Rows
+from odradek.records.twins.kernel import (
     BAD_COUNT,
     BAD_CRC,
     BAD_LENGTH,
@@ -64,8 +64,8 @@ try:
 
     NATIVE = True
 except ImportError:
-    from odradek.records.kernel_columns_py import build_columns, columns, group_rows, murmur2, place_keys
-    from odradek.records.kernel_compaction_py import (
+    from odradek.records.twins.columns import build_columns, columns, group_rows, murmur2, place_keys
+    from odradek.records.twins.compaction import (
         index_batches,
         map_batches,
         map_records,
@@ -74,7 +74,7 @@ except ImportError:
         retain_batches,
         retain_records,
     )
-    from odradek.records.kernel_py import (
+    from odradek.records.twins.kernel import (
         allocate,
         build,
         check_records,

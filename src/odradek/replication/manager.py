@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from odradek.metadata.delta import MetadataDelta
     from odradek.metadata.image import PartitionRegistration, TopicImage
 
-log = logging.getLogger("odradek.replication.manager")
+_log = logging.getLogger(__name__)
 
 LATEST_OFFSET = -1
 OPENED = 2_500
@@ -142,7 +142,7 @@ class ReplicaManager:
                 try:
                     self._apply(topic, index, registration, changes)
                 except Exception:
-                    log.exception("Error applying the metadata of %s-%d", topic.name, index)
+                    _log.exception("Error applying the metadata of %s-%d", topic.name, index)
                 yield 2 * STEP if is_open else OPENED
         return _lasting(changes)
 
@@ -203,11 +203,11 @@ class ReplicaManager:
                     is_new=registration.partition_epoch == 0,
                 )
             except ExhaustedError as e:
-                log.warning("Out of descriptors or memory to open %s, trying again: %s", tp, e.message)
+                _log.warning("Out of descriptors or memory to open %s, trying again: %s", tp, e.message)
                 self._unopened[tp] = _Unopened(topic, registration, e.message or "")
                 return
             except StorageError as e:
-                log.error("Cannot open %s: %s", tp, e)
+                _log.error("Cannot open %s: %s", tp, e)
                 self._unopened.pop(tp, None)
                 self.offline[tp] = e.message or ""
                 return
@@ -229,7 +229,7 @@ class ReplicaManager:
             try:
                 self._delete_partition(TopicPartition(topic.name, index), changes)
             except Exception:
-                log.exception("Error deleting %s-%d", topic.name, index)
+                _log.exception("Error deleting %s-%d", topic.name, index)
             yield DELETED
 
     def _delete_partition(self, tp: TopicPartition, changes: RoleChanges) -> None:

@@ -1,4 +1,4 @@
-"""`odradek sim`: run seeds, replay one. The stories are scenario.py's.
+"""`odradek sim`: run seeds, replay one. The stories are in stories/.
 
 Both run in a child process with PYTHONHASHSEED=0, so that a seed tells the same story on every machine.
 """
@@ -16,13 +16,13 @@ from types import FrameType
 
 from odradek.broker.node import Node
 from odradek.core.configs import NodeConfig
-from odradek.sim.checkers import LogView
-from odradek.sim.cluster import NodeFactory, NodeLike
-from odradek.sim.plan import Settings
-from odradek.sim.runtime import SimRuntime
-from odradek.sim.scenario import HOST, PORT, Outcome, Scenario
-from odradek.sim.spark_scenario import SparkScenario
-from odradek.sim.txn_scenario import TxnScenario
+from odradek.sim.checkers.logs import LogView
+from odradek.sim.stories.plan import Settings
+from odradek.sim.stories.single_node import HOST, PORT, Outcome, Scenario
+from odradek.sim.stories.spark import SparkScenario
+from odradek.sim.stories.transactions import TxnScenario
+from odradek.sim.world.cluster import NodeFactory, NodeLike
+from odradek.sim.world.runtime import SimRuntime
 
 EXIT_OK, EXIT_FINDING, EXIT_INTERRUPTED = 0, 3, 130
 SHOWN_VIOLATIONS = 10

@@ -39,13 +39,13 @@ class OdradekSource(DataSource):
         return tables.table_schema(given)
 
     def reader(self, schema: "StructType") -> DataSourceReader:
-        from odradek.spark.source import Reader
+        from odradek.spark.source.readers import Reader
 
         options = self._source_options(schema, streaming=False)
         return Reader(options, tables.wanted(schema, with_headers=options.include_headers))
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
-        from odradek.spark.source import RefusedStream, StreamReader
+        from odradek.spark.source.readers import RefusedStream, StreamReader
 
         try:
             options = self._source_options(schema, streaming=True)
@@ -54,14 +54,14 @@ class OdradekSource(DataSource):
             return RefusedStream(e)
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
-        from odradek.spark.sink import Writer
+        from odradek.spark.sink.writers import Writer
 
         if overwrite:
             raise ValueError("a topic cannot be overwritten: use mode('append')")
         return Writer(self._sink_options(schema), schema)
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
-        from odradek.spark.sink import StreamWriter
+        from odradek.spark.sink.writers import StreamWriter
 
         return StreamWriter(self._sink_options(schema), schema)
 

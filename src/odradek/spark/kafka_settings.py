@@ -4,7 +4,7 @@ A job that moves over has some of them set. What would change what is read or wr
 have, is refused; the rest tunes a client that there is none of, and is accepted.
 """
 
-from odradek.core.config_listeners import why_unsupported
+from odradek.core.config.listeners import why_unsupported
 
 CLIENT = (
     "auto.include.jmx.reporter",  # until 3.9, the clients of the official connector

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from odradek.client.admin import EARLIEST, LATEST
 from odradek.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
-from odradek.core.config_listeners import SUPPORTED_PROTOCOL, why_unsupported
+from odradek.core.config.listeners import SUPPORTED_PROTOCOL, why_unsupported
 from odradek.core.types import TopicPartition
 from odradek.spark.kafka_settings import (
     CONSUMER,

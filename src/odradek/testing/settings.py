@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from odradek.core.config_values import value_to_text
+from odradek.core.config.values import value_to_text
 
 
 def as_texts(settings: Mapping[str, str | bool | int | float] | None) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from odradek.cli import lag
+from odradek.cli.requests import lag
 from odradek.client import Client, Producer, TransactionalProducer
 from odradek.client.admin import Admin
 from odradek.core.types import TopicPartition

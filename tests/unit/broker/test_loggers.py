@@ -10,7 +10,7 @@ from odradek.core.errors import ErrorCode
 from odradek.testing.broker import Broker
 from odradek.wire.api_keys import ApiKey
 from tests.support.raw import Connection
-from tests.unit.broker.admin_node import AdminNode, types_of
+from tests.unit.broker.handlers.admin_node import AdminNode, types_of
 
 LOGGERS = 8
 NAME = "odradek.broker.dispatch"

@@ -9,7 +9,7 @@ from odradek.broker.topics import TopicCreation
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
-from tests.unit.broker.admin_node import AdminNode
+from tests.unit.broker.handlers.admin_node import AdminNode
 
 
 class CreatingNode(AdminNode):

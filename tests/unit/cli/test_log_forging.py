@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import odradek
-from odradek.cli.logs import JsonFormatter, KafkaFormatter
+from odradek.cli.node.log_lines import JsonFormatter, KafkaFormatter
 from tests.support.batches import batch
 from tests.support.group import Member
 from tests.support.node import running

@@ -22,8 +22,7 @@ from odradek.wire.messages import (
     response_decoder,
     response_encoder,
 )
-
-from .fake_log import FakeLog
+from tests.unit.coordinators.fake_log import FakeLog
 
 PARTITIONS = 3
 T_ID, U_ID, OFFSETS_ID = UUID(int=101), UUID(int=102), UUID(int=103)

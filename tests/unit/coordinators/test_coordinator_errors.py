@@ -5,9 +5,8 @@ import pytest
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import coordinator_partition
 from odradek.wire.api_keys import ApiKey
-
-from .node import PARTITIONS, T_ID, Node
-from .requests import E, commit, fetch_group, join_fields, run, settle
+from tests.unit.broker.handlers.requests import E, commit, fetch_group, join_fields, run, settle
+from tests.unit.coordinators.node import PARTITIONS, T_ID, Node
 
 
 def coordinator_codes(code: ErrorCode) -> dict[str, int]:

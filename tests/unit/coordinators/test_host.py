@@ -14,8 +14,7 @@ from odradek.coordinators.shard import Format, Now, Result
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import SLICE_CALLS, Paced
-
-from .fake_log import FakeLog
+from tests.unit.coordinators.fake_log import FakeLog
 
 
 class Clock:

@@ -17,10 +17,10 @@ from odradek.records.batch import Record, build_batch, iter_batches, iter_record
 from odradek.records.check import CheckedRecords, Origin
 from odradek.records.control import ControlType, EndTransactionMarker, marker_record, parse_control_key
 from odradek.runtime.real import RealDisk, RealNet
-from odradek.sim.disk import DiskFaults, SimDisk
-from odradek.sim.process import Process
-from odradek.sim.trace import Trace
-from odradek.sim.volume import Volume
+from odradek.sim.world.disk import DiskFaults, SimDisk
+from odradek.sim.world.process import Process
+from odradek.sim.world.trace import Trace
+from odradek.sim.world.volume import Volume
 
 T = TypeVar("T")
 TP = TopicPartition("orders", 0)

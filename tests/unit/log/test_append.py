@@ -8,7 +8,7 @@ import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.log.log import AppendInfo
-from odradek.log.segment import Segment
+from odradek.log.segments.segment import Segment
 from odradek.records.batch import iter_batches
 from odradek.records.check import Origin
 from odradek.records.header import MAX_INT32, crc_matches

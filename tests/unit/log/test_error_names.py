@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from odradek.core.errors import StorageError
-from odradek.log.batch_search import find_batch, last_offset_at
 from odradek.log.files import read_file, read_fully, write_file, write_fully
 from odradek.log.manager import LogManager
+from odradek.log.segments.batch_search import find_batch, last_offset_at
 from odradek.runtime.api import Disk
 from odradek.runtime.real import RealDisk
-from odradek.sim.disk import DiskFault
-from odradek.sim.volume import Volume
+from odradek.sim.world.disk import DiskFault
+from odradek.sim.world.volume import Volume
 from tests.unit.log.support import LogRuntime, VolumeRuntime, append, batch, config, open_log
 
 

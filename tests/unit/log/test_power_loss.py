@@ -10,8 +10,8 @@ from odradek.log.cleaning.cleaned_segment import CleanedSegment
 from odradek.log.log import Isolation, Log
 from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
 from odradek.records.check import Origin
-from odradek.sim.disk import DiskFault
-from odradek.sim.volume import CrashModel, Volume
+from odradek.sim.world.disk import DiskFault
+from odradek.sim.world.volume import CrashModel, Volume
 from tests.unit.log.support import (
     NOW_MS,
     TP,

@@ -10,7 +10,7 @@ import pytest
 from odradek.core.types import TopicPartition
 from odradek.log.checkpoints import is_damaged_topic_id
 from odradek.log.manager import LogManager
-from odradek.sim.volume import CrashModel, Volume
+from odradek.sim.world.volume import CrashModel, Volume
 from tests.unit.log.support import LogRuntime, VolumeRuntime, append, batch, config
 
 A0 = TopicPartition("a", 0)

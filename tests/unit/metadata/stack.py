@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from odradek.broker.lifecycle import BrokerLifecycle
+from odradek.broker.producer_ids import ProducerIds
+from odradek.controller.quorum import QuorumController
 from odradek.core.configs import NodeConfig
 from odradek.log.manager import LogManager
 from odradek.metadata.formatting import Identity, prepare_directories, read_bootstrap
 from odradek.metadata.image import MetadataImage
-from odradek.metadata.lifecycle import BrokerLifecycle
-from odradek.metadata.producer_id_block import ProducerIds
 from odradek.metadata.publisher import MetadataPublisher
-from odradek.metadata.quorum import QuorumController
 from odradek.raft.driver import RaftDriver
 from odradek.raft.settings import metadata_log_config, static_voters
 from odradek.raft.voters import VoterEndpoint

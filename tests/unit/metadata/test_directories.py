@@ -6,7 +6,7 @@ from odradek.core.errors import ErrorCode
 from odradek.metadata.image import DIR_UNASSIGNED
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
-from tests.unit.metadata.harness import Harness
+from tests.unit.controller.harness import Harness
 
 A, B, OTHER = UUID(int=5000), UUID(int=5001), UUID(int=5002)
 

@@ -14,8 +14,8 @@ from odradek.raft.control import QuorumFacts
 from odradek.raft.snapshots import read_snapshot
 from odradek.raft.voters import Voter, VoterEndpoint, VoterSet
 from odradek.records.batch import iter_batches, iter_records
-from odradek.sim.runtime import SimRuntime
-from odradek.sim.world import World
+from odradek.sim.world.runtime import SimRuntime
+from odradek.sim.world.world import World
 from tests.golden import loader
 
 ENDPOINT = VoterEndpoint("CONTROLLER", "127.0.0.1", 9093)

@@ -15,10 +15,10 @@ from odradek.raft.settings import metadata_log_config
 from odradek.raft.snapshots import SnapshotBuilder, SnapshotId
 from odradek.raft.voters import Voter, VoterSet
 from odradek.records.batch import iter_batches, iter_records
-from odradek.sim.disk import DiskFault, DiskFaults
-from odradek.sim.runtime import SimRuntime
-from odradek.sim.volume import CrashModel, Volume
-from odradek.sim.world import World
+from odradek.sim.world.disk import DiskFault, DiskFaults
+from odradek.sim.world.runtime import SimRuntime
+from odradek.sim.world.volume import CrashModel, Volume
+from odradek.sim.world.world import World
 
 DIRECTORY = UUID(int=700)
 VOTERS = VoterSet([Voter(1, DIRECTORY, ())])

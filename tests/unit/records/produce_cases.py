@@ -11,7 +11,7 @@ from typing import NamedTuple
 from odradek.records import compression
 from odradek.records.batch import RecordTuple, build_batch
 from odradek.records.codecs.lz4 import header_checksum as lz4_header_checksum
-from odradek.records.kernel_py import crc32c
+from odradek.records.twins.kernel import crc32c
 
 # Topic configurations by the name the cases use. Times in ms.
 TOPICS: dict[str, dict[str, str]] = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from odradek.records import kernel_columns_py as twin
 from odradek.records.batch import HEADER_BYTES, RecordTuple, build_batch
-from odradek.records.kernel_py import encode
+from odradek.records.twins import columns as twin
+from odradek.records.twins.kernel import encode
 
 KERNELS: list[ModuleType] = [twin]
 try:

@@ -13,8 +13,8 @@ from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.image import EMPTY_IMAGE, PartitionRegistration, TopicImage
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.slices import at_once
-from odradek.sim.disk import DiskFault, DiskFaults
-from odradek.sim.volume import Volume
+from odradek.sim.world.disk import DiskFault, DiskFaults
+from odradek.sim.world.volume import Volume
 from tests.unit.log.support import LogRuntime, VolumeRuntime, config
 
 LED = PartitionRegistration(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
-from odradek.sim import checkers
-from odradek.sim.history import Batch, CommitLog, Fate, History, Presence
+from odradek.sim.checkers import logs as checkers
+from odradek.sim.checkers.history import Batch, CommitLog, Fate, History, Presence
 
 TP = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)

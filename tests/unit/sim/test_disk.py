@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from odradek.sim.disk import DiskFault, DiskFaults, SimDisk
-from odradek.sim.process import Process, ProcessCrashed
-from odradek.sim.trace import Trace
-from odradek.sim.volume import SECTOR_BYTES, CrashModel, Volume
+from odradek.sim.world.disk import DiskFault, DiskFaults, SimDisk
+from odradek.sim.world.process import Process, ProcessCrashed
+from odradek.sim.world.trace import Trace
+from odradek.sim.world.volume import SECTOR_BYTES, CrashModel, Volume
 
 RW = os.O_RDWR | os.O_CREAT
 LOSE_ALL = CrashModel(keep_all=0, lose_all=1, zero_tail=0, garbage_tail=0)

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from odradek.sim.loop import SimulationSpinning, SimulationStuck
-from odradek.sim.process import Process, ProcessCrashed
-from odradek.sim.world import World
+from odradek.sim.world.loop import SimulationSpinning, SimulationStuck
+from odradek.sim.world.process import Process, ProcessCrashed
+from odradek.sim.world.world import World
 
 
 def test_an_hour_passes_at_once() -> None:

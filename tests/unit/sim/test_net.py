@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from odradek.sim.net import SimListener, SimSocket
-from odradek.sim.runtime import SimRuntime
-from odradek.sim.world import World
+from odradek.sim.world.net import SimListener, SimSocket
+from odradek.sim.world.runtime import SimRuntime
+from odradek.sim.world.world import World
 
 Body = Callable[[World, SimRuntime, SimRuntime, SimSocket, SimSocket], Awaitable[None]]
 

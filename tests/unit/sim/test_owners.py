@@ -1,7 +1,7 @@
 """The bookkeeping of owners: finds a partition given twice, and nothing where it was given up."""
 
 from odradek.core.types import TopicPartition
-from odradek.sim.owners import SESSION_TIMEOUT_MS, Owners
+from odradek.sim.checkers.owners import SESSION_TIMEOUT_MS, Owners
 
 SESSION_S = SESSION_TIMEOUT_MS / 1000
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -6,11 +6,11 @@ import random
 from odradek.coordinators.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
 from odradek.records.batch import build_batch
-from odradek.sim.disk import DiskFaults, SimDisk
-from odradek.sim.platter import flushed_commits, flushed_records
-from odradek.sim.process import Process
-from odradek.sim.trace import Trace
-from odradek.sim.volume import Volume
+from odradek.sim.checkers.platter import flushed_commits, flushed_records
+from odradek.sim.world.disk import DiskFaults, SimDisk
+from odradek.sim.world.process import Process
+from odradek.sim.world.trace import Trace
+from odradek.sim.world.volume import Volume
 
 TP = TopicPartition("my-topic", 3)
 

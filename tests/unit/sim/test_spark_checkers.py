@@ -1,9 +1,9 @@
 """Plants every violation that the checkers of a Spark query claim to find, and shows them what is allowed."""
 
 from odradek.core.types import TopicPartition
-from odradek.sim import spark_checkers as checkers
-from odradek.sim.spark_checkers import Visible
-from odradek.spark.ledger import Decision, Participant, Range
+from odradek.sim.checkers import spark as checkers
+from odradek.sim.checkers.spark import Visible
+from odradek.spark.ledger.ledger import Decision, Participant, Range
 
 OUT = TopicPartition("out", 0)
 RANGES = {0: (0, 2), 1: (2, 3)}

@@ -5,8 +5,8 @@ import pytest
 from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.types import TopicPartition
-from odradek.sim import txn_checkers as checkers
-from odradek.sim.txn_history import Reader, Txn, TxnFate, TxnHistory
+from odradek.sim.checkers import transactions as checkers
+from odradek.sim.checkers.txn_history import Reader, Txn, TxnFate, TxnHistory
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 S = TxnState

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from odradek.cli.demo_view import DemoView
-from odradek.cli.terminal import Terminal
+from odradek.cli.terminal.demo_view import DemoView
+from odradek.cli.terminal.terminal import Terminal
 from odradek.spark.demo.killing import DECIDED, WRITTEN, describe_query, plan_kills
 from odradek.spark.demo.orders import (
     PRODUCTS,
@@ -202,7 +202,7 @@ def test_a_process_that_ends_cleanly_is_given_the_time(tmp_path: Path) -> None:
 def test_a_tethered_command_ends_with_who_started_it(tmp_path: Path) -> None:
     """Here its input is closed, as the kernel does it when a process is killed."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "odradek.cli.tethered", "start", "--port", "0", "--http", "off"],
+        [sys.executable, "-m", "odradek.cli.node.tethered", "start", "--port", "0", "--http", "off"],
         cwd=tmp_path,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

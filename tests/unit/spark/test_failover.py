@@ -12,9 +12,9 @@ from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
 from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
-from odradek.spark.deciding import Decider
-from odradek.spark.ledger import Stream
-from odradek.spark.outbox import Outbox
+from odradek.spark.ledger.deciding import Decider
+from odradek.spark.ledger.ledger import Stream
+from odradek.spark.sink.outbox import Outbox
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 from tests.unit.client.fake_broker import FakeBroker, fake_broker, topic_id

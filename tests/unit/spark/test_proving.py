@@ -5,7 +5,7 @@ import json
 import pytest
 
 from odradek.core.types import TopicPartition
-from odradek.spark.ledger import Decision, Participant, Range, Stream
+from odradek.spark.ledger.ledger import Decision, Participant, Range, Stream
 from odradek.spark.proving.overlaps import check_bounds, check_known, check_overlaps
 from odradek.spark.proving.ranges import check_ranges, once_each, writers_of
 from odradek.spark.proving.rows import check_by

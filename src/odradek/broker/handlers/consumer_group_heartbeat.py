@@ -10,9 +10,9 @@ from uuid import UUID
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import ConsumerHeartbeat
-from odradek.coordinators.groups.consumer_member import LEFT, LEFT_FOR_A_WHILE, NO_REBALANCE_TIMEOUT
-from odradek.coordinators.groups.heartbeating import JOINING
-from odradek.coordinators.groups.partition_maps import ENTRIES_PER_CALL
+from odradek.coordinators.groups.consumer.heartbeating import JOINING
+from odradek.coordinators.groups.consumer.member import LEFT, LEFT_FOR_A_WHILE, NO_REBALANCE_TIMEOUT
+from odradek.coordinators.groups.consumer.partition_maps import ENTRIES_PER_CALL
 from odradek.coordinators.groups.replies import ConsumerGroupHeartbeatResponse
 from odradek.core.errors import ErrorCode
 from odradek.runtime.slices import FEW, Paced

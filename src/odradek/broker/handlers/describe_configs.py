@@ -10,7 +10,7 @@ from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.loggers import describe_loggers
-from odradek.core.config_documentation import broker_documentation, group_documentation, topic_documentation
+from odradek.core.config.documentation import broker_documentation, group_documentation, topic_documentation
 from odradek.core.configs import (
     ConfigEntry,
     describe_broker,

@@ -15,7 +15,7 @@ from odradek.wire.fetch import FetchRequest
 from odradek.wire.headers import RequestHeader
 
 if TYPE_CHECKING:
-    from odradek.broker.connection import Connection
+    from odradek.broker.network.connection import Connection
     from odradek.broker.node import Node
 
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.coordinators.groups.re2 import Pattern, PatternError
 from odradek.coordinators.transactions.commands import ListTransactions
 from odradek.coordinators.transactions.states import BY_TITLE, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.libraries.re2 import Pattern, PatternError
 from odradek.runtime.slices import STEP
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis import is_served
-from odradek.broker.produce_requests import (
+from odradek.broker.produce.requests import (
     ACKS_ALL,
     ACKS_LEADER,
     ACKS_NONE,
@@ -19,8 +19,8 @@ from odradek.broker.produce_requests import (
     PendingProduce,
     produced,
 )
-from odradek.broker.produce_routes import HEAD, find_route, learn_route
-from odradek.broker.produce_transactions import (
+from odradek.broker.produce.routes import HEAD, find_route, learn_route
+from odradek.broker.produce.transactions import (
     Question,
     check_transaction,
     is_transactional,
@@ -36,11 +36,11 @@ from odradek.wire.limits import LongRequest
 from odradek.wire.produce import ProduceRequest, encode_produce_response
 
 if TYPE_CHECKING:
-    from odradek.broker.connection import Connection
+    from odradek.broker.network.connection import Connection
     from odradek.broker.node import Node
     from odradek.replication.partition import Partition
 
-log = logging.getLogger("odradek.broker.handlers.produce")
+_log = logging.getLogger(__name__)
 
 
 def handle_run(
@@ -155,7 +155,7 @@ async def _handle_later(
     except ProtocolError as e:
         connection.close(str(e))
     except Exception:
-        log.exception("Error while handling PRODUCE v%d", request.header.api_version)
+        _log.exception("Error while handling PRODUCE v%d", request.header.api_version)
         connection.close("internal error")
     finally:
         release_guards(request)

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from odradek.broker.dispatch import RequestContext, serves_long
 from odradek.broker.handlers.produce import handle_part
-from odradek.broker.produce_requests import ACKS_NONE, PendingProduce
-from odradek.broker.produce_transactions import is_transactional
+from odradek.broker.produce.requests import ACKS_NONE, PendingProduce
+from odradek.broker.produce.transactions import is_transactional
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import STEP, Paced

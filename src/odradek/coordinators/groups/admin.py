@@ -4,7 +4,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from odradek.coordinators.groups.classic import NO_TIMESTAMP, ClassicGroup
+from odradek.coordinators.groups.classic.group import NO_TIMESTAMP, ClassicGroup
+from odradek.coordinators.groups.classic.states import GroupState
+from odradek.coordinators.groups.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from odradek.coordinators.groups.commands import (
     DeleteGroup,
     DescribeGroup,
@@ -12,13 +14,11 @@ from odradek.coordinators.groups.commands import (
     ForgetTopics,
     ListGroups,
 )
-from odradek.coordinators.groups.committing import tombstone
-from odradek.coordinators.groups.consumer_group import ConsumerGroup
+from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.modern import ModernGroup
-from odradek.coordinators.groups.offsets import NO_EXPIRY, CommittedOffset
+from odradek.coordinators.groups.offsets.committing import tombstone
+from odradek.coordinators.groups.offsets.offsets import NO_EXPIRY, CommittedOffset
 from odradek.coordinators.groups.replies import DescribedGroup, DescribedGroupMember, ListedGroup
-from odradek.coordinators.groups.states import GroupState
-from odradek.coordinators.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from odradek.coordinators.records import GroupMetadataKey
 from odradek.coordinators.shard import Now, Record, Result, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
@@ -28,7 +28,7 @@ from odradek.runtime.slices import FEW, STEP, Paced
 if TYPE_CHECKING:
     from odradek.coordinators.groups.shard import Group, GroupShard
 
-log = logging.getLogger("odradek.coordinators.groups")
+_log = logging.getLogger(__name__)
 
 CLASSIC = "classic"
 
@@ -134,7 +134,7 @@ def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now
                 else:
                     all_expired = False
         if all_expired and _is_abandoned(group) and not offsets.has_open_transactions(group.group_id):
-            log.info("Group %r is empty and without offsets: removing it", group.group_id)
+            _log.info("Group %r is empty and without offsets: removing it", group.group_id)
             records += yield from _group_tombstones(group)
     return Result(len(records), records, atomic=False)
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from odradek.coordinators.errors import TOO_LARGE, coordinator_error
 from odradek.coordinators.groups import commands as c
+from odradek.coordinators.groups.classic.states import GroupState
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.log_format import decode, decode_in_slices, encode, encode_in_slices
 from odradek.coordinators.groups.replies import (
@@ -27,7 +28,6 @@ from odradek.coordinators.groups.replies import (
     SyncGroupResponse,
 )
 from odradek.coordinators.groups.shard import GroupShard
-from odradek.coordinators.groups.states import GroupState
 from odradek.coordinators.host import CoordinatorHost
 from odradek.coordinators.shard import Format
 from odradek.coordinators.slot import PartitionLog
@@ -39,7 +39,7 @@ from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
 from odradek.runtime.slices import Paced, Slices
 
-log = logging.getLogger("odradek.coordinators.groups")
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class GroupCoordinator:
         )
         self._rng = rng
         self._partition_count = partition_count
-        self._scope = Scope(lambda error: log.error("The group coordinator's chores failed", exc_info=error))
+        self._scope = Scope(lambda error: _log.error("The group coordinator's chores failed", exc_info=error))
 
     # --- life -----------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class GroupCoordinator:
             try:
                 removed = await self.host.submit(partition_index, command)
             except KafkaError as e:
-                log.warning(
+                _log.warning(
                     "%s on %s-%d: %s",
                     type(command).__name__,
                     GROUP_METADATA_TOPIC,
@@ -123,7 +123,7 @@ class GroupCoordinator:
                 )
                 continue
             if removed:
-                log.info("Wrote %d tombstones to %s-%d", removed, GROUP_METADATA_TOPIC, partition_index)
+                _log.info("Wrote %d tombstones to %s-%d", removed, GROUP_METADATA_TOPIC, partition_index)
 
     # --- lookups --------------------------------------------------------------------------------------
 

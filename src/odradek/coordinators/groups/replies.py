@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from odradek.coordinators.groups.offsets import CommittedOffset
+from odradek.coordinators.groups.offsets.offsets import CommittedOffset
 from odradek.coordinators.plain import plain
 from odradek.core.errors import ErrorCode
 from odradek.core.types import NO_LEADER_EPOCH, NO_OFFSET, ZERO_UUID

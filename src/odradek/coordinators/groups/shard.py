@@ -7,29 +7,22 @@ place that changes what the log holds.
 from collections.abc import Callable, Set
 from typing import Any, NamedTuple
 
-from odradek.coordinators.groups import (
-    admin,
-    commands,
-    committing,
-    consumer_admin,
-    fencing,
-    heartbeating,
-    joining,
-    leaving,
-    rebalance,
-    syncing,
-)
-from odradek.coordinators.groups.classic import ClassicGroup
+from odradek.coordinators.groups import admin, commands
+from odradek.coordinators.groups.classic import joining, leaving, rebalance, syncing
+from odradek.coordinators.groups.classic.group import ClassicGroup
+from odradek.coordinators.groups.classic.member import Member
+from odradek.coordinators.groups.classic.states import GroupState
 from odradek.coordinators.groups.config import GroupConfig
-from odradek.coordinators.groups.consumer_group import ConsumerGroup
-from odradek.coordinators.groups.consumer_member import LEFT_FOR_A_WHILE, ConsumerMember, MemberState
+from odradek.coordinators.groups.consumer import describing as consumer_admin
+from odradek.coordinators.groups.consumer import fencing, heartbeating
+from odradek.coordinators.groups.consumer.group import ConsumerGroup
+from odradek.coordinators.groups.consumer.member import LEFT_FOR_A_WHILE, ConsumerMember, MemberState
+from odradek.coordinators.groups.consumer.topic_hashes import TopicHashes
 from odradek.coordinators.groups.group_settings import GroupSettings
 from odradek.coordinators.groups.log_format import ModernKey
-from odradek.coordinators.groups.member import Member
 from odradek.coordinators.groups.modern import ModernGroup
-from odradek.coordinators.groups.offsets import CommittedOffset, OffsetStore
-from odradek.coordinators.groups.states import GroupState
-from odradek.coordinators.groups.topic_hashes import TopicHashes
+from odradek.coordinators.groups.offsets import committing
+from odradek.coordinators.groups.offsets.offsets import CommittedOffset, OffsetStore
 from odradek.coordinators.records import (
     ConsumerGroupMemberMetadataKey,
     CoordinatorKey,

@@ -9,7 +9,7 @@ from odradek.coordinators.transactions.states import TxnState
 from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 
 if TYPE_CHECKING:
-    from odradek.coordinators.groups.re2 import Pattern
+    from odradek.libraries.re2 import Pattern
 
 
 @plain(kw_only=True)

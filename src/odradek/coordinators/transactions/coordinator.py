@@ -25,7 +25,7 @@ from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
 from odradek.runtime.slices import Slices
 
-log = logging.getLogger("odradek.coordinators.transactions")
+_log = logging.getLogger(__name__)
 
 _FLEXIBLE_LOG = 1  # the transaction version from which values of the log are written as version 1
 
@@ -61,7 +61,7 @@ class TransactionCoordinator:
         self.markers = MarkerSender(leader_of, deliver, self._all_heard, slices)
         self._loaded_partitions: int | None = None
         self._scope = Scope(
-            lambda error: log.error("The transaction coordinator's chores failed", exc_info=error)
+            lambda error: _log.error("The transaction coordinator's chores failed", exc_info=error)
         )
 
     # --- life -----------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ class TransactionCoordinator:
         """Lead a partition, unless their number changed: then an id's former coordinator cannot be found."""
         count = self._partition_count()
         if self._loaded_partitions is not None and self._loaded_partitions != count:
-            log.error(
+            _log.error(
                 "%s has %d partitions and had %d: not coordinating partition %d",
                 TRANSACTION_STATE_TOPIC,
                 count,
@@ -102,10 +102,12 @@ class TransactionCoordinator:
                 try:
                     removed = await self.host.submit(partition_index, c.ExpireIds())
                 except KafkaError as e:
-                    log.warning("Cannot expire ids of %s-%d: %s", TRANSACTION_STATE_TOPIC, partition_index, e)
+                    _log.warning(
+                        "Cannot expire ids of %s-%d: %s", TRANSACTION_STATE_TOPIC, partition_index, e
+                    )
                     continue
                 if removed:
-                    log.info("Expired %d ids of %s-%d", removed, TRANSACTION_STATE_TOPIC, partition_index)
+                    _log.info("Expired %d ids of %s-%d", removed, TRANSACTION_STATE_TOPIC, partition_index)
 
     # --- markers --------------------------------------------------------------------------------------
 
@@ -123,7 +125,7 @@ class TransactionCoordinator:
             if coordinator_error(code) is ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 asyncio.get_running_loop().call_later(0.1, self._all_heard, partition_index, markers)
             else:
-                log.info("Transaction %r is completed elsewhere: %s", markers.transactional_id, code.name)
+                _log.info("Transaction %r is completed elsewhere: %s", markers.transactional_id, code.name)
 
         self.host.submit(partition_index, command).when_ready(noted)
 

@@ -23,7 +23,7 @@ from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
 
-log = logging.getLogger("odradek.coordinators.transactions")
+_log = logging.getLogger(__name__)
 
 UNCHANGED = Identity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 """What a client that keeps its epoch is told."""
@@ -127,7 +127,7 @@ def _is_answered(shard: "TransactionShard", txn: TransactionMetadata, command: E
 
 def _invalid(txn: TransactionMetadata, commit: bool) -> KafkaError:
     asked = "COMMIT" if commit else "ABORT"
-    log.warning("Transaction %r is %s, and cannot %s", txn.transactional_id, txn.state.name, asked)
+    _log.warning("Transaction %r is %s, and cannot %s", txn.transactional_id, txn.state.name, asked)
     return KafkaError(ErrorCode.INVALID_TXN_STATE)
 
 

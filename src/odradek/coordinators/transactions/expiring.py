@@ -14,7 +14,7 @@ from odradek.runtime.slices import FEW, Paced
 if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
 
-log = logging.getLogger("odradek.coordinators.transactions")
+_log = logging.getLogger(__name__)
 
 
 def is_over_time(shard: "TransactionShard", txn: TransactionMetadata, now: Now) -> bool:
@@ -37,7 +37,7 @@ def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) 
     txn = shard.transactions.get(transactional_id)
     if txn is None or not is_over_time(shard, txn, now) or shard.is_pending(txn):
         return None
-    log.info(
+    _log.info(
         "Aborting transaction %r of producer %d: open for %d ms, allowed %d ms",
         transactional_id,
         txn.producer_id,
@@ -47,7 +47,7 @@ def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) 
     try:
         result = ending.abort(shard, txn, now, None)
     except KafkaError as e:
-        log.warning("Cannot abort transaction %r: %s", transactional_id, e)
+        _log.warning("Cannot abort transaction %r: %s", transactional_id, e)
         return None
     producer = txn.client
     shard.seen_ahead.pop(transactional_id, None)

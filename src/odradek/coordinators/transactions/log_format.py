@@ -24,7 +24,7 @@ from odradek.core.errors import ProtocolError
 from odradek.core.types import TopicPartition
 from odradek.runtime.slices import FEW, STEP, Paced, at_once
 
-log = logging.getLogger("odradek.coordinators.transactions")
+_log = logging.getLogger(__name__)
 
 _VERSION = struct.Struct(">h")
 _NEWEST_VERSION = 1
@@ -88,7 +88,7 @@ def _is_newer(value: bytes | None) -> bool:
         return False
     (version,) = _VERSION.unpack_from(value)
     if version > _NEWEST_VERSION:
-        log.warning("A transaction log value of unknown version %d is left out", version)
+        _log.warning("A transaction log value of unknown version %d is left out", version)
         return True
     return False
 

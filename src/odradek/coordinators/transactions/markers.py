@@ -18,7 +18,7 @@ from odradek.core.types import NO_LEADER, TopicPartition
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import Paced, Slices
 
-log = logging.getLogger("odradek.coordinators.transactions")
+_log = logging.getLogger(__name__)
 
 RETRY_MS: Final = 100
 AT_A_TIME: Final = 4
@@ -116,7 +116,7 @@ class MarkerSender:
     def _rest(self, done: Reply[None]) -> None:
         self._is_at_work = False
         if done.error is not None:
-            log.error("Markers could not be written", exc_info=done.error)
+            _log.error("Markers could not be written", exc_info=done.error)
         self._go_on()  # with what came after the last attempt had ended
 
     def _attempt(self, order: _Order) -> Paced[None]:
@@ -127,7 +127,7 @@ class MarkerSender:
             leader = self._leader_of(tp)
             yield LOOK_CALLS
             if leader is None:
-                log.info("%s is gone: no marker of transaction %r", tp, order.markers.transactional_id)
+                _log.info("%s is gone: no marker of transaction %r", tp, order.markers.transactional_id)
                 del order.left[tp]
             elif leader != NO_LEADER:
                 brokers.setdefault(leader, []).append(tp)
@@ -154,7 +154,7 @@ class MarkerSender:
         outcomes, error = reply.value, reply.error
         if error is not None:
             if not isinstance(error, KafkaError | OSError):
-                log.error("Markers could not be written", exc_info=error)
+                _log.error("Markers could not be written", exc_info=error)
             code = error.code if isinstance(error, KafkaError) else ErrorCode.NETWORK_EXCEPTION
             outcomes = dict.fromkeys(partitions, code)
         for tp, code in outcomes.items():
@@ -162,7 +162,7 @@ class MarkerSender:
             if code in _HEARD:
                 order.left.pop(tp, None)
             elif code in _FENCED:
-                log.warning("%s refuses the end of %r: %s", tp, order.markers.transactional_id, code.name)
+                _log.warning("%s refuses the end of %r: %s", tp, order.markers.transactional_id, code.name)
                 order.is_fenced = True
 
     def _finish(self, order: _Order) -> None:

@@ -7,7 +7,7 @@ from odradek.core.types import Buffer
 from odradek.log.cleaning.cleaned_segment import CleanedSegment
 from odradek.log.cleaning.grouping import Source
 from odradek.log.files import Descriptor, named
-from odradek.log.txn_index import AbortedTxn
+from odradek.log.segments.txn_index import AbortedTxn
 from odradek.runtime.api import Disk
 
 

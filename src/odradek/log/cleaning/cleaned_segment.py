@@ -18,9 +18,9 @@ from odradek.log.names import (
     TXN_INDEX_SUFFIX,
     file_name,
 )
-from odradek.log.offset_index import OffsetIndex
-from odradek.log.time_index import TimeIndex
-from odradek.log.txn_index import AbortedTxn, TransactionIndex
+from odradek.log.segments.offset_index import OffsetIndex
+from odradek.log.segments.time_index import TimeIndex
+from odradek.log.segments.txn_index import AbortedTxn, TransactionIndex
 from odradek.records import kernel
 from odradek.runtime.api import Disk
 

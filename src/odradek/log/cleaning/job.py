@@ -23,7 +23,7 @@ from odradek.log.cleaning.rewriting import (
 )
 from odradek.log.cleaning.transactions import CleanedTransactions
 from odradek.log.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
-from odradek.log.txn_index import AbortedTxn
+from odradek.log.segments.txn_index import AbortedTxn
 from odradek.records import kernel
 from odradek.records.batch import Record, iter_records, records_of
 from odradek.records.control import ControlType, parse_control_key

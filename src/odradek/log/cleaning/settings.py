@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from odradek.core.config_node import NodeConfig
+from odradek.core.config.node import NodeConfig
 
 _LEAST_CHUNK_BYTES: Final = 4096
 

@@ -8,7 +8,7 @@ to know what became of it.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from odradek.log.txn_index import AbortedTxn
+from odradek.log.segments.txn_index import AbortedTxn
 from odradek.records.control import ControlType
 
 

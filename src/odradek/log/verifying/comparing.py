@@ -6,8 +6,8 @@ Replicas hold the same batches, byte for byte: offset, length, leader epoch and 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from odradek.log.batch_pieces import pieces
 from odradek.log.names import LOG_SUFFIX, file_name, offset_of
+from odradek.log.segments.batch_pieces import pieces
 from odradek.records.header import BatchMeta
 from odradek.runtime.api import Disk
 

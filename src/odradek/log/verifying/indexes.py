@@ -8,8 +8,8 @@ that batch, which makes no difference to who looks something up.
 from collections.abc import Iterator
 from struct import Struct
 
-from odradek.log.offset_index import OffsetIndex
-from odradek.log.time_index import TimeIndex
+from odradek.log.segments.offset_index import OffsetIndex
+from odradek.log.segments.time_index import TimeIndex
 from odradek.log.verifying.findings import Findings
 from odradek.records.header import BatchMeta
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 from odradek.core.types import uuid_to_text
-from odradek.log.batch_pieces import Piece, pieces
 from odradek.log.checkpoints import (
     CheckpointError,
     is_damaged_topic_id,
@@ -13,7 +12,6 @@ from odradek.log.checkpoints import (
     parse_partition_metadata,
 )
 from odradek.log.files import read_file
-from odradek.log.index_file import CorruptIndexError
 from odradek.log.names import (
     CLEANED_SUFFIX,
     INDEX_SUFFIX,
@@ -29,8 +27,10 @@ from odradek.log.names import (
     file_name,
     offset_of,
 )
-from odradek.log.producer_snapshot import CorruptSnapshotError, parse_snapshot
-from odradek.log.txn_index import ENTRY_BYTES, parse_aborted
+from odradek.log.producers.snapshot import CorruptSnapshotError, parse_snapshot
+from odradek.log.segments.batch_pieces import Piece, pieces
+from odradek.log.segments.index_file import CorruptIndexError
+from odradek.log.segments.txn_index import ENTRY_BYTES, parse_aborted
 from odradek.log.verifying.epochs import EpochCheck
 from odradek.log.verifying.fate import GONE_OVER, Fate
 from odradek.log.verifying.findings import Findings

@@ -10,10 +10,10 @@ from typing import Final
 
 from odradek.core.errors import KafkaError
 from odradek.core.types import NO_OFFSET, Buffer
-from odradek.log.markers import read_marker
-from odradek.log.producer_entry import ProducerEntry
-from odradek.log.producer_state import ProducerState
-from odradek.log.txn_index import AbortedTxn
+from odradek.log.producers.entry import ProducerEntry
+from odradek.log.producers.markers import read_marker
+from odradek.log.producers.state import ProducerState
+from odradek.log.segments.txn_index import AbortedTxn
 from odradek.log.verifying.findings import Findings
 from odradek.records.header import BatchMeta
 

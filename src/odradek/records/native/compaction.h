@@ -1,338 +1,420 @@
-/* Compaction's face to Python: offset maps as byte arrays, chunks of batches in, what stays of them out.
+/* Compaction of batches of magic 2: keys into an offset map, and the records that stay into an output.
  *
- * kernel_compaction_py.py describes every function. A cleaner runs beside the event loop: whatever may take
- * long is done without the interpreter's lock.
+ * Batches that need more than their own bytes to be judged (compressed, of transactions, of magic 0 or 1) end
+ * a run over a chunk; who called goes on behind them. Nothing here knows Python.
  */
 #ifndef ODRADEK_COMPACTION_H
 #define ODRADEK_COMPACTION_H
 
-#include "objects.h"
+#include "offset_map.h"
+#include "read.h"
+#include "write.h"
 
-#include "compact.h"
+#define TRANSACTIONAL_FLAG 0x10
+#define DELETE_HORIZON_FLAG 0x40
+#define CODEC_MASK 0x07
+/* A record whose time counts from the delete horizon may grow by a time delta of 10 bytes and a longer length. */
+#define RECORD_GROWTH_BYTES 14
 
-#define LEAST_GIL_FREE_BYTES (16 << 10)
-
-static PyObject *
-kernel_offset_map(PyObject *module, PyObject *number)
+static inline void
+put_be16(uint8_t *p, uint16_t value)
 {
-    Py_ssize_t slots;
-    if (!as_size(number, PY_SSIZE_T_MAX / SLOT_BYTES, &slots)) {
-        return NULL;
-    }
-    PyObject *map = PyByteArray_FromStringAndSize(NULL, slots * SLOT_BYTES);
-    if (map != NULL && slots > 0) {
-        void *place = PyByteArray_AsString(map);
-        Py_BEGIN_ALLOW_THREADS
-        memset(place, 0, (size_t)slots * SLOT_BYTES);
-        Py_END_ALLOW_THREADS
-    }
-    return map;
+    p[0] = (uint8_t)(value >> 8);
+    p[1] = (uint8_t)value;
 }
 
-/* A map and its secret from two arguments; both buffers are to be released, also after a failure. */
+static inline void
+put_be32(uint8_t *p, uint32_t value)
+{
+    put_be16(p, (uint16_t)(value >> 16));
+    put_be16(p + 2, (uint16_t)value);
+}
+
+static inline void
+put_be64(uint8_t *p, uint64_t value)
+{
+    put_be32(p, (uint32_t)(value >> 32));
+    put_be32(p + 4, (uint32_t)value);
+}
+
+/* ---- keys ---- */
+
+/* Some records read ahead, whose slots are on their way. */
+#define AHEAD 16
+
+struct ahead {
+    struct record records[AHEAD];
+    struct sought sought[AHEAD];
+    int count, malformed;
+};
+
+static void
+read_ahead(const uint8_t **cursor, const uint8_t *end, int64_t left, const struct offset_map *map,
+           struct ahead *ahead)
+{
+    ahead->count = 0;
+    ahead->malformed = 0;
+    while (ahead->count < AHEAD && ahead->count < left) {
+        struct record *r = &ahead->records[ahead->count];
+        if (!read_record(cursor, end, r)) {
+            ahead->malformed = 1;
+            return;
+        }
+        if (r->key_length >= 0) {
+            seek(map, r->key, (size_t)r->key_length, &ahead->sought[ahead->count]);
+        }
+        ahead->count++;
+    }
+}
+
+/* Puts the keys of records from an offset on; OK, FULL, or MALFORMED. */
 static int
-take_map(PyObject *slots, PyObject *secret, int flags, Py_buffer views[2], int *taken, struct offset_map *map)
+map_records(const uint8_t *p, const uint8_t *end, int64_t count, int64_t base_offset, int64_t start_offset,
+            struct offset_map *map)
 {
-    if (PyObject_GetBuffer(slots, &views[0], flags) < 0) {
-        return 0;
+    struct ahead ahead;
+    for (int64_t i = 0; i < count; i += ahead.count) {
+        read_ahead(&p, end, count - i, map, &ahead);
+        for (int j = 0; j < ahead.count; j++) {
+            const struct record *r = &ahead.records[j];
+            int64_t offset = wrapping_add(base_offset, r->offset_delta);
+            if (r->key_length >= 0 && offset >= start_offset && !put_offset(map, &ahead.sought[j], offset)) {
+                return FULL;
+            }
+        }
+        if (ahead.malformed) {
+            return MALFORMED;
+        }
     }
-    *taken = 1;
-    if (PyObject_GetBuffer(secret, &views[1], PyBUF_SIMPLE) < 0) {
-        return 0;
-    }
-    *taken = 2;
-    if (views[0].len % SLOT_BYTES || views[1].len != SECRET_BYTES) {
-        PyErr_Format(PyExc_ValueError, "%zd bytes are no map, or %zd bytes no secret", views[0].len, views[1].len);
-        return 0;
-    }
-    const uint8_t *key = views[1].buf;
-    *map = (struct offset_map){
-        .slots = views[0].buf, .count = (size_t)views[0].len / SLOT_BYTES, .k0 = le64(key), .k1 = le64(key + 8)};
-    return 1;
+    return p == end ? OK : MALFORMED;
 }
 
-static PyObject *
-kernel_newest_offset(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
-{
-    Py_buffer views[2], key;
-    struct offset_map map;
-    int taken = 0;
-    PyObject *result = NULL;
-    if (!check_args("newest_offset", nargs, 3, 3)) {
-        return NULL;
-    }
-    if (take_map(args[0], args[1], PyBUF_SIMPLE, views, &taken, &map) &&
-        PyObject_GetBuffer(args[2], &key, PyBUF_SIMPLE) == 0) {
-        struct sought sought;
-        seek(&map, key.buf, (size_t)key.len, &sought);
-        result = PyLong_FromLongLong(newest_offset(&map, &sought));
-        PyBuffer_Release(&key);
-    }
-    release_all(views, taken);
-    return result;
-}
-
-static PyObject *
-kernel_map_batches(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
-{
-    Py_buffer data, views[2];
-    struct offset_map map;
-    Py_ssize_t start;
-    long long start_offset, used, most;
-    int taken = 0;
-    PyObject *result = NULL;
-    if (!check_args("map_batches", nargs, 7, 7) || !as_int64(args[2], &start_offset) ||
-        !as_int64(args[5], &used) || !as_int64(args[6], &most) ||
-        PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0) {
-        return NULL;
-    }
-    if (as_size(args[1], data.len, &start) && take_map(args[3], args[4], PyBUF_WRITABLE, views, &taken, &map)) {
-        const uint8_t *bytes = data.buf;
-        size_t position = (size_t)start;
-        int64_t latest = -1;
-        int finding;
-        map.used = used;
-        map.most = most;
-        if (data.len - start >= LEAST_GIL_FREE_BYTES) {
-            Py_BEGIN_ALLOW_THREADS
-            finding = map_batches(bytes, bytes + data.len, &position, start_offset, &map, &latest);
-            Py_END_ALLOW_THREADS
-        }
-        else {
-            finding = map_batches(bytes, bytes + data.len, &position, start_offset, &map, &latest);
-        }
-        const int64_t fields[] = {(int64_t)position, finding, map.used, latest};
-        result = int_tuple(fields, 4);
-    }
-    release_all(views, taken);
-    PyBuffer_Release(&data);
-    return result;
-}
-
-static PyObject *
-kernel_map_records(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
-{
-    Py_buffer data, views[2];
-    struct offset_map map;
-    long long count, base_offset, start_offset, used, most;
-    int taken = 0;
-    PyObject *result = NULL;
-    if (!check_args("map_records", nargs, 8, 8) || !as_int64(args[1], &count) ||
-        !as_int64(args[2], &base_offset) || !as_int64(args[3], &start_offset) || !as_int64(args[6], &used) ||
-        !as_int64(args[7], &most) || PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0) {
-        return NULL;
-    }
-    if (take_map(args[4], args[5], PyBUF_WRITABLE, views, &taken, &map)) {
-        const uint8_t *bytes = data.buf;
-        int finding;
-        map.used = used;
-        map.most = most;
-        if (data.len >= LEAST_GIL_FREE_BYTES) {
-            Py_BEGIN_ALLOW_THREADS
-            finding = map_records(bytes, bytes + data.len, count, base_offset, start_offset, &map);
-            Py_END_ALLOW_THREADS
-        }
-        else {
-            finding = map_records(bytes, bytes + data.len, count, base_offset, start_offset, &map);
-        }
-        if (finding == MALFORMED) {
-            PyErr_Format(PyExc_ValueError, "the records are malformed, or are not %lld", count);
-        }
-        else {
-            const int64_t fields[] = {map.used, finding == FULL};
-            result = int_tuple(fields, 2);
-        }
-    }
-    release_all(views, taken);
-    PyBuffer_Release(&data);
-    return result;
-}
-
-/* (slots, secret, latest offset, now, horizon, last offsets to keep) as the rules; three buffers to release. */
+/* Whether a batch of magic 2 stands at p that can be judged by its own bytes: OK, or why not. */
 static int
-take_rules(PyObject *given, Py_buffer views[3], int *taken, struct retention *rules)
+locate_plain(const uint8_t *p, const uint8_t *end, size_t *size, int transactional_too)
 {
-    PyObject *items = as_tuple(given, 6);
-    if (items == NULL) {
-        return 0;
+    int finding = locate(p, end, size);
+    if (finding != OK) {
+        return finding;
     }
-    long long latest, now, horizon;
-    int good = take_map(PyTuple_GetItem(items, 0), PyTuple_GetItem(items, 1), PyBUF_SIMPLE, views, taken,
-                        &rules->map) &&
-               as_int64(PyTuple_GetItem(items, 2), &latest) && as_int64(PyTuple_GetItem(items, 3), &now) &&
-               as_int64(PyTuple_GetItem(items, 4), &horizon) &&
-               PyObject_GetBuffer(PyTuple_GetItem(items, 5), &views[2], PyBUF_SIMPLE) == 0;
-    Py_DECREF(items);
-    if (good) {
-        *taken = 3;
-        rules->latest_offset = latest;
-        rules->now_ms = now;
-        rules->horizon_ms = horizon;
-        rules->keep_empty = views[2].buf;
-        rules->keep_empty_count = (size_t)views[2].len / sizeof(int64_t);
+    if (!crc_holds(p, *size)) {
+        return BAD_CRC;
     }
-    return good;
+    int flags = be_int16(p + 21);
+    if (flags & CONTROL_FLAG || (flags & TRANSACTIONAL_FLAG && !transactional_too)) {
+        return TRANSACTIONAL;
+    }
+    return flags & CODEC_MASK ? COMPRESSED : OK;
 }
 
-static PyObject *
-kernel_retain_batches(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
-{
-    Py_buffer data, out, views[3];
-    struct retention rules;
-    Py_ssize_t start, filled;
-    int taken = 0;
-    PyObject *result = NULL;
-    if (!check_args("retain_batches", nargs, 6, 6)) {
-        return NULL;
-    }
-    int one = PyObject_IsTrue(args[5]);
-    if (one < 0 || PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0) {
-        return NULL;
-    }
-    if (PyObject_GetBuffer(args[2], &out, PyBUF_WRITABLE) < 0) {
-        PyBuffer_Release(&data);
-        return NULL;
-    }
-    if (as_size(args[1], data.len, &start) && as_size(args[3], out.len, &filled) &&
-        take_rules(args[4], views, &taken, &rules)) {
-        const uint8_t *bytes = data.buf;
-        uint8_t *room = out.buf, *place = room + filled;
-        size_t position = (size_t)start;
-        int finding;
-        if (data.len - start >= LEAST_GIL_FREE_BYTES && !one) {
-            Py_BEGIN_ALLOW_THREADS
-            finding = retain_batches(bytes, bytes + data.len, &position, &rules, one, &place, room + out.len);
-            Py_END_ALLOW_THREADS
-        }
-        else {
-            finding = retain_batches(bytes, bytes + data.len, &position, &rules, one, &place, room + out.len);
-        }
-        if (finding < 0) {
-            PyErr_NoMemory();
-        }
-        else {
-            const int64_t fields[] = {(int64_t)position, finding, place - room};
-            result = int_tuple(fields, 3);
-        }
-    }
-    release_all(views, taken);
-    PyBuffer_Release(&out);
-    PyBuffer_Release(&data);
-    return result;
-}
-
-/* Judges records and writes those that stay into fresh memory; OK, MALFORMED, or -1 without memory. */
 static int
-filter_records(const uint8_t *p, size_t size, int64_t base_offset, int64_t base_timestamp, int64_t stamp,
-               const struct retention *rules, struct survivors *batch, uint8_t **written, size_t *written_size)
+map_batches(const uint8_t *data, const uint8_t *end, size_t *position, int64_t start_offset,
+            struct offset_map *map, int64_t *latest)
 {
-    struct scratch scratch = {NULL, 0};
-    if (!can_hold(batch->count, size)) {
-        return MALFORMED;
-    }
-    int finding = make_flags(&scratch, batch->count)
-                      ? judge(p, p + size, base_offset, base_timestamp, stamp, rules, scratch.flags, batch)
-                      : -1;
-    if (finding == OK && batch->kept > 0 && batch->rewritten) {
-        *written = malloc(size + (size_t)batch->count * RECORD_GROWTH_BYTES);
-        if (*written == NULL) {
-            finding = -1;
+    const uint8_t *p = data + *position;
+    int finding = OK;
+    while (p < end) {
+        size_t size = 0;
+        finding = locate_plain(p, end, &size, 0);
+        if (finding == OK || finding == COMPRESSED || finding == TRANSACTIONAL) {
+            int64_t last_offset = wrapping_add(be_int64(p), be_int32(p + 23));
+            if (last_offset < start_offset) {
+                finding = OK;
+            }
+            else if (finding == OK) {
+                finding = map_records(p + HEADER_BYTES, p + size, be_int32(p + 57), be_int64(p), start_offset, map);
+                if (finding == OK) {
+                    *latest = last_offset;
+                }
+            }
         }
-        else {
-            *written_size = (size_t)(write_survivors(p, p + size, base_timestamp, stamp, scratch.flags, batch,
-                                                     *written) -
-                                     *written);
+        if (finding != OK) {
+            break;
         }
+        p += size;
     }
-    free(scratch.flags);
+    *position = (size_t)(p - data);
     return finding;
 }
 
-static PyObject *
-kernel_retain_records(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+/* ---- records that stay ---- */
+
+struct retention {
+    struct offset_map map;
+    int64_t latest_offset; /* above it nothing was looked at: everything stays */
+    int64_t now_ms;
+    int64_t horizon_ms; /* of tombstones that are seen here for the first time */
+    const uint8_t *keep_empty; /* last offsets, in the machine's order, of batches that stay without records */
+    size_t keep_empty_count;
+};
+
+/* What of a batch stays, and the header fields that follow from it. */
+struct survivors {
+    int64_t count, kept, base_timestamp, max_timestamp;
+    int attributes;
+    int rewritten;
+};
+
+static inline int
+stays(const struct retention *rules, const struct record *r, const struct sought *sought, int64_t offset,
+      int keep_tombstones)
 {
-    Py_buffer data, views[3];
-    struct retention rules;
-    long long count, base_offset, base_timestamp, stamp, attributes;
-    int taken = 0;
-    PyObject *result = NULL;
-    if (!check_args("retain_records", nargs, 7, 7) || !as_int64(args[1], &count) ||
-        !as_int64(args[2], &base_offset) || !as_int64(args[3], &base_timestamp) || !as_int64(args[4], &stamp) ||
-        !as_int64(args[5], &attributes) || PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0) {
-        return NULL;
+    if (offset > rules->latest_offset) {
+        return 1;
     }
-    if (take_rules(args[6], views, &taken, &rules)) {
-        struct survivors batch = {.count = count, .attributes = (int)attributes};
-        const uint8_t *bytes = data.buf;
-        size_t size = (size_t)data.len, written_size = 0;
-        uint8_t *written = NULL;
-        int finding;
-        if (data.len >= LEAST_GIL_FREE_BYTES) {
-            Py_BEGIN_ALLOW_THREADS
-            finding = filter_records(bytes, size, base_offset, base_timestamp, stamp, &rules, &batch, &written,
-                                     &written_size);
-            Py_END_ALLOW_THREADS
-        }
-        else {
-            finding = filter_records(bytes, size, base_offset, base_timestamp, stamp, &rules, &batch, &written,
-                                     &written_size);
-        }
-        if (finding < 0) {
-            PyErr_NoMemory();
-        }
-        else if (finding != OK) {
-            PyErr_Format(PyExc_ValueError, "the records are malformed, or are not %lld", count);
-        }
-        else if (batch.kept > 0 && !batch.rewritten) {
-            result = Py_None;
-            Py_INCREF(result);
-        }
-        else {
-            PyObject *records = PyByteArray_FromStringAndSize((const char *)written, (Py_ssize_t)written_size);
-            if (records != NULL) {
-                result = Py_BuildValue("LiLLN", (long long)batch.kept, batch.attributes,
-                                       (long long)batch.base_timestamp, (long long)batch.max_timestamp, records);
-            }
-        }
-        free(written);
-    }
-    release_all(views, taken);
-    PyBuffer_Release(&data);
-    return result;
+    return r->key_length >= 0 && (r->value_length >= 0 || keep_tombstones) &&
+           offset >= newest_offset(&rules->map, sought);
 }
 
-static PyObject *
-kernel_index_batches(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+static inline int64_t
+time_of(const struct survivors *batch, int64_t base_timestamp, int64_t stamp, int64_t delta)
 {
-    Py_buffer data;
-    struct index_state state;
-    long long numbers[5];
-    if (!check_args("index_batches", nargs, 6, 6)) {
-        return NULL;
-    }
-    for (int i = 0; i < 5; i++) {
-        if (!as_int64(args[i + 1], &numbers[i])) {
-            return NULL;
+    return batch->attributes & LOG_APPEND_TIME_FLAG ? stamp : wrapping_add(base_timestamp, delta);
+}
+
+/* Marks the records that stay in `flags`, a byte each, and finds the new header; OK or MALFORMED. */
+static int
+judge(const uint8_t *p, const uint8_t *end, int64_t base_offset, int64_t base_timestamp, int64_t stamp,
+      const struct retention *rules, uint8_t *flags, struct survivors *batch)
+{
+    int has_horizon = (batch->attributes & DELETE_HORIZON_FLAG) != 0;
+    int keep_tombstones = !has_horizon || rules->now_ms < base_timestamp;
+    int tombstones = 0;
+    struct ahead ahead;
+    batch->kept = 0;
+    batch->max_timestamp = batch->attributes & LOG_APPEND_TIME_FLAG ? stamp : NO_TIMESTAMP;
+    for (int64_t i = 0; i < batch->count; i += ahead.count) {
+        read_ahead(&p, end, batch->count - i, &rules->map, &ahead);
+        if (ahead.malformed) {
+            return MALFORMED;
+        }
+        for (int j = 0; j < ahead.count; j++) {
+            const struct record *r = &ahead.records[j];
+            int64_t offset = wrapping_add(base_offset, r->offset_delta);
+            flags[i + j] = (uint8_t)stays(rules, r, &ahead.sought[j], offset, keep_tombstones);
+            if (!flags[i + j]) {
+                continue;
+            }
+            int64_t timestamp = time_of(batch, base_timestamp, stamp, r->timestamp_delta);
+            if (batch->kept++ == 0) {
+                batch->base_timestamp = timestamp;
+            }
+            if (timestamp > batch->max_timestamp) {
+                batch->max_timestamp = timestamp;
+            }
+            tombstones |= r->value_length < 0;
         }
     }
-    if (PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0) {
-        return NULL;
+    batch->rewritten = batch->kept < batch->count;
+    if (has_horizon) {
+        batch->base_timestamp = base_timestamp;
     }
-    state = (struct index_state){numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
-    const uint8_t *cursor = data.buf, *end = cursor + data.len;
-    int64_t entry[4];
-    PyObject *entries = PyList_New(0);
-    while (entries != NULL && next_index_entry(&cursor, end, &state, entry)) {
-        if (!append_new(entries, int_tuple(entry, 4))) {
-            Py_CLEAR(entries);
+    else if (tombstones) {
+        batch->base_timestamp = rules->horizon_ms;
+        batch->attributes |= DELETE_HORIZON_FLAG;
+        batch->rewritten = 1;
+    }
+    return p == end ? OK : MALFORMED;
+}
+
+/* Writes the marked records with times from the new base on; there is room for their growth. */
+static uint8_t *
+write_survivors(const uint8_t *p, const uint8_t *end, int64_t base_timestamp, int64_t stamp,
+                const uint8_t *flags, const struct survivors *batch, uint8_t *place)
+{
+    struct record r;
+    for (int64_t i = 0; i < batch->count; i++) {
+        if (!read_record(&p, end, &r)) {
+            break;
+        }
+        if (!flags[i]) {
+            continue;
+        }
+        int64_t timestamp = time_of(batch, base_timestamp, stamp, r.timestamp_delta);
+        int64_t delta = (int64_t)((uint64_t)timestamp - (uint64_t)batch->base_timestamp);
+        size_t rest = (size_t)(r.end - r.after_timestamp);
+        place = write_varint(place, (int64_t)(1 + varint_size(delta) + rest));
+        *place++ = 0; /* attributes */
+        place = write_varint(place, delta);
+        memcpy(place, r.after_timestamp, rest);
+        place += rest;
+    }
+    return place;
+}
+
+static void
+seal_batch(uint8_t *batch, size_t size)
+{
+    put_be32(batch + 8, (uint32_t)(size - LOG_OVERHEAD));
+    put_be32(batch + 17, crc32c(0, batch + CRC_START, size - CRC_START));
+}
+
+/* A batch without records, in place of one whose last offset and sequence are still needed. */
+static void
+write_empty(const uint8_t *from, uint8_t *place)
+{
+    memcpy(place, from, HEADER_BYTES);
+    put_be16(place + 21, (uint16_t)(be_int16(from + 21) & (LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG)));
+    put_be64(place + 27, (uint64_t)(int64_t)NO_TIMESTAMP);
+    put_be32(place + 57, 0);
+    seal_batch(place, HEADER_BYTES);
+}
+
+static int
+is_kept_empty(const struct retention *rules, int64_t last_offset)
+{
+    size_t low = 0, high = rules->keep_empty_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int64_t value;
+        memcpy(&value, rules->keep_empty + middle * sizeof(value), sizeof(value));
+        if (value == last_offset) {
+            return 1;
+        }
+        if (value < last_offset) {
+            low = middle + 1;
+        }
+        else {
+            high = middle;
         }
     }
-    PyBuffer_Release(&data);
-    if (entries == NULL) {
-        return NULL;
+    return 0;
+}
+
+/* A byte for every record of the largest batch so far. */
+struct scratch {
+    uint8_t *flags;
+    size_t room;
+};
+
+static int
+make_flags(struct scratch *scratch, int64_t count)
+{
+    if ((size_t)count > scratch->room) {
+        uint8_t *flags = realloc(scratch->flags, (size_t)count);
+        if (flags == NULL) {
+            return 0;
+        }
+        scratch->flags = flags;
+        scratch->room = (size_t)count;
     }
-    return Py_BuildValue("NLLLL", entries, (long long)state.position, (long long)state.since,
-                         (long long)state.largest, (long long)state.largest_offset);
+    return 1;
+}
+
+/* Whether a batch can hold as many records as it says, so that memory may be asked for by that number. */
+static int
+can_hold(int64_t count, size_t bytes)
+{
+    return count >= 0 && (uint64_t)count <= bytes / RECORD_MIN_BYTES;
+}
+
+/* Judges one plain batch and writes what stays of it; OK, MALFORMED, NO_ROOM, or -1 without memory. */
+static int
+retain_batch(const uint8_t *p, size_t size, const struct retention *rules, struct scratch *scratch,
+             uint8_t **place, const uint8_t *end)
+{
+    struct survivors batch = {.count = be_int32(p + 57), .attributes = be_int16(p + 21)};
+    int64_t base_offset = be_int64(p), base_timestamp = be_int64(p + 27), stamp = be_int64(p + 35);
+    const uint8_t *records = p + HEADER_BYTES, *records_end = p + size;
+    if (!can_hold(batch.count, size - HEADER_BYTES)) {
+        return MALFORMED;
+    }
+    if ((size_t)(end - *place) < size + (size_t)batch.count * RECORD_GROWTH_BYTES) {
+        return NO_ROOM;
+    }
+    if (!make_flags(scratch, batch.count)) {
+        return -1;
+    }
+    int finding =
+        judge(records, records_end, base_offset, base_timestamp, stamp, rules, scratch->flags, &batch);
+    if (finding != OK) {
+        return finding;
+    }
+    if (batch.kept == 0) {
+        if (is_kept_empty(rules, wrapping_add(base_offset, be_int32(p + 23)))) {
+            write_empty(p, *place);
+            *place += HEADER_BYTES;
+        }
+    }
+    else if (!batch.rewritten) {
+        memcpy(*place, p, size);
+        *place += size;
+    }
+    else {
+        uint8_t *start = *place;
+        memcpy(start, p, HEADER_BYTES);
+        uint8_t *after = write_survivors(records, records_end, base_timestamp, stamp, scratch->flags, &batch,
+                                         start + HEADER_BYTES);
+        put_be16(start + 21, (uint16_t)batch.attributes);
+        put_be64(start + 27, (uint64_t)batch.base_timestamp);
+        put_be64(start + 35, (uint64_t)batch.max_timestamp);
+        put_be32(start + 57, (uint32_t)batch.kept);
+        seal_batch(start, (size_t)(after - start));
+        *place = after;
+    }
+    return OK;
+}
+
+/* Goes over the plain batches of a chunk, or over one that may be of a transaction. */
+static int
+retain_batches(const uint8_t *data, const uint8_t *end, size_t *position, const struct retention *rules, int one,
+               uint8_t **place, const uint8_t *room_end)
+{
+    struct scratch scratch = {NULL, 0};
+    const uint8_t *p = data + *position;
+    int finding = OK;
+    while (p < end) {
+        size_t size = 0;
+        finding = locate_plain(p, end, &size, one);
+        if (finding == OK) {
+            finding = retain_batch(p, size, rules, &scratch, place, room_end);
+        }
+        if (finding != OK) {
+            break;
+        }
+        p += size;
+        if (one) {
+            break;
+        }
+    }
+    free(scratch.flags);
+    *position = (size_t)(p - data);
+    return finding;
+}
+
+/* ---- indexes ---- */
+
+struct index_state {
+    int64_t position, interval, since, largest, largest_offset;
+};
+
+/* The next entry of a segment's indexes that whole batches of magic 2 give rise to: (last offset, position,
+ * largest timestamp so far, its offset). 0 at the end of the batches. */
+static int
+next_index_entry(const uint8_t **cursor, const uint8_t *end, struct index_state *state, int64_t entry[4])
+{
+    size_t size = 0;
+    while (*cursor < end && locate(*cursor, end, &size) == OK) {
+        const uint8_t *p = *cursor;
+        int64_t last_offset = wrapping_add(be_int64(p), be_int32(p + 23)), timestamp = be_int64(p + 35);
+        int64_t position = state->position;
+        if (timestamp > state->largest) {
+            state->largest = timestamp;
+            state->largest_offset = last_offset;
+        }
+        *cursor = p + size;
+        state->position += (int64_t)size;
+        if (state->since > state->interval) {
+            state->since = (int64_t)size;
+            entry[0] = last_offset;
+            entry[1] = position;
+            entry[2] = state->largest;
+            entry[3] = state->largest_offset;
+            return 1;
+        }
+        state->since += (int64_t)size;
+    }
+    return 0;
 }
 
 #endif

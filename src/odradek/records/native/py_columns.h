@@ -1,6 +1,6 @@
 /* Reading columns, the face to Python: sections of records in, a tuple of Arrow's buffers out.
  *
- * kernel_columns_py.py describes the function.
+ * twins/columns.py describes the function.
  */
 #ifndef ODRADEK_PY_COLUMNS_H
 #define ODRADEK_PY_COLUMNS_H

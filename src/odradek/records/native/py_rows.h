@@ -1,6 +1,6 @@
 /* Writing rows of columns, the face to Python: Arrow's buffers in, places, orders and records out.
  *
- * kernel_columns_py.py describes every function.
+ * twins/columns.py describes every function.
  */
 #ifndef ODRADEK_PY_ROWS_H
 #define ODRADEK_PY_ROWS_H

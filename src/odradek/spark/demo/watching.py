@@ -12,7 +12,14 @@ from odradek.core.types import TopicPartition
 from odradek.spark.demo.orders import ENRICHED, ORDERS, REVENUE, parse_order, parse_revenue
 from odradek.spark.demo.proof import Contents
 from odradek.spark.demo.stage import PARTITIONS
-from odradek.spark.ledger import HISTORY_TOPIC, Decision, Stream, decode_decision, run_of, stream_prefix
+from odradek.spark.ledger.ledger import (
+    HISTORY_TOPIC,
+    Decision,
+    Stream,
+    decode_decision,
+    run_of,
+    stream_prefix,
+)
 
 _OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _PREFIX = "odradek"

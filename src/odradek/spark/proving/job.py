@@ -7,9 +7,8 @@ from pyspark.sql import SparkSession
 
 from odradek.client.blocking import BlockingClient
 from odradek.core.types import TopicPartition
-from odradek.spark.ledger import Decision, Stream, topics_of
+from odradek.spark.ledger.ledger import Decision, Stream, topics_of
 from odradek.spark.options import Connecting
-from odradek.spark.planning import OffsetRange, Offsets, split
 from odradek.spark.proving.overlaps import check_bounds, check_known, check_overlaps
 from odradek.spark.proving.ranges import Covered, check_ranges, once_each, writers_of
 from odradek.spark.proving.rows import compare_rows
@@ -26,6 +25,7 @@ from odradek.spark.proving.scanning import (
 )
 from odradek.spark.proving.transactions import Judge, Judged, Producer, Written, merge, participants_of
 from odradek.spark.proving.violations import Violation
+from odradek.spark.source.planning import OffsetRange, Offsets, split
 
 _OFFSETS_PER_TASK = 5_000_000
 

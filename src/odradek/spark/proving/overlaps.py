@@ -5,10 +5,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from odradek.core.types import TopicPartition
-from odradek.spark.ledger import Decision, Stream
-from odradek.spark.planning import Offsets
+from odradek.spark.ledger.ledger import Decision, Stream
 from odradek.spark.proving.ranges import CHECK, Covered, Span
 from odradek.spark.proving.violations import DUPLICATE, UNKNOWN, Violation
+from odradek.spark.source.planning import Offsets
 
 INPUTS = "inputs"
 """A check of its own: it sees the same offsets as the ranges, counted in another way."""

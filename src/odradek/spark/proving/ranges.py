@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from odradek.core.types import TopicPartition
-from odradek.spark.ledger import Decision, Range, Stream, topics_of
-from odradek.spark.planning import TOPICS, Offsets, from_json, starts_of
+from odradek.spark.ledger.ledger import Decision, Range, Stream, topics_of
 from odradek.spark.proving.violations import DUPLICATE, LOST, UNKNOWN, Violation
+from odradek.spark.source.planning import TOPICS, Offsets, from_json, starts_of
 
 CHECK = "ranges"
 History = Sequence[tuple[Stream, Decision]]

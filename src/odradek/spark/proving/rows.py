@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from odradek.spark.options import Connecting
-from odradek.spark.planning import OffsetRange, to_json
 from odradek.spark.proving.violations import DUPLICATE, LOST, Violation
+from odradek.spark.source.planning import OffsetRange, to_json
 
 CHECK = "rows"
 _SHOWN = 20

@@ -8,12 +8,12 @@ from odradek.client.fetching import READ_COMMITTED, PartitionFetcher
 from odradek.client.visibility import visible_batches
 from odradek.core.types import Buffer, TopicPartition
 from odradek.records.batch import BatchMeta, iter_records
-from odradek.spark.ledger import HISTORY_TOPIC, Decision, Stream, decode_decision, stream_prefix
-from odradek.spark.ledger_log import HISTORY
+from odradek.spark.ledger.ledger import HISTORY_TOPIC, Decision, Stream, decode_decision, stream_prefix
+from odradek.spark.ledger.ledger_log import HISTORY
 from odradek.spark.options import Connecting
-from odradek.spark.planning import OffsetRange, Offsets
 from odradek.spark.process import client_of
 from odradek.spark.proving.transactions import NO_TRANSACTION, Producer, Written
+from odradek.spark.source.planning import OffsetRange, Offsets
 
 _OPEN = ("Ongoing", "PrepareCommit")
 

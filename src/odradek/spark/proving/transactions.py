@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from odradek.core.types import TopicPartition
-from odradek.spark.ledger import Decision, Participant, Stream
+from odradek.spark.ledger.ledger import Decision, Participant, Stream
 from odradek.spark.proving.violations import DUPLICATE, FOREIGN, LOST, Violation
 
 CHECK = "transactions"

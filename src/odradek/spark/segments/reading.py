@@ -10,9 +10,9 @@ from odradek.records.header import BatchMeta
 from odradek.records.kernel import BAD_CRC, BAD_LENGTH, BAD_MAGIC, OK, PARTIAL
 from odradek.records.scanning import scan
 from odradek.runtime.api import Disk
-from odradek.spark.columns import arrow_of
 from odradek.spark.segments.directory import SegmentError, SegmentPart
 from odradek.spark.segments.transactions import AbortedSpans
+from odradek.spark.source.columns import arrow_of
 
 _CHUNK_BYTES = 8 << 20
 _TOLD = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from .harness import Harness
+from tests.unit.coordinators.transactions.harness import Harness
 
 
 @pytest.fixture

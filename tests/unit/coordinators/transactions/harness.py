@@ -14,7 +14,7 @@ from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.runtime.reply import Reply
-from odradek.sim.loop import SimLoop
+from odradek.sim.world.loop import SimLoop
 from tests.unit.coordinators.fake_log import FakeLog
 
 START_MS = 1_700_000_000_000

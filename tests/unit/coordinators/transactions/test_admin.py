@@ -5,15 +5,14 @@ from typing import Any
 
 import pytest
 
-from odradek.coordinators.groups.re2 import Pattern
 from odradek.coordinators.transactions.commands import ListTransactions
 from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import coordinator_partition
+from odradek.libraries.re2 import Pattern
 from odradek.runtime.slices import at_once
-
-from .harness import COMMIT, TID, A, Harness
+from tests.unit.coordinators.transactions.harness import COMMIT, TID, A, Harness
 
 E = ErrorCode
 S = TxnState

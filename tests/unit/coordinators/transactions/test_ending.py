@@ -8,8 +8,7 @@ from odradek.coordinators.transactions.ending import UNCHANGED
 from odradek.coordinators.transactions.metadata import MAX_EPOCH, Identity, TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode
-
-from .harness import ABORT, COMMIT, START_MS, TID, A, B, Harness
+from tests.unit.coordinators.transactions.harness import ABORT, COMMIT, START_MS, TID, A, B, Harness
 
 E = ErrorCode
 S = TxnState

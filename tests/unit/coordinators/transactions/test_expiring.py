@@ -13,8 +13,7 @@ from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.records.batch import iter_batches, iter_records
 from odradek.runtime.slices import at_once
-
-from .harness import ABORT, COMMIT, START_MS, TID, A, Harness
+from tests.unit.coordinators.transactions.harness import ABORT, COMMIT, START_MS, TID, A, Harness
 
 E = ErrorCode
 S = TxnState

@@ -7,8 +7,7 @@ import pytest
 from odradek.coordinators.transactions.metadata import MAX_EPOCH, Identity, TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode, KafkaError
-
-from .harness import ABORT, COMMIT, START_MS, TID, A, Harness
+from tests.unit.coordinators.transactions.harness import ABORT, COMMIT, START_MS, TID, A, Harness
 
 E = ErrorCode
 S = TxnState

@@ -7,8 +7,7 @@ import pytest
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
-
-from .harness import ABORT, COMMIT, A, B, Harness
+from tests.unit.coordinators.transactions.harness import ABORT, COMMIT, A, B, Harness
 
 E = ErrorCode
 S = TxnState

@@ -8,8 +8,7 @@ from odradek.coordinators.transactions.metadata import Identity
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_TIMESTAMP
-
-from .harness import COMMIT, TID, A, B, Harness
+from tests.unit.coordinators.transactions.harness import COMMIT, TID, A, B, Harness
 
 E = ErrorCode
 S = TxnState

@@ -18,8 +18,7 @@ from odradek.core.errors import ErrorCode, ProtocolError
 from odradek.core.types import TopicPartition
 from odradek.records.batch import iter_batches, iter_records
 from odradek.runtime.slices import at_once
-
-from .harness import ABORT, COMMIT, START_MS, TID, A, B, Harness
+from tests.unit.coordinators.transactions.harness import ABORT, COMMIT, START_MS, TID, A, B, Harness
 
 E = ErrorCode
 S = TxnState

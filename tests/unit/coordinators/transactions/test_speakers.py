@@ -7,8 +7,7 @@ import pytest
 from odradek.coordinators.transactions import speakers
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.core.errors import ErrorCode, ProtocolError
-
-from .harness import ABORT, COMMIT, A, B, Harness
+from tests.unit.coordinators.transactions.harness import ABORT, COMMIT, A, B, Harness
 
 E = ErrorCode
 

@@ -7,8 +7,7 @@ import pytest
 from odradek.coordinators.transactions import transitions
 from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.states import BY_TITLE, VALID_PREVIOUS, TxnState
-
-from .harness import A, B
+from tests.unit.coordinators.transactions.harness import A, B
 
 S = TxnState
 APACHE = {

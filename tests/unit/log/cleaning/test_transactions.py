@@ -1,7 +1,7 @@
 """A marker goes after the data of its transaction; aborted data goes at once."""
 
 from odradek.log.cleaning.transactions import CleanedTransactions
-from odradek.log.txn_index import AbortedTxn
+from odradek.log.segments.txn_index import AbortedTxn
 from odradek.records.control import ControlType
 
 ABORT, COMMIT = ControlType.ABORT, ControlType.COMMIT

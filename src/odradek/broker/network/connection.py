@@ -1,0 +1,429 @@
+"""One client connection: frames in, replies out in the order of the requests. Knows no API but Produce.
+
+A receive may bring many frames. Neighbouring Produce frames are handed on together, so that one receive
+costs one write per partition (handlers/produce.py). Views of the receive buffer are valid only until the
+handler returns. A peer that does not read its replies is not read from either.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from itertools import compress, repeat
+from operator import is_
+from struct import Struct
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from odradek.broker.dispatch import dispatch
+from odradek.broker.handlers import produce
+from odradek.broker.long_requests import answer_long
+from odradek.broker.network.input import InputBuffer
+from odradek.broker.network.output import OutputQueue, Slice
+from odradek.broker.produce.routes import Route
+from odradek.core.errors import ProtocolError
+from odradek.runtime.api import Socket
+from odradek.wire.headers import RequestHeader, parse_request_header
+
+if TYPE_CHECKING:
+    from odradek.broker.network.server import Server
+    from odradek.coordinators.transactions.metadata import Identity
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Frame: size int32, then api_key int16 of the request header.
+_FRAME = Struct(">ih")
+_SIZE = Struct(">i")
+SMALLEST_FRAME = 8  # a request header without a client id
+_PRODUCE = 0
+# What a peer may have asked for and not been answered yet, since an earlier reply is still to come.
+MAX_PENDING_REPLIES = 1000
+MAX_PARKED_BYTES = 4 << 20
+MAX_WAITING_PARTITIONS = 1000  # of the fetches that wait for records; the last one may go beyond
+PIECE_BYTES = 100  # of a piece of a reply beside its content
+# What frames are taken to cost, in Python calls: a flood of short requests is handled a slice in each turn.
+PRODUCE_CALLS = 80
+REQUEST_CALLS = 250
+# All but Produce are decoded into objects, many times larger than their bytes; Apache has no such bound.
+MAX_DECODED_BYTES = 8 << 20
+
+
+class Place:
+    """A place in the order of replies, filled when its handler is done."""
+
+    __slots__ = ("done", "header", "partitions", "pieces", "received_at")
+
+    def __init__(self, header: RequestHeader, received_at: float) -> None:
+        self.header = header
+        self.received_at = received_at
+        self.pieces: tuple[bytes | Slice, ...] = ()
+        self.partitions = 0  # that it waits for
+        self.done = False
+
+
+class Connection:
+    """State of one accepted socket."""
+
+    __slots__ = (
+        "_input",
+        "_more",
+        "_no_room",
+        "_parked_bytes",
+        "_pending",
+        "_reading",
+        "_server",
+        "_sock",
+        "_suspended",
+        "_tasks",
+        "_waiting_partitions",
+        "acknowledged_commit",
+        "closed",
+        "last_active",
+        "last_sent",
+        "listener",
+        "number",
+        "on_close",
+        "output",
+        "peer",
+        "routes",
+    )
+
+    def __init__(self, server: "Server", sock: Socket, listener: str, number: int) -> None:
+        self._server = server
+        self._sock = sock
+        self.peer = sock.peer
+        self.listener = listener
+        self.number = number
+        self.closed = False
+        # The producer whose commit this connection acknowledged last. None while a commit is not answered.
+        self.acknowledged_commit: tuple[str, Identity] | None = None
+        self.on_close: dict[object, Callable[[], object]] = {}  # what waits on behalf of the peer
+        self.last_active = server.loop.time()  # when something was received
+        self.last_sent = self.last_active  # when a peer that is slow to read took more
+        self.output = OutputQueue(
+            server.runtime, sock, server.turns, self._on_moving, self._on_drained, self._on_output_error
+        )
+        self._input = InputBuffer(server.buffers)
+        self.routes: list[Route] = []  # the ways that this producer's requests take
+        self._pending: deque[Place] = deque()
+        self._parked_bytes = 0  # of the replies in it that are done
+        self._waiting_partitions = 0  # of all of them
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._suspended = False  # the request in hand takes several turns: nothing behind it runs
+        self._reading = True
+        self._no_room = False  # the requests of all connections take all that they may
+        self._more = False  # whole frames wait in the buffer for another turn
+        server.runtime.net.add_reader(sock, self.on_readable)
+
+    # --- in -------------------------------------------------------------------------------------------
+
+    def on_readable(self) -> None:
+        if self._input.view is None and self._server.buffers.is_full:
+            self._wait_for_room()
+            return
+        try:
+            received = self._input.receive(self._sock)
+        except BlockingIOError:
+            return
+        except OSError as e:
+            self.close(f"receive failed: {e}")
+            return
+        if received == 0:
+            self.close(None)
+            return
+        self.last_active = self._server.loop.time()
+        self._work()
+
+    def _work(self) -> None:
+        """Handle every complete frame in the buffer, then send what that made ready."""
+        try:
+            self._take_frames()
+        except ProtocolError as e:
+            self.refuse(e)
+            return
+        except Exception:
+            _log.exception(
+                "Closing connection %s from %s:%d", self.number, *self.peer[:2], extra={"peer": self.peer[0]}
+            )
+            self.close(None)
+            return
+        if not self.closed and self.output:
+            self.output.flush()
+        if self._input.lacks_room:
+            self._wait_for_room()
+        self._adjust_reading()
+        if self._more and not (self.closed or self.output or self._is_full()):
+            self._server.loop.call_soon(self._go_on)
+
+    def _wait_for_room(self) -> None:
+        self._no_room = True
+        self._server.buffers.wait(self._on_room, to_grow=self._input.lacks_room > 0)
+        self._adjust_reading()
+
+    def _on_room(self) -> None:
+        self._no_room = False
+        if self.closed:
+            return
+        if self._input.lacks_room:
+            self._input.make_room()
+            if self._input.lacks_room:
+                self._wait_for_room()
+                return
+        self._adjust_reading()
+
+    def _go_on(self) -> None:
+        """Handle the frames that wait in the buffer, unless something else will."""
+        if self._more and not (self.closed or self._suspended or self.output or self._is_full()):
+            self._work()
+
+    def _is_full(self) -> bool:
+        """Whether so much waits for an earlier reply that no more may be asked; `fulfil` goes on then."""
+        return (
+            len(self._pending) >= MAX_PENDING_REPLIES
+            or self._parked_bytes >= MAX_PARKED_BYTES
+            or self._waiting_partitions >= MAX_WAITING_PARTITIONS
+        )
+
+    def _take_frames(self) -> None:
+        """Handle every whole frame; a run of Produce frames as one."""
+        waiting = self._input
+        buffer, view = waiting.buffer, waiting.view
+        if buffer is None or view is None:
+            return
+        limit = self._server.max_request_bytes
+        pending = self._pending
+        start, end = waiting.start, waiting.end
+        produces: list[tuple[int, int]] = []
+        need = 4
+        self._more = False
+        left = self._server.node.slices.slice_calls
+        while end - start >= 6:
+            if left <= 0 or (pending and self._is_full()):
+                self._more = True
+                break
+            size, api_key = _FRAME.unpack_from(buffer, start)
+            if size < SMALLEST_FRAME or size > limit or (size > MAX_DECODED_BYTES and api_key != _PRODUCE):
+                break
+            stop = start + 4 + size
+            if stop > end:
+                need = 4 + size
+                break
+            if api_key == _PRODUCE:
+                left -= PRODUCE_CALLS
+                produces.append((start + 4, stop))
+            else:
+                left -= REQUEST_CALLS
+                if produces:
+                    if self._produce(buffer, view, produces):
+                        return
+                    produces = []
+                waiting.start = stop
+                frame = view[start + 4 : stop]
+                header, position = parse_request_header(frame)
+                dispatch(self._server.node, self, header, frame, position)
+                if self.closed or self._suspended:
+                    return
+            start = stop
+        if produces and self._produce(buffer, view, produces):
+            return
+        if self._more:
+            waiting.start = start
+            return
+        if end - start >= 4:
+            _check_size(buffer, start, end, limit)
+        waiting.keep(start, need)
+
+    def _produce(self, buffer: bytearray, view: memoryview, frames: list[tuple[int, int]]) -> bool:
+        """Hand a run of Produce frames on. True when nothing behind them may run in this turn: one of them
+        takes longer, or not all were taken."""
+        waiting = self._input
+        taken = produce.handle_run(self._server.node, self, buffer, view, frames)
+        if waiting.buffer is buffer:
+            start, stop = frames[taken - 1]
+            waiting.start = stop
+            waiting.expect(stop - start + 4)
+        if self._suspended or self.closed:
+            return True
+        self._more = self._more or taken < len(frames)
+        return taken < len(frames)
+
+    def suspend(self) -> None:
+        """Stop taking frames until `resume`: the request in hand takes more than this turn."""
+        self._suspended = True
+
+    def resume(self) -> None:
+        self._suspended = False
+        if not self.closed:
+            self._work()
+
+    def answer_in_slices(
+        self, header: RequestHeader, frame: memoryview, position: int, end: int | None = None
+    ) -> None:
+        """Have a long request answered, and wait for that. Its frame is its own from now on.
+
+        It is the last one that was taken, or ends where `end` says.
+        """
+        if end is not None:
+            self._input.start = end
+        size = self._input.surrender()
+        place = self.reserve(header)
+        self.suspend()
+        task = self.spawn(answer_long(self._server.node, self, place, frame, position), "long request")
+        task.add_done_callback(lambda _: self._server.buffers.drop(size))
+        self.on_close[place] = task.cancel
+
+    def _adjust_reading(self) -> None:
+        """Read only while the peer reads its replies and nothing is suspended."""
+        if self.closed:
+            return
+        want = not (self._no_room or self._suspended or self._more or self.output or self._is_full())
+        if want != self._reading:
+            self._reading = want
+            net = self._server.runtime.net
+            if want:
+                net.add_reader(self._sock, self.on_readable)
+            else:
+                net.remove_reader(self._sock)
+
+    # --- out ------------------------------------------------------------------------------------------
+
+    def reply(self, header: RequestHeader, *pieces: bytes | Slice) -> None:
+        """Answer a request that was just received. It leaves with the next flush, behind earlier replies."""
+        if self._pending:
+            self._park(self.reserve(header), pieces)
+        else:
+            self.output.push_all(pieces)
+        self._server.observe(header.api_key, header.api_version, self.last_active)
+
+    def reply_many(self, header: RequestHeader, replies: list[bytes]) -> None:
+        """Answer as many requests of one API and version."""
+        if self._pending:
+            for frame in replies:
+                self.reply(header, frame)
+        else:
+            self.output.push(b"".join(replies) if len(replies) > 1 else replies[0])
+            self._server.observe(header.api_key, header.api_version, self.last_active, len(replies))
+
+    def reserve(self, header: RequestHeader) -> Place:
+        """Keep the place of the reply to a request that was just received; `fulfil` fills it."""
+        place = Place(header, self.last_active)
+        self._pending.append(place)
+        return place
+
+    def wait_for(self, place: Place, partitions: int) -> None:
+        """Its handler waits for so many partitions, or may: where that is many, no more may be asked."""
+        more = partitions - place.partitions
+        if more > 0:
+            place.partitions = partitions
+            self._waiting_partitions += more
+            self._adjust_reading()
+
+    def fulfil(self, place: Place, *pieces: bytes | Slice) -> None:
+        self._server.observe(place.header.api_key, place.header.api_version, place.received_at)
+        if self.closed:
+            return
+        pending = self._pending
+        if pending[0] is not place:
+            self._park(place, pieces)
+            return
+        was_full = self._is_full()
+        self.output.push_all(pieces)
+        pending.popleft()
+        self._waiting_partitions -= place.partitions
+        while pending and pending[0].done:
+            place = pending.popleft()
+            self._waiting_partitions -= place.partitions
+            self._parked_bytes -= _held_bytes(place.pieces)
+            self.output.push_all(place.pieces)
+        self.output.flush()
+        self._adjust_reading()
+        if was_full:
+            self._server.loop.call_soon(self._go_on)
+
+    def _park(self, place: Place, pieces: tuple[bytes | Slice, ...]) -> None:
+        place.pieces = pieces
+        place.done = True
+        self._parked_bytes += _held_bytes(pieces)
+
+    def spawn(self, work: Coroutine[Any, Any, T], name: str) -> "asyncio.Task[T]":
+        """Run work that belongs to this connection; the server ends it when it stops."""
+        task = self._server.loop.create_task(work, name=name)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+        return task
+
+    def refuse(self, error: ProtocolError) -> None:
+        """Hang up on a peer that does not keep to the protocol; what it asked before is answered."""
+        _log.warning(
+            "Closing connection %s from %s:%d: %s",
+            self.number,
+            *self.peer[:2],
+            error,
+            extra={"peer": self.peer[0]},
+        )
+        self.output.flush()
+        self.close(None)
+
+    def _on_moving(self) -> None:
+        self.last_sent = self._server.loop.time()
+
+    def _on_drained(self) -> None:
+        self._go_on()
+        self._adjust_reading()
+
+    def _on_output_error(self, error: OSError) -> None:
+        self.close(f"send failed: {error}")
+
+    # --- end ------------------------------------------------------------------------------------------
+
+    def close(self, reason: str | None) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        if reason is not None:
+            _log.info(
+                "Connection %s from %s:%d closed: %s",
+                self.number,
+                *self.peer[:2],
+                reason,
+                extra={"peer": self.peer[0]},
+            )
+        if self._reading:
+            self._server.runtime.net.remove_reader(self._sock)
+        for forget in list(self.on_close.values()):
+            forget()
+        self.output.close()
+        self._pending.clear()
+        if self._no_room:
+            self._server.buffers.forget(self._on_room)
+        self._input.release()
+        self._sock.close()
+        self._server.forget(self)
+
+    async def end(self) -> None:
+        """Close, and end what still runs for this connection, in order of birth."""
+        self.close(None)
+        for task in list(self._tasks):
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                pass
+
+
+def _held_bytes(pieces: tuple[bytes | Slice, ...]) -> int:
+    """The memory that a reply takes until it is sent; of parts of files only their names."""
+    of_bytes = compress(pieces, map(is_, map(type, pieces), repeat(bytes)))  # no call for each piece
+    return sum(map(len, cast(Iterator[bytes], of_bytes))) + PIECE_BYTES * len(pieces)
+
+
+def _check_size(buffer: bytearray, start: int, end: int, limit: int) -> None:
+    """Refuse an incomplete frame as soon as its head tells that it will not be taken."""
+    (size,) = _SIZE.unpack_from(buffer, start)
+    if size < SMALLEST_FRAME or size > limit:
+        raise ProtocolError(f"frame of {size} bytes (allowed: 8 to socket.request.max.bytes={limit})")
+    if size > MAX_DECODED_BYTES and end - start >= 6:
+        _, api_key = _FRAME.unpack_from(buffer, start)
+        if api_key != _PRODUCE:
+            raise ProtocolError(f"api {api_key} with {size} bytes (allowed: {MAX_DECODED_BYTES})")

@@ -1,0 +1,226 @@
+"""Listeners and the connections they accept. What a frame means is not known here."""
+
+import asyncio
+import logging
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
+
+from odradek.broker.network.address_limits import AddressLimits
+from odradek.broker.network.buffers import BufferPool
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.sending import SendingTurns
+from odradek.runtime.api import Listener, Runtime, Socket
+
+if TYPE_CHECKING:
+    from odradek.broker.node import Node
+
+_log = logging.getLogger(__name__)
+
+ACCEPT_AT_ONCE = 64
+ACCEPT_PAUSE_S = 0.1
+TELL_S = 1.0
+SLOW_S = 1.0
+SLOW_LOOK_S = 0.1
+
+
+class Server:
+    """Accepts connections on named listeners and keeps count of them."""
+
+    def __init__(self, node: "Node", runtime: Runtime, max_request_bytes: int, max_idle_ms: int) -> None:
+        self.node = node
+        self.runtime = runtime
+        self.loop = asyncio.get_running_loop()
+        self.max_request_bytes = max_request_bytes
+        self.turns = SendingTurns(self.loop.call_soon)
+        self.buffers = BufferPool(node.config.int("queued.max.request.bytes"))
+        self._metrics = node.metrics
+        self.connections: dict[int, Connection] = {}
+        self.address_limits = AddressLimits(runtime)
+        self._by_listener: Counter[str] = Counter()
+        self._refused = 0  # for their address, since it was last told
+        self._told_refused_s = -TELL_S
+        self._max_idle_s = max_idle_ms / 1000
+        self.addresses: dict[str, tuple[str, int]] = {}
+        self._listeners: dict[str, Listener] = {}
+        self._waiting: dict[str, None] = {}  # listeners that accept nobody until somebody leaves
+        self._is_open = False
+        self._accepted = 0
+        self._idle_sweep: asyncio.TimerHandle | None = None
+        self._next_slow_look = 0.0
+
+    def listen(self, name: str, host: str, port: int) -> tuple[str, int]:
+        """Bind a listener; connections wait in its backlog until `open`."""
+        listener = self.runtime.net.listen(host, port)
+        self._listeners[name] = listener
+        self.addresses[name] = listener.address
+        return listener.address
+
+    def open(self) -> None:
+        """Begin to accept."""
+        self._is_open = True
+        for name in self._listeners:
+            self._accept_again(name)
+        self._sweep_idle()
+
+    def forget(self, connection: Connection) -> None:
+        if self.connections.pop(connection.number, None) is not None:
+            self._by_listener[connection.listener] -= 1
+            self.address_limits.went(connection.peer[0])
+        self._metrics.listener(connection.listener).closed += 1
+        if self._waiting:
+            self.accept_waiting()
+
+    def observe(self, api_key: int, version: int, received_at: float, count: int = 1) -> None:
+        """Count answered requests and the time since they were received."""
+        found = self._metrics.requests.get(api_key) or self._metrics.request(api_key)
+        found.observe(version, int((self.loop.time() - received_at) * 1e6), count)
+
+    async def close(self) -> None:
+        for listener in self._listeners.values():
+            self.runtime.net.remove_reader(listener)
+            listener.close()
+        self._listeners.clear()
+        self._waiting.clear()
+        if self._idle_sweep is not None:
+            self._idle_sweep.cancel()
+        for connection in list(self.connections.values()):
+            await connection.end()
+
+    def _accept(self, name: str, listener: Listener) -> None:
+        for _ in range(ACCEPT_AT_ONCE):
+            if not self._has_room(name):
+                self._wait(name, listener)
+                return
+            try:
+                self._welcome(listener.accept(), name)
+            except BlockingIOError:
+                return
+            except OSError as e:
+                _log.warning("Listener %s cannot accept: %s", name, e)
+                self.runtime.net.remove_reader(listener)
+                self.loop.call_later(ACCEPT_PAUSE_S, self._accept_again, name)
+                return
+
+    def _accept_again(self, name: str) -> None:
+        listener = self._listeners.get(name)
+        if listener is not None:
+            self.runtime.net.add_reader(listener, partial(self._accept, name, listener))
+
+    def _welcome(self, sock: Socket, listener_name: str) -> None:
+        address = sock.peer[0]
+        if not self.address_limits.has_room(address):
+            sock.close()
+            self._tell_refused(address)
+            return
+        self._accepted += 1
+        self._metrics.listener(listener_name).created += 1
+        if self._is_full():
+            self._close_least_recently_used(listener_name)
+        try:
+            self.connections[self._accepted] = Connection(self, sock, listener_name, self._accepted)
+        except OSError:  # no memory to watch it with
+            sock.close()
+            raise
+        self._by_listener[listener_name] += 1
+        self.address_limits.came(address)
+
+    # --- how many ---------------------------------------------------------------------------------------
+
+    @property
+    def max_connections(self) -> int:
+        """max.connections, but never so many that the logs would lack descriptors."""
+        return min(self.node.config.int("max.connections"), self.node.descriptors.connections)
+
+    def max_connections_of(self, listener: str) -> int:
+        """listener.name.NAME.max.connections, else max.connections."""
+        value = self.node.config.value(f"listener.name.{listener.lower()}.max.connections")
+        assert isinstance(value, int)
+        return value
+
+    def _has_room(self, name: str) -> bool:
+        if self._by_listener[name] >= self.max_connections_of(name):
+            return False
+        return not self._is_full() or self._is_preferred(name)
+
+    def _is_full(self) -> bool:
+        return len(self.connections) >= self.max_connections
+
+    def _is_preferred(self, name: str) -> bool:
+        """Brokers are let in when clients are too many, where they have a listener of their own."""
+        return (
+            name == self.node.config.inter_broker_listener_name
+            and len(self._listeners) > 1
+            and any(connection.listener != name for connection in self.connections.values())
+        )
+
+    def _close_least_recently_used(self, name: str) -> None:
+        """Make room for a connection of a listener among those of the others."""
+        others = [connection for connection in self.connections.values() if connection.listener != name]
+        oldest = min(others, key=lambda connection: max(connection.last_active, connection.last_sent))
+        oldest.close("least recently used, and there are too many connections (max.connections)")
+
+    def _wait(self, name: str, listener: Listener) -> None:
+        """Leave who comes in the backlog until somebody goes."""
+        if self._is_full():
+            count, limit, what = len(self.connections), self.max_connections, "max.connections"
+        else:
+            count, limit = self._by_listener[name], self.max_connections_of(name)
+            what = f"listener.name.{name.lower()}.max.connections"
+        few = self._is_full() and limit != self.node.config.int("max.connections")
+        _log.warning(
+            "Listener %s waits: %d connections, %s is %d%s",
+            name,
+            count,
+            what,
+            limit,
+            ", as the process has too few descriptors for more" if few else "",
+        )
+        self._waiting[name] = None
+        self.runtime.net.remove_reader(listener)
+
+    def accept_waiting(self) -> None:
+        """Somebody has gone, or more are allowed now."""
+        if self._is_open:
+            for name in [name for name in self._waiting if self._has_room(name)]:
+                del self._waiting[name]
+                self._accept_again(name)
+
+    def _tell_refused(self, address: str) -> None:
+        """Who connects again and again does not fill the log."""
+        self._refused += 1
+        now_s = self.loop.time()
+        if now_s >= self._told_refused_s + TELL_S:
+            _log.info(
+                "Rejected connection from %s, address already has the configured maximum of %d connections "
+                "(%d rejected since this was last told)",
+                address,
+                self.address_limits.limit(address),
+                self._refused,
+            )
+            self._refused, self._told_refused_s = 0, now_s
+
+    def close_slow_readers(self) -> None:
+        """Let go of files that replies keep open: of peers that read nothing, the longest first."""
+        now, files = self.loop.time(), self.node.logs.files
+        if now < self._next_slow_look:
+            return
+        self._next_slow_look = now + SLOW_LOOK_S
+        slow = [
+            (used, connection.number, connection)
+            for connection in self.connections.values()
+            if (used := max(connection.last_active, connection.last_sent)) < now - SLOW_S
+            and connection.output.holds_files
+        ]
+        for _, _, connection in sorted(slow):
+            if not files.is_short:
+                break
+            connection.close("its replies keep too many files open, and it does not read them")
+
+    def _sweep_idle(self) -> None:
+        """Close what has neither sent nor taken anything for connections.max.idle.ms, half-open peers too."""
+        oldest = self.loop.time() - self._max_idle_s
+        for connection in list(self.connections.values()):
+            if connection.last_active < oldest and connection.last_sent < oldest:
+                connection.close("idle for longer than connections.max.idle.ms")
+        self._idle_sweep = self.loop.call_later(max(self._max_idle_s / 4, 0.05), self._sweep_idle)

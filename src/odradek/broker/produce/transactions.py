@@ -1,0 +1,236 @@
+"""The first write of a transaction to a partition: its coordinator is told of it, or asked about it.
+
+From Produce v12 on the write itself makes the partition part of the transaction (KIP-890); before, the client
+has told the coordinator, and we ask whether it has. Later writes of the same transaction need neither.
+"""
+
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from odradek.broker.produce.requests import Entry, PendingProduce
+from odradek.broker.produce.routes import ATTRIBUTES
+from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.core.errors import ErrorCode, KafkaError, RecordError
+from odradek.records.check import CheckedRecords
+from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
+from odradek.runtime.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.node import Node
+    from odradek.replication.partition import Partition
+
+FIRST_THAT_ADDS: Final = 12
+FIRST_WITH_ABORTABLE: Final = 11
+
+_ASK_AGAIN = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+Question: TypeAlias = Coroutine[Any, Any, None]
+"""A wait for the coordinator, which refuses the entries that may not be written."""
+
+
+class _First(NamedTuple):
+    """An entry that may begin a transaction on its partition."""
+
+    entry: Entry
+    partition: "Partition"
+    sequence: int
+
+
+def is_transactional(records: memoryview | None) -> bool:
+    """Whether a set claims to be part of a transaction."""
+    return (
+        records is not None
+        and len(records) >= HEADER_BYTES
+        and bool(records[ATTRIBUTES] & TRANSACTIONAL_FLAG)
+    )
+
+
+def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
+    """Refuse the entries that are not part of a transaction; what to await where that is not known yet.
+
+    The rest have guards until they are appended.
+    """
+    firsts: list[_First] = []
+    producers: dict[Identity, None] = {}
+    for _, entries in request.topics:
+        for entry in entries:
+            partition, records = entry.partition, entry.records
+            if entry.outcome is not None or partition is None or not is_transactional(records):
+                continue
+            assert records is not None
+            batch = read_header(records, 0)
+            producer = Identity(batch.producer_id, batch.producer_epoch)
+            producers[producer] = None
+            if not _is_settled_here(partition, producer):
+                firsts.append(_First(entry, partition, batch.base_sequence))
+    if len(producers) > 1:
+        _refuse_all(request, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+        return None
+    if not firsts or not (node.verifies_transactions or _adds(request)):
+        return None
+    (producer,) = producers
+    _take_guards(producer, firsts)
+    _expect_starts(request, producer, firsts)
+    question: Question | None = None
+    reply = _ask(node, request, producer, firsts)
+    error = reply.error
+    if not reply.is_ready:
+        question = _wait(node, request, producer, firsts, reply)
+    elif error is None:
+        _settle(request, firsts, reply.value)
+    elif not isinstance(error, KafkaError):
+        raise error
+    elif error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+        question = _ask_until(node, request, producer, firsts)
+    else:
+        _refuse(firsts, _as_produce_error(request, error))
+    return question
+
+
+def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
+    """Whether the partition itself knows: the transaction goes on, or the producer is a zombie."""
+    producers = partition.log.producers
+    # A zombie is told so by the append, before anything else about it is looked at (KAFKA-19690).
+    return producers.is_fenced(*producer) or producers.in_transaction(*producer)
+
+
+def _take_guards(producer: Identity, firsts: list[_First]) -> None:
+    for entry, partition, _ in firsts:
+        if entry.guard is not None:
+            partition.verification.release(entry.guard)
+        entry.guard = partition.verification.begin(producer.producer_id)
+
+
+def _expect_starts(request: PendingProduce, producer: Identity, firsts: list[_First]) -> None:
+    """Should these be refused, those under way behind them must be too, lest they be taken for the first.
+
+    With an epoch per transaction the first is always 0.
+    """
+    for _, partition, sequence in firsts:
+        first = 0 if _adds(request) else sequence
+        partition.log.producers.expect_start(*producer, first)
+
+
+def release_guards(request: PendingProduce) -> None:
+    for _, entries in request.topics:
+        for entry in entries:
+            if entry.guard is not None:
+                assert entry.partition is not None
+                entry.partition.verification.release(entry.guard)
+                entry.guard = None
+
+
+def unless_overtaken(
+    node: "Node", entries: list[Entry], checked: list[CheckedRecords | KafkaError]
+) -> list[CheckedRecords | KafkaError]:
+    """What may be appended now: while it was asked about or checked, its transaction may have ended here."""
+    return [
+        _overtaken() if node.verifies_transactions and _is_overtaken(entry) else outcome
+        for entry, outcome in zip(entries, checked, strict=True)
+    ]
+
+
+def _is_overtaken(entry: Entry) -> bool:
+    partition, records = entry.partition, entry.records
+    if partition is None or records is None or not is_transactional(records):
+        return False
+    batch = read_header(records, 0)
+    if _is_settled_here(partition, Identity(batch.producer_id, batch.producer_epoch)):
+        return False
+    return entry.guard is None or not partition.verification.holds(entry.guard)
+
+
+def _overtaken() -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+
+
+def _ask(node: "Node", request: PendingProduce, producer: Identity, firsts: list[_First]) -> Reply[Any]:
+    """NONE, or one code per entry."""
+    assert request.transactional_id is not None
+    partitions = [first.partition.topic_partition for first in firsts]
+    if _adds(request):
+        return node.transactions.add_partitions(
+            request.transactional_id, producer, partitions, EPOCH_PER_TRANSACTION
+        )
+    return node.transactions.verify_partitions(request.transactional_id, producer, partitions)
+
+
+def _adds(request: PendingProduce) -> bool:
+    """The version alone tells, as in Apache Kafka, not what the cluster has agreed on."""
+    return request.header.api_version >= FIRST_THAT_ADDS
+
+
+async def _wait(
+    node: "Node",
+    request: PendingProduce,
+    producer: Identity,
+    firsts: list[_First],
+    reply: Reply[Any],
+) -> None:
+    try:
+        _settle(request, firsts, await reply)
+    except KafkaError as e:
+        if e.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+            await _ask_until(node, request, producer, firsts)
+        else:
+            _refuse(firsts, _as_produce_error(request, e))
+
+
+async def _ask_until(
+    node: "Node", request: PendingProduce, producer: Identity, firsts: "list[_First]"
+) -> None:
+    """The producer's last transaction is still being ended: a moment that the client need not know of.
+
+    The end that voids the guards is that of the last transaction (KAFKA-18575): an end of this one would have
+    another epoch.
+    """
+    assert request.transactional_id is not None
+    try:
+        if not _adds(request):
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        partitions = [first.partition.topic_partition for first in firsts]
+        await node.adding_partitions(request.transactional_id, producer, partitions)
+    except KafkaError as e:
+        _refuse(firsts, _as_produce_error(request, e))
+        return
+    _take_guards(producer, firsts)
+    _settle(request, firsts, ErrorCode.NONE)
+
+
+def _settle(request: PendingProduce, firsts: list[_First], answer: Any) -> None:
+    codes = answer if isinstance(answer, list) else [answer] * len(firsts)
+    for (entry, _, _), code in zip(firsts, codes, strict=True):
+        if code is not ErrorCode.NONE:
+            entry.outcome = _as_produce_error(request, KafkaError(code))
+
+
+def _refuse(firsts: list[_First], error: KafkaError) -> None:
+    for entry, _, _ in firsts:
+        entry.outcome = error
+
+
+def _refuse_all(request: PendingProduce, error: KafkaError) -> None:
+    for _, entries in request.topics:
+        for entry in entries:
+            if entry.outcome is None:
+                entry.outcome = error
+
+
+def _as_produce_error(request: PendingProduce, error: KafkaError) -> KafkaError:
+    """The coordinator's refusal in words that a producer's client understands."""
+    code, version = error.code, request.header.api_version
+    if code is ErrorCode.PRODUCER_FENCED:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    elif code in _ASK_AGAIN or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < FIRST_THAT_ADDS):
+        code = ErrorCode.NOT_ENOUGH_REPLICAS
+    elif code is ErrorCode.TRANSACTION_ABORTABLE and version < FIRST_WITH_ABORTABLE:
+        return RecordError(ErrorCode.INVALID_TXN_STATE, "Partition was not added to the transaction")
+    return KafkaError(code, error.message)

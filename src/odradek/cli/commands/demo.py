@@ -1,0 +1,164 @@
+"""`odradek demo`: exactly-once processing while driver and broker are killed. It is odradek.spark.demo's."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odradek.cli.commands.prove import require_spark
+from odradek.cli.errors import Failure, Finding, Usage
+from odradek.cli.options import command
+from odradek.cli.session import Session
+from odradek.cli.terminal.demo_view import DemoView
+from odradek.cli.terminal.output import Section, Table, columns
+
+if TYPE_CHECKING:
+    from odradek.spark.demo.director import Director, Outcome
+
+_KILLS = columns("TIME# KILLED PID# WHEN")
+_LOG_LINES = 15
+_TERMINATED = 128 + signal.SIGTERM
+
+
+def register(app: typer.Typer, _started_s: float) -> None:
+    command(app, "demo", connects=False)(demo)
+
+
+def demo(
+    session: Session,
+    orders: Annotated[
+        int, typer.Option("--orders", min=100, metavar="COUNT", help="How many orders there are.")
+    ] = 20_000,
+    rate: Annotated[int, typer.Option("--rate", min=10, metavar="COUNT", help="Orders a second.")] = 400,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="SEED", help="The same orders for the same seed.")
+    ] = 0,
+    driver_kills: Annotated[
+        int, typer.Option("--driver-kills", min=0, metavar="COUNT", help="How often to kill Spark's driver.")
+    ] = 3,
+    broker_kills: Annotated[
+        int, typer.Option("--broker-kills", min=0, metavar="COUNT", help="How often to kill the broker.")
+    ] = 2,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--dir",
+            metavar="DIR",
+            help="Keep data, pipeline, checkpoint and logs here; else they are removed.",
+            show_default=False,
+        ),
+    ] = None,
+    picture: Annotated[
+        Path, typer.Option("--picture", metavar="FILE", help="Where the picture of the run goes (SVG).")
+    ] = Path("demo.svg"),
+) -> None:
+    """Process a stream of orders exactly once while Spark's driver and the broker are killed.
+
+    A broker, a generator and Spark are started; orders are enriched, and summed by window and region. Driver
+    and broker are killed with SIGKILL, in the middle of batches. In the end everything is read and compared
+    with what has to be there: exits with 3 if there is a finding. Needs pyspark.
+    """
+    require_spark()
+    from odradek.spark.demo.director import Audience, Director, Place, Plan
+
+    if folder is not None and folder.exists():
+        raise Usage(f"{folder} is there already")
+    if not picture.parent.is_dir():
+        raise Usage(f"there is no folder {picture.parent} for the picture")
+    view = DemoView(session.terminal, {"driver": driver_kills, "broker": broker_kills})
+    with _folder(folder) as place:
+        director = Director(
+            Plan(orders, rate, seed, driver_kills, broker_kills),
+            Place([sys.executable, "-m", "odradek.cli.node.tethered"], place, _environment(place)),
+            Audience(view.tell, view.show),
+        )
+        outcome = _run(director, view)
+    _show(session, outcome, picture)
+
+
+@contextmanager
+def _folder(given: Path | None) -> Iterator[Path]:
+    if given is not None:
+        given.mkdir(parents=True)
+        yield given.resolve()
+        return
+    with TemporaryDirectory(prefix="odradek-demo-") as made:
+        yield Path(made).resolve()
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Of the processes: the package's Java, in the mood for short lives, and nothing of another Spark."""
+    from odradek.spark import worker_python
+    from odradek.spark.demo.stage import SCRATCH
+    from odradek.spark.java import packaged_java
+
+    scratch = folder / SCRATCH
+    scratch.mkdir()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    java = f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData "-Djava.io.tmpdir={scratch}"'
+    python = {"PYSPARK_PYTHON": worker_python.find()}
+    return {**kept, **packaged_java(), **python, "JDK_JAVA_OPTIONS": java, "TMPDIR": str(scratch)}
+
+
+def _run(director: "Director", view: DemoView) -> "Outcome":
+    import asyncio
+
+    from odradek.spark.demo.processes import ProcessError
+
+    async def run() -> "Outcome":
+        task = asyncio.current_task()
+        assert task is not None
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        return await director.run()
+
+    try:
+        return asyncio.run(run())
+    except asyncio.CancelledError:
+        raise SystemExit(_TERMINATED) from None
+    except ProcessError as e:
+        said = e.log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        raise Failure([f"{e}; its log ends so:", *(f"  {line}" for line in said)]) from e
+    finally:
+        view.clear()
+
+
+def _show(session: Session, outcome: "Outcome", picture: Path) -> None:
+    from odradek.spark.demo.picture import svg
+
+    picture.write_text(svg(outcome.story, outcome.proof, outcome.elapsed_s))
+    proof, story = outcome.proof, outcome.story
+    drivers, brokers = story.killed("driver"), story.killed("broker")
+    facts = {
+        "orders": story.orders,
+        "inputs": proof.inputs.found,
+        "outputs": proof.enriched.found,
+        "windows": proof.windows.found,
+        "windows_open": proof.windows_open,
+        "driver_kills": drivers,
+        "broker_kills": brokers,
+        "batches": len(story.batches),
+        "aborted": proof.aborted,
+        "open_transactions": proof.open_transactions,
+        "duplicates": proof.duplicates,
+        "lost": proof.lost,
+        "wrong": sum(tally.wrong + tally.unexpected for tally in proof.tallies.values()),
+        "prove_eos": outcome.eos["proven"],
+        "seconds": round(outcome.elapsed_s, 1),
+        "picture": str(picture),
+        "proven": not outcome.findings,
+    }
+    rows = [[round(kill.at_s, 1), kill.target, kill.pid, kill.told] for kill in story.kills]
+    session.sections([Section("kills", Table(_KILLS, rows)), Section("proof", facts)])
+    if outcome.findings:
+        raise Finding("; ".join(outcome.findings))
+    session.terminal.note(
+        f"proven: {proof.inputs.found:,} orders in, {proof.enriched.found:,} out, {proof.windows.found:,} "
+        f"windows right, duplicates: 0, lost: 0; the driver was killed {drivers} times, the broker {brokers}"
+    )

@@ -1,0 +1,194 @@
+"""`odradek start`: its options, and the configuration they make. The node is run by serve.py.
+
+A node must answer within a third of a second of its start, and typer alone takes a fifth of that to import:
+a plain command line is read here, everything else (help, mistakes) goes the way of all commands.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from odradek.cli.errors import Usage, usage
+from odradek.cli.properties import parse_pairs
+
+if TYPE_CHECKING:
+    import typer
+
+    from odradek.core.configs import NodeConfig
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 9092
+DEFAULT_HTTP_PORT = 8080
+
+
+class _Option(NamedTuple):
+    """One option; all of them take a value, `is_list` ones more than once."""
+
+    flag: str
+    metavar: str
+    help: str
+    is_list: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.flag.lstrip("-").replace("-", "_")
+
+
+OPTIONS = (
+    _Option("--data-dir", "DIR", "Where records are kept. [default: ./odradek-data]"),
+    _Option("--host", "HOST", f"Address to listen on. [default: {DEFAULT_HOST}]"),
+    _Option("--port", "PORT", f"Port to listen on, 0 for any. [default: {DEFAULT_PORT}]"),
+    _Option(
+        "--http", "PORT|off", f"Port of /metrics and /healthz. [default: {DEFAULT_HTTP_PORT} if it is free]"
+    ),
+    _Option("--config", "FILE", "A server.properties file."),
+    _Option("--set", "KEY=VALUE", "One setting of server.properties; wins over the file.", is_list=True),
+    _Option("--log-format", "text|json", "Shape of the log lines on stderr. [default: text]"),
+)
+
+
+def register(app: "typer.Typer", started_s: float) -> None:
+    """The command as typer sees it, made of the same options."""
+    import inspect
+    from typing import Annotated
+
+    import typer
+
+    def run(**values: Any) -> None:
+        start(started_s, values)
+
+    run.__doc__ = start.__doc__
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                option.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[
+                    list[str] | None if option.is_list else str | None,
+                    typer.Option(option.flag, metavar=option.metavar, help=option.help, show_default=False),
+                ],
+            )
+            for option in OPTIONS
+        ]
+    )
+    run.__annotations__ = {}
+    app.command("start")(run)
+
+
+def plain_options(arguments: Sequence[str]) -> dict[str, Any] | None:
+    """The options of a command line that holds nothing but `--option value`; None for any other."""
+    known = {option.flag: option for option in OPTIONS}
+    values: dict[str, Any] = {option.name: None for option in OPTIONS}
+    rest = list(arguments)
+    while rest:
+        flag, equals, value = rest.pop(0).partition("=")
+        option = known.get(flag)
+        if option is None or (not equals and not rest):
+            return None
+        if not equals:
+            value = rest.pop(0)
+        if option.is_list:
+            values[option.name] = [*(values[option.name] or ()), value]
+        else:
+            values[option.name] = value
+    return values
+
+
+def start(started_s: float, values: Mapping[str, Any]) -> None:
+    """Start a node.
+
+    Broker and controller in one process, until SIGTERM or SIGINT. A line on stdout says when it is ready.
+    """
+    log_format = values["log_format"] or "text"
+    if log_format not in ("text", "json"):
+        raise Usage(f"--log-format {log_format}: one of text, json")
+    http = values["http"] or str(DEFAULT_HTTP_PORT)
+    http_port = None if http == "off" else _port("--http", http)
+    with usage():
+        overrides = parse_pairs("--set", values["set"] or ())
+    file = _read_properties(values["config"]) if values["config"] else {}
+    port = None if values["port"] is None else _port("--port", values["port"])
+    config, warnings = _configure(file, overrides, values["data_dir"], values["host"], port)
+
+    from odradek.cli.node.log_lines import set_up_logging
+    from odradek.cli.node.serve import serve
+
+    limit = set_up_logging(log_format, sys.stderr)
+    serve(
+        config,
+        warnings,
+        http_port,
+        started_s,
+        limit,
+        http_is_optional=values["http"] is None,
+        ready_as_json=log_format == "json",
+    )
+
+
+def _port(flag: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise Usage(f"{flag} {text}: not a port" + (", nor off" if flag == "--http" else ""))
+    return int(text)
+
+
+def _read_properties(path: str) -> dict[str, str]:
+    from odradek.core.configs import parse_properties
+    from odradek.log.files import read_file
+    from odradek.runtime.real import RealDisk
+
+    try:
+        # Java reads properties as Latin-1; anything else comes as \uXXXX escapes.
+        return parse_properties(read_file(RealDisk(), path).decode("latin-1"))
+    except OSError as e:
+        raise Usage(f"--config {path}: {e.strerror}") from e
+    except ValueError as e:
+        raise Usage(f"--config {path}: {e}") from e
+
+
+def _configure(
+    file: Mapping[str, str],
+    overrides: Mapping[str, str],
+    data_dir: str | None,
+    host: str | None,
+    port: int | None,
+) -> "tuple[NodeConfig, list[str]]":
+    """The node's configuration: options win over the file, and so does --set."""
+    from odradek.core.configs import ConfigError, NodeConfig, node_defaults
+
+    given = dict(overrides)
+    if data_dir is not None:
+        doubled = next((name for name in ("log.dirs", "log.dir") if name in overrides), None)
+        if doubled is not None:
+            raise Usage(f"--data-dir and --set {doubled} do not go together")
+        given["log.dirs"] = data_dir
+    listeners = overrides.get("listeners", file.get("listeners"))
+    if listeners is None:
+        defaults = node_defaults(host=host or DEFAULT_HOST, port=DEFAULT_PORT if port is None else port)
+        given["listeners"] = defaults["listeners"]
+    elif host is not None or port is not None:
+        raise Usage("--host and --port do not go with a configuration that sets listeners")
+    try:
+        config, warnings = NodeConfig.from_sources(file, given)
+        # A name told to clients holds wherever they ask from, a path wherever the node was started.
+        if not all(listener.host for listener in config.advertised_listeners):
+            given["advertised.listeners"] = _with_this_host(config)
+        given["log.dirs"] = ",".join(os.path.abspath(path) for path in config.log_dirs)
+        if metadata_dir := config.string("metadata.log.dir"):
+            given["metadata.log.dir"] = os.path.abspath(metadata_dir)
+        config, warnings = NodeConfig.from_sources(file, given)
+    except ConfigError as e:
+        hint = None
+        if e.key == "advertised.listeners":
+            hint = "next: odradek start --set advertised.listeners=PLAINTEXT://HOST:PORT"
+        raise Usage(str(e), hint) from e
+    return config, list(warnings)
+
+
+def _with_this_host(config: "NodeConfig") -> str:
+    """A listener without a host is bound to every address; clients are told this machine's name."""
+    from socket import getfqdn
+
+    here = getfqdn()
+    return ",".join(str(found._replace(host=found.host or here)) for found in config.advertised_listeners)

@@ -1,0 +1,237 @@
+"""`odradek topic`: what topics there are, and changing them. The requests are topic_admin.py's."""
+
+from typing import Annotated, Any
+
+import typer
+
+from odradek.cli.errors import Usage, raise_all, usage
+from odradek.cli.options import DryRun, Partitions, Topic, Topics, Watch, Yes, command
+from odradek.cli.properties import parse_pairs
+from odradek.cli.session import Session
+from odradek.cli.terminal.output import Table, columns
+
+app = typer.Typer()
+
+ConfigPairs = Annotated[
+    list[str] | None,
+    typer.Option("-c", "--config", metavar="KEY=VALUE", help="A configuration of the topic."),
+]
+
+
+@command(app, "list", "ls")
+def list_topics(
+    session: Session,
+    internal: Annotated[bool, typer.Option("--internal", help="Also the cluster's own topics.")] = False,
+    watch: Watch = None,
+) -> None:
+    """List the topics of the cluster."""
+
+    def show() -> None:
+        rows = [
+            [topic.name, len(topic.partitions), topic.replication_factor, topic.id, topic.is_internal]
+            for topic in session.cluster.topics()
+            if internal or not topic.is_internal
+        ]
+        session.table(Table(columns("TOPIC PARTITIONS# REPLICAS# ID+ INTERNAL+"), rows))
+
+    session.watch(watch, show)
+
+
+@command(app, "create")
+def create(
+    session: Session,
+    names: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of the new topics.")],
+    partitions: Annotated[
+        int,
+        typer.Option(
+            "-p",
+            "--partitions",
+            metavar="COUNT",
+            help="How many. [default: the cluster's num.partitions]",
+            show_default=False,
+        ),
+    ] = -1,
+    replicas: Annotated[
+        int,
+        typer.Option(
+            "-r",
+            "--replicas",
+            metavar="COUNT",
+            help="Replicas of each partition. [default: the cluster's default.replication.factor]",
+            show_default=False,
+        ),
+    ] = -1,
+    configs: ConfigPairs = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="A topic that exists already is no failure.")
+    ] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Create topics."""
+    from odradek.cli.requests.topic_admin import create_topics
+
+    with usage():
+        settings = parse_pairs("-c", configs or ())
+    created, failures = create_topics(
+        session.cluster, names, partitions, replicas, settings, dry_run=dry_run, if_not_exists=if_not_exists
+    )
+    # A topic that is only checked has no id yet.
+    headers, shown = "TOPIC PARTITIONS# REPLICAS# ID", created
+    if dry_run:
+        headers, shown = "TOPIC PARTITIONS# REPLICAS#", [row[:3] for row in created]
+    elif created:
+        session.settle(lambda: session.cluster.have_leaders([row[0] for row in created]))
+    if shown:
+        session.table(Table(columns(headers), shown))
+    raise_all(failures)
+
+
+@command(app, "describe")
+def describe(
+    session: Session,
+    names: Topics,
+    all_configs: Annotated[
+        bool, typer.Option("--all-configs", help="Also configurations at their default.")
+    ] = False,
+) -> None:
+    """Show partitions, offsets and configurations of topics."""
+    from odradek.cli.requests.topic_describe import describe_topics
+
+    described, failures = describe_topics(session.cluster, names, all_configs)
+    if described:
+        session.documents(described)
+    raise_all(failures)
+
+
+@command(app, "alter")
+def alter(
+    session: Session,
+    name: Topic,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a configuration.")
+    ] = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option("--unset", metavar="KEY", help="Return a configuration to its default."),
+    ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Change configurations of a topic.
+
+    Asks where the change can delete records.
+    """
+    from odradek.cli.requests.config_admin import (
+        TOPIC,
+        alter_configs,
+        config_changes,
+        deletes_records,
+        shows_changes,
+    )
+
+    with usage():
+        wanted = parse_pairs("--set", settings or ())
+    if not wanted and not unset:
+        raise Usage("nothing to change: give --set KEY=VALUE or --unset KEY")
+    changes = config_changes(session.cluster, TOPIC, name, wanted, unset or ())
+    table = Table(columns("CONFIG BEFORE AFTER"), [list(change) for change in changes])
+    alter_configs(session.cluster, TOPIC, name, wanted, unset or (), validate_only=True)
+    harmless = not deletes_records(changes)
+    if session.confirm(
+        table, f"Change {name}? Records may be deleted.", yes=yes or harmless, dry_run=dry_run
+    ):
+        alter_configs(session.cluster, TOPIC, name, wanted, unset or ())
+        session.settle(lambda: shows_changes(session.cluster, TOPIC, name, wanted, unset or ()))
+        session.table(table)
+
+
+@command(app, "delete")
+def delete(session: Session, names: Topics, yes: Yes = False, dry_run: DryRun = False) -> None:
+    """Delete topics with all their records."""
+    from odradek.cli.requests.topic_admin import delete_topics
+
+    topics, missing = session.cluster.find_topics(names)
+    if not topics:
+        raise_all(missing)
+    bounds = session.cluster.bounds(topics)
+    rows: list[list[Any]] = []
+    for topic in topics:
+        spans = [bounds[tp] for tp in topic.topic_partitions]
+        rows.append([topic.name, len(topic.partitions), sum(end - start for start, end in spans)])
+    table = Table(columns("TOPIC PARTITIONS# RECORDS#"), rows)
+    question = f"Delete {len(rows)} topic{'s' * (len(rows) > 1)} with all records?"
+    if session.confirm(table, question, yes=yes, dry_run=dry_run):
+        failures = delete_topics(session.cluster, [topic.name for topic in topics])
+        deleted = [row for row in rows if row[0] not in failures]
+        session.settle(lambda: not session.cluster.find_topics([row[0] for row in deleted])[0])
+        session.done(table._replace(rows=deleted), [*missing, *failures.values()])
+    raise_all(missing)
+
+
+@command(app, "add-partitions")
+def add_partitions(
+    session: Session,
+    name: Topic,
+    total: Annotated[
+        int | None, typer.Option("--to", metavar="TOTAL", min=1, help="So many in all.", show_default=False)
+    ] = None,
+    more: Annotated[
+        int | None, typer.Option("--by", metavar="COUNT", min=1, help="So many more.", show_default=False)
+    ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Add partitions to a topic.
+
+    Keys will map to other partitions than before. There is no way back.
+    """
+    from odradek.cli.requests.topic_admin import create_partitions
+
+    if (total is None) == (more is None):
+        raise Usage("give --to TOTAL (so many in all) or --by COUNT (so many more)")
+    before = len(session.cluster.topic(name).partitions)
+    after = total if total is not None else before + (more or 0)
+    create_partitions(session.cluster, name, after, validate_only=True)
+    table = Table(columns("TOPIC PARTITIONS-BEFORE# PARTITIONS-AFTER#"), [[name, before, after]])
+    count = after - before
+    question = f"Add {count} partition{'s' * (count > 1)} to {name}? This cannot be undone."
+    if session.confirm(table, question, yes=yes, dry_run=dry_run):
+        create_partitions(session.cluster, name, after, validate_only=False)
+        session.settle(lambda: len(session.cluster.topic(name).partitions) >= after)
+        session.settle(lambda: session.cluster.have_leaders([name]))
+        session.table(table)
+
+
+@command(app, "trim")
+def trim(
+    session: Session,
+    name: Topic,
+    offset: Annotated[
+        str,
+        typer.Option(
+            "-o", "--offset", metavar="OFFSET", help="New first offset: start, end, N, +N, -N, @TIME."
+        ),
+    ],
+    partitions: Partitions = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Delete the records of a topic before an offset."""
+    from odradek.cli.requests.topic_admin import delete_records
+
+    wanted = session.offsets(offset)
+    if not wanted.is_single:
+        raise Usage(f"-o {offset}: one offset, not a range")
+    topic = session.cluster.topic(name)
+    chosen = session.choose_partitions(topic, partitions)
+    places = session.cluster.resolve([topic], chosen, wanted.first)
+    rows = [
+        [name, place.partition, place.start, place.offset, max(0, place.offset - place.start)]
+        for place in places.values()
+    ]
+    table = Table(columns("TOPIC PARTITION# START-BEFORE# START-AFTER# RECORDS#"), rows)
+    count = sum(max(0, place.offset - place.start) for place in places.values())
+    if session.confirm(table, f"Delete {count} records of {name}?", yes=yes, dry_run=dry_run):
+        failures = delete_records(session.cluster, topic, {tp: place.offset for tp, place in places.items()})
+        trimmed = [row for row in rows if row[1] not in failures]
+        session.done(table._replace(rows=trimmed), failures.values())

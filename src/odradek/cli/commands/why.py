@@ -1,0 +1,118 @@
+"""`odradek why`: questions that Kafka's own tools leave to guessing. `stuck` is stuck.py's."""
+
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odradek.cli.complete import complete_groups_and_topics
+from odradek.cli.errors import Failure, Finding
+from odradek.cli.options import command
+from odradek.cli.session import Session
+from odradek.cli.terminal.output import Section
+from odradek.cli.terminal.times import format_duration, format_time, seconds
+from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition, coordinator_partition
+
+if TYPE_CHECKING:
+    from odradek.cli.requests.cluster_access import TopicInfo
+    from odradek.cli.requests.stuck import Held
+
+app = typer.Typer()
+
+_PATIENCE_S = 0.3
+"""A transaction that is open now and then is how things should be; one that stays is looked at."""
+
+
+@app.callback()
+def why() -> None:
+    """Ask why something does not go on."""
+
+
+@command(app, "stuck")
+def stuck(
+    session: Session,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="GROUP|TOPIC", help="A group, or a topic.", autocompletion=complete_groups_and_topics
+        ),
+    ],
+) -> None:
+    """Show which transaction keeps read_committed readers of a group or a topic waiting.
+
+    Exit code 3 if there is one.
+    """
+    from odradek.cli.requests.stuck import find_held
+
+    topics, partitions, is_group = _partitions(session, name)
+    held = find_held(session.cluster, topics, partitions)
+    if held:
+        threading.Event().wait(_PATIENCE_S)
+        before = {(h.tp, h.producer.producer_id, h.last_stable_offset) for h in held}
+        held = [
+            h
+            for h in find_held(session.cluster, topics, partitions)
+            if (h.tp, h.producer.producer_id, h.last_stable_offset) in before
+        ]
+    session.documents([_document(session, found) for found in held])
+    what = "group" if is_group else "topic"
+    if not held:
+        session.terminal.note(f"no transaction keeps readers of {what} {name} waiting")
+        return
+    raise Finding(*_verdict(session, held[0], len(held)))
+
+
+def _partitions(session: Session, name: str) -> "tuple[list[TopicInfo], list[TopicPartition], bool]":
+    """Of a group those it has offsets for or reads, and its offsets' own; of a topic all."""
+    from odradek.cli.requests.group_admin import committed_offsets, describe_group
+
+    cluster = session.cluster
+    if name not in cluster.group_names():
+        topics, failures = cluster.find_topics([name])
+        if failures:
+            raise Failure(
+                f"there is neither a group nor a topic {name}", "next: odradek group list; odradek topic list"
+            )
+        return topics, topics[0].topic_partitions, False
+    wanted = set(committed_offsets(cluster, name))
+    wanted |= {tp for member in describe_group(cluster, name).members for tp in member.assignment}
+    topics, _ = cluster.find_topics(sorted({tp.topic for tp in wanted} | {GROUP_METADATA_TOPIC}))
+    there = {tp for topic in topics for tp in topic.topic_partitions}
+    offsets = [topic for topic in topics if topic.name == GROUP_METADATA_TOPIC]
+    # Offsets committed in a transaction that is open keep a member from finding where to begin.
+    for topic in offsets:
+        wanted.add(TopicPartition(topic.name, coordinator_partition(name, len(topic.partitions))))
+    return topics, sorted(wanted & there), True
+
+
+def _document(session: Session, held: "Held") -> list[Section]:
+    since_ms, now_ms = held.open_since_ms(), session.now_ms()
+    owner = held.owner
+    facts = {
+        "partition": str(held.tp),
+        "last_stable_offset": held.last_stable_offset,
+        "end": held.end,
+        "waiting_offsets": held.end - held.last_stable_offset,
+        "waiting_groups": held.groups,
+        "transactional_id": None if owner is None else owner.transactional_id,
+        "state": "hanging" if held.is_hanging or owner is None else owner.state,
+        "producer_id": held.producer.producer_id,
+        "producer_epoch": held.producer.producer_epoch,
+        "since": format_time(since_ms, session.zone),
+        "age": seconds(None if since_ms is None else now_ms - since_ms),
+        "timeout": None if owner is None or held.is_hanging else seconds(owner.timeout_ms),
+        "next": held.next_command(),
+    }
+    return [Section("held", facts)]
+
+
+def _verdict(session: Session, held: "Held", count: int) -> tuple[str, str]:
+    since_ms = held.open_since_ms()
+    age = "" if since_ms is None else f" for {format_duration(max(0, session.now_ms() - since_ms))}"
+    others = "" if count == 1 else f", and {count - 1} more"
+    if held.owner is None or held.is_hanging:
+        who = f"a transaction of producer {held.producer.producer_id} hangs, silent{age}"
+    else:
+        who = f"{held.owner.transactional_id} has a transaction open{age}"
+    message = f"{held.tp} is held at offset {held.last_stable_offset}: {who}{others}"
+    return message, f"next: {held.next_command()}"

@@ -1,0 +1,343 @@
+"""Brokers as the controller sees them: registration, heartbeats, fencing, controlled shutdown. Pure.
+
+What a broker itself does to be registered and unfenced is lifecycle.py's.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum, auto
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from odradek.controller.elections import ElectionRules, change_partition
+from odradek.controller.result import Result
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_LEADER
+from odradek.metadata.directories import directory_of, is_online
+from odradek.metadata.image import (
+    RESERVED_DIRS,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionRegistration,
+    TopicImage,
+)
+from odradek.metadata.records import (
+    FENCE,
+    UNFENCE,
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    RegisterBrokerRecord,
+)
+from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.controller.controller import Controller
+
+Entry = tuple[TopicImage, int, PartitionRegistration]
+_CHANGED = 2 * STEP
+"""What it takes to find a partition's next leader."""
+
+
+class _State(Enum):
+    FENCED = auto()
+    UNFENCED = auto()
+    CONTROLLED_SHUTDOWN = auto()
+    SHUTDOWN_NOW = auto()
+
+
+def register_broker(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+    broker_id = request.broker_id
+    if request.cluster_id != c.cluster_id:
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"Expected cluster ID {c.cluster_id}, but got cluster ID {request.cluster_id}",
+        )
+    existing = c.image.brokers.get(broker_id)
+    new_incarnation = existing is None or existing.incarnation_id != request.incarnation_id
+    if existing is not None and new_incarnation and c.sessions.is_valid(broker_id, existing.epoch, now_ms):
+        raise KafkaError(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            "Another broker is registered with that broker id. If the broker was recently restarted this "
+            "should self-resolve once the heartbeat manager expires the broker's session.",
+        )
+    _check_directories(c, broker_id, request.log_dirs)
+    _check_features(c, request.features)
+    records: list[MetadataRecord] = []
+    epoch, fenced, shutting_down = next_offset, True, False
+    if existing is not None and not new_incarnation:
+        epoch, fenced, shutting_down = existing.epoch, existing.fenced, existing.in_controlled_shutdown
+    elif existing is not None:
+        clean = existing.epoch == request.previous_broker_epoch
+        records = yield from _records_for_shutdown(c, broker_id, clean)
+    endpoints = [
+        BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+        for e in request.listeners
+    ]
+    features = [
+        BrokerFeature(
+            name=f.name,
+            min_supported_version=f.min_supported_version,
+            max_supported_version=f.max_supported_version,
+        )
+        for f in request.features
+    ]
+    records.append(
+        RegisterBrokerRecord(
+            broker_id=broker_id,
+            incarnation_id=request.incarnation_id,
+            broker_epoch=epoch,
+            end_points=endpoints,
+            features=features,
+            rack=request.rack,
+            fenced=fenced,
+            in_controlled_shutdown=shutting_down,
+            log_dirs=tuple(request.log_dirs),
+        )
+    )
+    c.registration_offsets[broker_id] = next_offset + len(records) - 1
+    c.sessions.touch(broker_id, epoch, -1, now_ms)
+    types = response_types(ApiKey.BROKER_REGISTRATION)
+    return Result(records, types.BrokerRegistrationResponse(broker_epoch=epoch))
+
+
+def _check_directories(c: "Controller", broker_id: int, log_dirs: Iterable[UUID]) -> None:
+    seen = list(log_dirs)
+    if not seen:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
+    if any(d in RESERVED_DIRS for d in seen):
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request")
+    if len(set(seen)) < len(seen):
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request")
+    for other in c.image.brokers.values():
+        taken = [d for d in seen if other.id != broker_id and d in other.log_dirs]
+        if taken:
+            raise KafkaError(
+                ErrorCode.INVALID_REGISTRATION,
+                f"Broker {other.id} is already registered with directory {taken[0]}",
+            )
+
+
+def _check_features(c: "Controller", features: Iterable[Any]) -> None:
+    supported = {f.name: (f.min_supported_version, f.max_supported_version) for f in features}
+    if "metadata.version" not in supported:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Request features do not contain 'metadata.version'")
+    for name, level in {**c.image.features, "kraft.version": c.kraft_version}.items():
+        low, high = supported.get(name, (0, 0))
+        if not low <= level <= high:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"Unable to register because the broker does not support finalized version {level} of "
+                f"{name}. The broker wants a version between {low} and {high}, inclusive.",
+            )
+
+
+def heartbeat(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+    broker = registered(c, request.broker_id, request.broker_epoch)
+    registered_at = c.registration_offsets.get(broker.id, broker.epoch)
+    caught_up = request.current_metadata_offset >= registered_at
+    before = _state(broker)
+    c.sessions.touch(broker.id, broker.epoch, request.current_metadata_offset, now_ms)
+    after = yield from _next_state(c, broker, request, caught_up)
+    records: list[MetadataRecord] = []
+    if after is not before:
+        records = yield from _transition(c, broker, after)
+    elif request.offline_log_dirs:
+        # Said again with every heartbeat: one change at a time.
+        records = yield from _records_for_offline(c, broker, tuple(request.offline_log_dirs))
+    cordoned = request.cordoned_log_dirs
+    if cordoned is not None and tuple(cordoned) != broker.cordoned_log_dirs and c.versions.can_cordon:
+        records.append(
+            BrokerRegistrationChangeRecord(
+                broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=tuple(cordoned)
+            )
+        )
+    if after is _State.CONTROLLED_SHUTDOWN and records:
+        c.sessions.set_shutdown_offset(broker.id, next_offset + len(records) - 1)
+    elif after is _State.SHUTDOWN_NOW:
+        c.sessions.drop(broker.id)
+    types = response_types(ApiKey.BROKER_HEARTBEAT)
+    return Result(
+        records,
+        types.BrokerHeartbeatResponse(
+            is_caught_up=caught_up,
+            is_fenced=after in (_State.FENCED, _State.SHUTDOWN_NOW),
+            should_shut_down=after is _State.SHUTDOWN_NOW,
+        ),
+    )
+
+
+def _state(broker: BrokerRegistration) -> _State:
+    if broker.fenced:
+        return _State.FENCED
+    return _State.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else _State.UNFENCED
+
+
+def _next_state(c: "Controller", broker: BrokerRegistration, request: Any, caught_up: bool) -> Paced[_State]:
+    state = _state(broker)
+    if state is _State.FENCED:
+        if request.want_shut_down:
+            return _State.SHUTDOWN_NOW
+        return _State.UNFENCED if caught_up and not request.want_fence else _State.FENCED
+    if state is _State.UNFENCED:
+        if request.want_fence:
+            return _State.SHUTDOWN_NOW if request.want_shut_down else _State.FENCED
+        if not request.want_shut_down:
+            return _State.UNFENCED
+        leads = yield from _leads(c, broker.id)
+        return _State.CONTROLLED_SHUTDOWN if leads else _State.SHUTDOWN_NOW
+    session = c.sessions.get(broker.id)
+    shutdown_offset = None if session is None else session.shutdown_offset
+    lowest = c.sessions.lowest_offset_of_others(broker.id)
+    others_know = shutdown_offset is None or lowest is None or lowest >= shutdown_offset
+    leads = yield from _leads(c, broker.id)
+    return _State.CONTROLLED_SHUTDOWN if leads or not others_know else _State.SHUTDOWN_NOW
+
+
+def _transition(c: "Controller", broker: BrokerRegistration, after: _State) -> Paced[list[MetadataRecord]]:
+    if after is _State.UNFENCED:
+        change = BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE
+        )
+        return [change, *(yield from leader_and_isr_changes(c, _without_leader(c), add=broker.id))]
+    if after is _State.CONTROLLED_SHUTDOWN:
+        change = BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
+        )
+        changes = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
+        return [change, *changes]
+    if broker.fenced:
+        return []
+    return (yield from records_for_fencing(c, broker))
+
+
+def records_for_fencing(c: "Controller", broker: BrokerRegistration) -> Paced[list[MetadataRecord]]:
+    changes = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
+    changes.append(
+        BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE)
+    )
+    return changes
+
+
+def _records_for_offline(
+    c: "Controller", broker: BrokerRegistration, offline_log_dirs: tuple[UUID, ...]
+) -> Paced[list[MetadataRecord]]:
+    """A broker's directories failed: it has fewer now, and leads nothing that lies in them."""
+    failed = [directory for directory in broker.log_dirs if directory in offline_log_dirs]
+    if not failed:
+        return []
+    hit = (
+        None if entry is None or directory_of(entry[2], broker.id) not in failed else entry
+        for entry in with_isr(c, broker.id)
+    )
+    records = yield from leader_and_isr_changes(c, hit, remove=broker.id)
+    left = tuple(directory for directory in broker.log_dirs if directory not in failed)
+    if left:
+        records.append(
+            BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=left)
+        )
+    return records
+
+
+def stale_broker(c: "Controller", now_ms: int) -> BrokerRegistration | None:
+    """The first unfenced broker whose session has ended, if any.
+
+    One at a time: what the next one's fencing changes depends on the first's.
+    """
+    for broker in c.image.brokers.values():
+        if not broker.fenced and not c.sessions.is_valid(broker.id, broker.epoch, now_ms):
+            return broker
+    return None
+
+
+def registered(c: "Controller", broker_id: int, broker_epoch: int) -> BrokerRegistration:
+    """The registration of a broker that speaks with its current epoch; STALE_BROKER_EPOCH otherwise."""
+    broker = c.image.brokers.get(broker_id)
+    if broker is None:
+        raise KafkaError(
+            ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}"
+        )
+    if broker.epoch != broker_epoch:
+        raise KafkaError(
+            ErrorCode.STALE_BROKER_EPOCH,
+            f"Expected broker epoch {broker.epoch}, but got broker epoch {broker_epoch}",
+        )
+    return broker
+
+
+def _leads(c: "Controller", broker_id: int) -> Paced[bool]:
+    for _, _, partition in c.partitions():
+        if partition.leader == broker_id:
+            return True
+        yield FEW
+    return False
+
+
+def with_isr(c: "Controller", broker_id: int) -> Iterator[Entry | None]:
+    for entry in c.partitions():
+        yield entry if broker_id in entry[2].isr else None
+
+
+def _without_leader(c: "Controller") -> Iterator[Entry | None]:
+    for entry in c.partitions():
+        yield entry if entry[2].leader == NO_LEADER else None
+
+
+def _records_for_shutdown(c: "Controller", broker_id: int, clean: bool) -> Paced[list[MetadataRecord]]:
+    """What the end of a broker's previous incarnation means for its partitions."""
+    if clean or not c.image.elr_enabled:
+        return (yield from leader_and_isr_changes(c, with_isr(c, broker_id), remove=broker_id))
+    held = (
+        entry if broker_id in entry[2].isr or broker_id in entry[2].elr else None for entry in c.partitions()
+    )
+    return (yield from leader_and_isr_changes(c, held, unclean=broker_id))
+
+
+def _can_lead_from(
+    can_lead: Callable[[int], bool], image: MetadataImage, partition: PartitionRegistration, replica: int
+) -> bool:
+    return can_lead(replica) and is_online(image, partition, replica)
+
+
+def leader_and_isr_changes(
+    c: "Controller",
+    partitions: Iterable[Entry | None],
+    *,
+    remove: int = NO_LEADER,
+    add: int = NO_LEADER,
+    unclean: int = NO_LEADER,
+) -> Paced[list[MetadataRecord]]:
+    """New leaders and ISRs where a broker goes (`remove`), lost data (`unclean`) or comes (`add`).
+
+    None stands for a partition that was looked at and is not concerned: that takes its time, too.
+    """
+
+    def can_lead(replica: int) -> bool:
+        if replica in (remove, unclean):
+            return False
+        broker = c.image.brokers.get(replica)
+        return replica == add or (broker is not None and broker.is_active)
+
+    gone = (remove, unclean)
+    lost = () if unclean == NO_LEADER else (unclean,)
+    changes: list[MetadataRecord] = []
+    rules_by_topic: dict[str, ElectionRules] = {}
+    for entry in partitions:
+        if entry is None:
+            yield FEW
+            continue
+        topic, index, partition = entry
+        isr = tuple(n for n in partition.isr if n not in gone)
+        rules = rules_by_topic.get(topic.name)
+        if rules is None:
+            rules = rules_by_topic[topic.name] = c.election_rules(topic.name, can_lead)
+        if partition.directories:
+            rules = rules._replace(can_lead=partial(_can_lead_from, can_lead, c.image, partition))
+        record = change_partition(topic.id, index, partition, isr, rules, unclean_shutdown=lost)
+        if record is not None:
+            changes.append(record)
+        yield _CHANGED
+    return changes

@@ -1,0 +1,211 @@
+"""The active controller as a pure machine: requests and time in, records and answers out.
+
+State changes only when records are replayed (`stage`, and `take` once the driver has appended them). The
+image here runs ahead of the published one by what is not yet committed. Sessions are soft state beside it.
+What may be long is paced work: whoever runs it lets nothing else be decided until its records are taken.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from odradek.controller import (
+    brokers,
+    configs,
+    directory_assignment,
+    electing,
+    features,
+    isr,
+    partitions,
+    reassigning,
+    topic_deletion,
+    topics,
+    unregistering,
+)
+from odradek.controller import producer_id_blocks as producer_ids
+from odradek.controller.elections import ElectionRules
+from odradek.controller.result import Result
+from odradek.controller.sessions import Sessions
+from odradek.core.config.topic import topic_value
+from odradek.core.configs import NodeConfig
+from odradek.core.errors import KafkaError
+from odradek.metadata.delta import MetadataDelta
+from odradek.metadata.image import (
+    RESERVED_DIRS,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionRegistration,
+    TopicImage,
+)
+from odradek.metadata.records import (
+    BrokerEndpoint,
+    BrokerFeature,
+    MetadataRecord,
+    RegisterControllerRecord,
+)
+from odradek.metadata.replay import Replayer, Staged
+from odradek.metadata.topic_names import collision_key
+from odradek.metadata.versions import RecordVersions
+from odradek.runtime.slices import STEP, Paced
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+Handler = Callable[["Controller", Any, int, int], Result | Paced[Result]]
+
+
+class Controller:
+    """Decides. Everything it depends on is handed to it: configuration, randomness, time, offsets."""
+
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        cluster_id: str,
+        kraft_version: int,
+        rng: random.Random,
+        replayer: Replayer,
+    ) -> None:
+        self.config = config
+        self.node_id = config.node_id
+        self.cluster_id = cluster_id
+        self.kraft_version = kraft_version
+        self.rng = rng
+        self.sessions = Sessions(config.int("broker.session.timeout.ms"))
+        self.registration_offsets: dict[int, int] = {}
+        self.collisions: dict[str, str] = {}
+        self._replayer = replayer
+        for name in replayer.image.topics_by_name:
+            self._note_name(name)
+
+    # --- state --------------------------------------------------------------------------------------
+
+    @property
+    def image(self) -> MetadataImage:
+        """What was appended, committed or not."""
+        return self._replayer.image
+
+    @property
+    def versions(self) -> RecordVersions:
+        return RecordVersions.at(self.image.metadata_version)
+
+    def stage(
+        self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
+    ) -> Paced[Staged]:
+        """Find out what records do before they are appended. Raises ReplayError."""
+        return self._replayer.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
+
+    def take(self, staged: Staged) -> MetadataDelta:
+        """The staged records were appended. Before anything else is decided, `note_names` has to be done."""
+        return self._replayer.take(staged)
+
+    def note_names(self, delta: MetadataDelta) -> Paced[None]:
+        """Remember which names a delta took and gave up."""
+        for topic in delta.deleted_topics:
+            yield STEP
+            key = collision_key(topic.name)
+            if key is not None and self.collisions.get(key) == topic.name:
+                del self.collisions[key]
+        for topic_id in delta.changed_topics:
+            self._note_name(delta.image.topics_by_id[topic_id].name)
+            yield STEP
+
+    def _note_name(self, name: str) -> None:
+        key = collision_key(name)
+        if key is not None:
+            self.collisions[key] = name
+
+    def start_sessions(self, own_incarnation: UUID, now_ms: int) -> None:
+        """Give every unfenced broker a session, on becoming the active controller.
+
+        Not to an earlier incarnation of this very node: whoever holds its data directory now has outlived it.
+        """
+        for broker in self.image.brokers.values():
+            own_past = broker.id == self.node_id and broker.incarnation_id != own_incarnation
+            if not broker.fenced and not own_past:
+                self.sessions.touch(broker.id, broker.epoch, -1, now_ms)
+
+    # --- commands -----------------------------------------------------------------------------------
+
+    def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+        """Decide about a request. `now_ms` never goes back; records would begin at `next_offset`."""
+        try:
+            outcome = _HANDLERS[api_key](self, request, now_ms, next_offset)
+            return outcome if isinstance(outcome, Result) else (yield from outcome)
+        except KafkaError as e:
+            return Result([], failed(api_key, e))
+
+    def expire_session(self, now_ms: int) -> Paced[tuple[BrokerRegistration | None, list[MetadataRecord]]]:
+        """The next broker whose session has ended, and the records that fence it."""
+        broker = brokers.stale_broker(self, now_ms)
+        return broker, [] if broker is None else (yield from brokers.records_for_fencing(self, broker))
+
+    # --- questions its parts ask --------------------------------------------------------------------
+
+    def new_uuid(self) -> UUID:
+        """A random id that is not reserved and whose text does not look like an option."""
+        while True:
+            value = UUID(bytes=self.rng.randbytes(16), version=4)
+            if value not in RESERVED_DIRS and value.bytes[0] >> 2 != 62:
+                return value
+
+    def partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
+        for topic in self.image.topics_by_id.values():
+            for index, partition in topic.partitions.items():
+                yield topic, index, partition
+
+    def election_rules(self, topic: str, can_lead: Callable[[int], bool]) -> ElectionRules:
+        overrides = self.image.topic_config(topic)
+        min_isr = topic_value("min.insync.replicas", self.config, overrides)
+        unclean = topic_value("unclean.leader.election.enable", self.config, overrides)
+        assert isinstance(min_isr, int)
+        return ElectionRules(can_lead, self.image.elr_enabled, min_isr, bool(unclean))
+
+
+def failed(api_key: ApiKey, error: KafkaError) -> Any:
+    """The answer to a request that failed as a whole, where the API has a place for that."""
+    types = response_types(api_key)
+    response = next(cls for name, cls in vars(types).items() if name.endswith("Response"))()
+    response.error_code = error.code
+    if hasattr(response, "error_message"):
+        response.error_message = error.message
+    return response
+
+
+def register_controller(c: Controller, request: Any, now_ms: int, next_offset: int) -> Result:
+    record = RegisterControllerRecord(
+        controller_id=request.controller_id,
+        incarnation_id=request.incarnation_id,
+        end_points=[
+            BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+            for e in request.listeners
+        ],
+        features=[
+            BrokerFeature(
+                name=f.name,
+                min_supported_version=f.min_supported_version,
+                max_supported_version=f.max_supported_version,
+            )
+            for f in request.features
+        ],
+    )
+    return Result([record], response_types(ApiKey.CONTROLLER_REGISTRATION).ControllerRegistrationResponse())
+
+
+_HANDLERS: dict[ApiKey, Handler] = {
+    ApiKey.CREATE_TOPICS: topics.create_topics,
+    ApiKey.DELETE_TOPICS: topic_deletion.delete_topics,
+    ApiKey.CREATE_PARTITIONS: partitions.create_partitions,
+    ApiKey.ALTER_CONFIGS: configs.alter_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.incremental_alter_configs,
+    ApiKey.UPDATE_FEATURES: features.update_features,
+    ApiKey.ELECT_LEADERS: electing.elect_leaders,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: reassigning.alter_partition_reassignments,
+    ApiKey.UNREGISTER_BROKER: unregistering.unregister_broker,
+    ApiKey.BROKER_REGISTRATION: brokers.register_broker,
+    ApiKey.BROKER_HEARTBEAT: brokers.heartbeat,
+    ApiKey.ALLOCATE_PRODUCER_IDS: producer_ids.allocate_producer_ids,
+    ApiKey.ALTER_PARTITION: isr.alter_partition,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: directory_assignment.assign_replicas_to_dirs,
+    ApiKey.CONTROLLER_REGISTRATION: register_controller,
+}

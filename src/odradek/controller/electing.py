@@ -1,0 +1,113 @@
+"""ElectLeaders as the controller decides it: the preferred replica, or (unclean) whoever is there. Pure.
+
+Elections that follow from brokers that come and go are brokers.py's; the rules are in elections.py.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from odradek.controller.elections import change_partition
+from odradek.controller.result import Result
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.metadata.directories import is_online
+from odradek.metadata.image import PartitionRegistration, TopicImage
+from odradek.metadata.records import NO_LEADER_CHANGE, MetadataRecord, PartitionChangeRecord
+from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.controller.controller import Controller
+
+PREFERRED, UNCLEAN = 0, 1
+_NOT_NEEDED = "Leader election not needed for topic partition."
+_NO_PREFERRED = "The preferred leader was not available."
+_NO_ELIGIBLE = "Eligible topic partition leaders are not available."
+
+
+class _Asked(NamedTuple):
+    topic: str
+    partitions: list[int]
+
+
+def elect_leaders(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+    types = response_types(ApiKey.ELECT_LEADERS)
+    asked_for_all = request.topic_partitions is None
+    if not asked_for_all and not request.topic_partitions:
+        return Result([], types.ElectLeadersResponse())
+    asked: Any = _all(c) if asked_for_all else request.topic_partitions
+    is_known = request.election_type in (PREFERRED, UNCLEAN)
+    if asked_for_all and not is_known:
+        asked = ()
+    elected: dict[tuple[str, int], PartitionChangeRecord] = {}
+    topics = []
+    for row in asked:
+        rows = []
+        for index in row.partitions:
+            yield STEP
+            try:
+                if not is_known:
+                    raise _unknown_type(request.election_type)
+                if (row.topic, index) not in elected:
+                    elected[row.topic, index] = _elect(c, row.topic, index, request.election_type)
+                code, message = ErrorCode.NONE, None
+            except KafkaError as e:
+                code, message = e.code, e.message
+            if not (asked_for_all and code is ErrorCode.ELECTION_NOT_NEEDED):
+                rows.append(types.PartitionResult(partition_id=index, error_code=code, error_message=message))
+        topics.append(types.ReplicaElectionResult(topic=row.topic, partition_result=rows))
+        yield FEW
+    code = ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST
+    records: list[MetadataRecord] = list(elected.values())
+    return Result(records, types.ElectLeadersResponse(error_code=code, replica_election_results=topics))
+
+
+def _all(c: "Controller") -> Iterator[_Asked]:
+    for topic in c.image.topics_by_name.values():
+        yield _Asked(topic.name, sorted(topic.partitions))
+
+
+def _unknown_type(election_type: int) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type}")
+
+
+def _elect(c: "Controller", name: str, index: int, election_type: int) -> PartitionChangeRecord:
+    """The record that gives a partition its new leader; KafkaError where there is none to give."""
+    topic = c.image.topics_by_name.get(name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = topic.partitions.get(index)
+    if partition is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+    if election_type == PREFERRED:
+        return _elect_preferred(c, topic, index, partition)
+    return _elect_unclean(c, topic, index, partition)
+
+
+def _elect_preferred(
+    c: "Controller", topic: TopicImage, index: int, partition: PartitionRegistration
+) -> PartitionChangeRecord:
+    preferred = partition.replicas[0]
+    if partition.leader == preferred:
+        raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, _NOT_NEEDED)
+    if preferred not in partition.isr or not _can_lead(c, partition, preferred):
+        raise KafkaError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, _NO_PREFERRED)
+    return PartitionChangeRecord(partition_id=index, topic_id=topic.id, leader=preferred)
+
+
+def _elect_unclean(
+    c: "Controller", topic: TopicImage, index: int, partition: PartitionRegistration
+) -> PartitionChangeRecord:
+    if partition.has_leader:
+        raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, _NOT_NEEDED)
+    rules = c.election_rules(topic.name, lambda replica: _can_lead(c, partition, replica))
+    rules = rules._replace(allow_unclean=True)
+    record = change_partition(topic.id, index, partition, partition.isr, rules)
+    if record is None or record.leader == NO_LEADER_CHANGE:
+        raise KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, _NO_ELIGIBLE)
+    return record
+
+
+def _can_lead(c: "Controller", partition: PartitionRegistration, replica: int) -> bool:
+    broker = c.image.brokers.get(replica)
+    return broker is not None and broker.is_active and is_online(c.image, partition, replica)

@@ -1,0 +1,99 @@
+"""AlterPartition: a leader proposes its partition's new ISR, the controller accepts or refuses it. Pure."""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.controller.brokers import registered
+from odradek.controller.elections import change_partition
+from odradek.controller.result import Result
+from odradek.core.errors import ErrorCode
+from odradek.core.types import ZERO_UUID
+from odradek.metadata.draft import merge
+from odradek.metadata.image import RECOVERED, RECOVERING, PartitionRegistration, TopicImage
+from odradek.metadata.records import MetadataRecord
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.controller.controller import Controller
+
+_ANY_EPOCH = -1
+
+
+def alter_partition(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+    registered(c, request.broker_id, request.broker_epoch)
+    types = response_types(ApiKey.ALTER_PARTITION)
+    records: list[MetadataRecord] = []
+    topics = []
+    for asked in request.topics:
+        topic = c.image.topics_by_id.get(asked.topic_id or ZERO_UUID)
+        answers = [_alter(c, types, request.broker_id, topic, p, records) for p in asked.partitions]
+        topics.append(types.TopicData(topic_id=asked.topic_id, partitions=answers))
+    return Result(records, types.AlterPartitionResponse(topics=topics))
+
+
+def _alter(
+    c: "Controller",
+    types: Any,
+    leader: int,
+    topic: TopicImage | None,
+    asked: Any,
+    records: list[MetadataRecord],
+) -> Any:
+    index = asked.partition_index
+    if topic is None:
+        return types.PartitionData(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+    partition = topic.partitions.get(index)
+    if partition is None:
+        return types.PartitionData(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    code = _check(c, leader, partition, asked)
+    if code is not ErrorCode.NONE:
+        return types.PartitionData(partition_index=index, error_code=code)
+
+    def can_lead(replica: int) -> bool:
+        broker = c.image.brokers.get(replica)
+        return broker is not None and broker.is_active
+
+    isr = tuple(member.broker_id for member in asked.new_isr_with_epochs)
+    rules = c.election_rules(topic.name, can_lead)
+    record = change_partition(
+        topic.id, index, partition, isr, rules, leader_recovery_state=asked.leader_recovery_state
+    )
+    if record is not None:
+        records.append(record)
+        partition = merge(partition, record)
+        if partition.leader != leader:
+            return types.PartitionData(partition_index=index, error_code=ErrorCode.NEW_LEADER_ELECTED)
+    return types.PartitionData(
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        isr=partition.isr,
+        leader_recovery_state=partition.leader_recovery_state,
+        partition_epoch=partition.partition_epoch,
+    )
+
+
+def _check(c: "Controller", leader: int, partition: PartitionRegistration, asked: Any) -> ErrorCode:
+    """Whoever is ahead of this controller speaks to the wrong one; whoever is behind must catch up."""
+    if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
+        return ErrorCode.NOT_CONTROLLER
+    if asked.leader_epoch < partition.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if leader != partition.leader:
+        return ErrorCode.INVALID_REQUEST
+    if asked.partition_epoch < partition.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    isr = [member.broker_id for member in asked.new_isr_with_epochs]
+    if not isr or leader not in isr or not set(isr) <= set(partition.replicas) or len(set(isr)) < len(isr):
+        return ErrorCode.INVALID_REQUEST
+    if asked.leader_recovery_state == RECOVERING and (
+        len(isr) > 1 or partition.leader_recovery_state == RECOVERED
+    ):
+        return ErrorCode.INVALID_REQUEST
+    for member in asked.new_isr_with_epochs:
+        broker = c.image.brokers.get(member.broker_id)
+        if broker is None or not broker.is_active:
+            return ErrorCode.INELIGIBLE_REPLICA
+        if member.broker_epoch not in (_ANY_EPOCH, broker.epoch):
+            return ErrorCode.INELIGIBLE_REPLICA
+    return ErrorCode.NONE

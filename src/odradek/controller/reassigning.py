@@ -1,0 +1,67 @@
+"""AlterPartitionReassignments as the controller decides it. Pure. No partition is moved yet."""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.controller.partitions import check_assignment
+from odradek.controller.result import Result
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.metadata.image import PartitionRegistration
+from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.controller.controller import Controller
+
+_NOT_MOVED = "Odradek does not move partitions to other replicas yet."
+
+
+def alter_partition_reassignments(
+    c: "Controller", request: Any, now_ms: int, next_offset: int
+) -> Paced[Result]:
+    types = response_types(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
+    if not request.topics:
+        return Result([], types.AlterPartitionReassignmentsResponse(error_message=""))
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for asked in topic.partitions:
+            yield STEP + FEW * len(asked.replicas or ())
+            code, message = ErrorCode.NONE, None
+            try:
+                _check(c, topic.name, asked.partition_index, asked.replicas)
+            except KafkaError as e:
+                code, message = e.code, e.message
+            partitions.append(
+                types.ReassignablePartitionResponse(
+                    partition_index=asked.partition_index, error_code=code, error_message=message
+                )
+            )
+        topics.append(types.ReassignableTopicResponse(name=topic.name, partitions=partitions))
+        yield STEP
+    response = types.AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change, responses=topics
+    )
+    return Result([], response)
+
+
+def _check(c: "Controller", name: str, index: int, replicas: Any) -> None:
+    """Raise what is to be answered unless the partition has these replicas already."""
+    topic = c.image.topics_by_name.get(name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+    partition = topic.partitions.get(index)
+    if partition is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
+    if replicas is None:
+        if not _is_reassigning(partition):
+            raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    else:
+        check_assignment(c, index, tuple(replicas), None)
+        if tuple(replicas) == partition.replicas and not _is_reassigning(partition):
+            return
+    raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, _NOT_MOVED)
+
+
+def _is_reassigning(partition: PartitionRegistration) -> bool:
+    return bool(partition.adding or partition.removing)

@@ -1,0 +1,31 @@
+"""UnregisterBroker as the controller decides it: what a broker that is gone for good leaves behind. Pure."""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.controller.brokers import leader_and_isr_changes, with_isr
+from odradek.controller.result import Result
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.metadata.records import UnregisterBrokerRecord
+from odradek.runtime.slices import Paced
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.controller.controller import Controller
+
+
+def unregister_broker(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+    broker = c.image.brokers.get(request.broker_id)
+    if broker is None:
+        raise KafkaError(
+            ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {request.broker_id} is not currently registered"
+        )
+    if not broker.fenced or c.sessions.is_valid(broker.id, broker.epoch, now_ms):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Broker {broker.id} is alive: stop it before you unregister it"
+        )
+    records = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
+    records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
+    c.sessions.drop(broker.id)
+    response = response_types(ApiKey.UNREGISTER_BROKER).UnregisterBrokerResponse(error_message="")
+    return Result(records, response)

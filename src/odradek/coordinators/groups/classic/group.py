@@ -1,0 +1,316 @@
+"""A classic group: its members, its generation, what they agreed on. How it moves is in rebalance.py.
+
+`persisted` is the last record of the group in the log and changes only in `hydrate` and `adopt`, which
+replay calls. Beside it stands the generation under way, which nobody but the waiting members has seen.
+In Stable and Empty the two agree, which `check` asserts.
+
+What looks at every member is paced work. Nobody asks the group anything before it is over.
+"""
+
+from collections.abc import Iterable
+
+from odradek.coordinators.groups.classic.member import Member
+from odradek.coordinators.groups.classic.states import GroupState, may_move
+from odradek.coordinators.groups.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from odradek.coordinators.groups.commands import Protocol
+from odradek.coordinators.records import GroupMetadataValue
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.runtime.slices import FEW, Paced
+
+NO_TIMESTAMP = -1
+
+
+class ClassicGroup:
+    __slots__ = (
+        "_supporters",
+        "awaiting_join_count",
+        "generation_id",
+        "group_id",
+        "incoming",
+        "initial_delays_ms",
+        "leader_id",
+        "members",
+        "new_member_added",
+        "pending_join",
+        "pending_sync",
+        "persisted",
+        "previous_state",
+        "protocol_name",
+        "protocol_type",
+        "state",
+        "state_since_ms",
+        "static_members",
+        "topics",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.persisted: GroupMetadataValue | None = None
+        self.state = self.previous_state = GroupState.EMPTY
+        self.state_since_ms = NO_TIMESTAMP
+        self.generation_id = 0
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.leader_id: str | None = None
+        self.members: dict[str, Member] = {}
+        self.static_members: dict[str, str] = {}
+        self.topics: frozenset[str] | None = None
+        """What the members subscribe to; None where the coordinator cannot know."""
+        self.pending_join: dict[str, None] = {}
+        """Ids given out (KIP-394) whose members have not joined with them yet."""
+        self.pending_sync: dict[str, None] = {}
+        """Members of the generation that have not asked for their assignment yet."""
+        self.incoming: Member | None = None
+        """A static member about to take over from its predecessor, once the log has it."""
+        self.awaiting_join_count = 0
+        self.new_member_added = False
+        self.initial_delays_ms = (0, 0)
+        self._supporters: dict[str, int] = {}
+
+    # --- replay ---------------------------------------------------------------------------------------
+
+    def hydrate(self, value: GroupMetadataValue) -> Paced[None]:
+        """Become what the log says, whatever was before."""
+        self.persisted = value
+        self.generation_id = value.generation
+        self.protocol_type = value.protocol_type or None
+        self.protocol_name = value.protocol
+        self.state_since_ms = value.current_state_timestamp
+        self.state = self.previous_state = GroupState.STABLE if value.members else GroupState.EMPTY
+        members = []
+        for record in value.members:
+            members.append(Member.from_record(record, value.protocol))
+            yield 2 * FEW
+        yield from self._replace_members(members)
+        self.leader_id = value.leader if value.leader in self.members else next(iter(self.members), None)
+        self.topics = yield from self._subscribed_topics()
+
+    def adopt(self, value: GroupMetadataValue) -> Paced[None]:
+        """The record this group asked for is in the log: the generation under way is now the group's."""
+        self.persisted = value
+        incoming, self.incoming = self.incoming, None
+        if value.members:
+            known = dict(self.members)
+            if incoming is not None:
+                known[incoming.member_id] = incoming
+            members = []
+            for record in value.members:
+                member = known[record.member_id]
+                member.assignment = record.assignment
+                members.append(member)
+                yield 1
+            yield from self._replace_members(members)
+            if self.state is GroupState.COMPLETING_REBALANCE:
+                self.transition(GroupState.STABLE, value.current_state_timestamp)
+        else:
+            assert not self.members, "an empty generation has no members"
+            self.transition(GroupState.EMPTY, value.current_state_timestamp)
+        self.generation_id = value.generation
+        self.protocol_name = value.protocol
+        self.leader_id = value.leader
+        self.topics = yield from self._subscribed_topics()
+        self.check()
+
+    def record(self, assignments: dict[str, bytes], now_ms: int) -> Paced[GroupMetadataValue]:
+        """The generation under way as a record, with a static successor in the place it will take."""
+        leader = self.leader_id
+        members = list(self.members.values())
+        incoming = self.incoming
+        if incoming is not None:
+            assert incoming.group_instance_id is not None
+            old_id = self.static_members[incoming.group_instance_id]
+            members = [m for m in members if m.member_id != old_id]
+            members.append(incoming)
+            leader = incoming.member_id if leader == old_id else leader
+        records = []
+        for member in members:
+            records.append(member.to_record(self.protocol_name, assignments[member.member_id]))
+            yield 2 * FEW
+        return GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation_id,
+            protocol=self.protocol_name,
+            leader=leader,
+            current_state_timestamp=now_ms,
+            members=tuple(records),
+        )
+
+    def empty_record(self, now_ms: int) -> GroupMetadataValue:
+        """The next generation, without a member."""
+        return GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation_id + 1,
+            protocol=None,
+            leader=None,
+            current_state_timestamp=now_ms,
+            members=(),
+        )
+
+    def check(self) -> None:
+        """In a settled state the group is what its record says."""
+        assert 0 <= self.awaiting_join_count <= len(self.members)
+        assert (self.leader_id is None) == (not self.members)
+        assert self.leader_id is None or self.leader_id in self.members
+        value = self.persisted
+        if value is None or self.state not in (GroupState.STABLE, GroupState.EMPTY):
+            return
+        assert value.generation == self.generation_id
+        assert [m.member_id for m in value.members] == list(self.members)
+
+    # --- members --------------------------------------------------------------------------------------
+
+    def add(self, member: Member, protocol_type: str) -> None:
+        assert member.member_id not in self.members
+        if member.group_instance_id is not None:
+            assert member.group_instance_id not in self.static_members
+            self.static_members[member.group_instance_id] = member.member_id
+        if not self.members:
+            self.protocol_type = protocol_type
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.members[member.member_id] = member
+        self._count(member.protocols, 1)
+        self.pending_join.pop(member.member_id, None)
+
+    def remove(self, member_id: str) -> None:
+        """Forget a member, joined or only expected. Its waiting requests are answered before."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            assert member.awaiting_join is None
+            assert member.awaiting_sync is None
+            self._count(member.protocols, -1)
+            if member.group_instance_id is not None:
+                del self.static_members[member.group_instance_id]
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        self.pending_join.pop(member_id, None)
+        self.pending_sync.pop(member_id, None)
+
+    def replace_static(self, successor: Member) -> None:
+        """Hand a static member's place to its next incarnation; the rebalance under way writes it down."""
+        assert successor.group_instance_id is not None
+        old_id = self.static_members[successor.group_instance_id]
+        old = self.members.pop(old_id)
+        assert old.awaiting_join is None
+        assert old.awaiting_sync is None
+        self._count(old.protocols, -1)
+        self.members[successor.member_id] = successor
+        self._count(successor.protocols, 1)
+        self.static_members[successor.group_instance_id] = successor.member_id
+        self.pending_sync.pop(old_id, None)
+        if self.leader_id == old_id:
+            self.leader_id = successor.member_id
+
+    def update_protocols(self, member: Member, protocols: tuple[Protocol, ...]) -> None:
+        self._count(member.protocols, -1)
+        member.protocols = protocols
+        self._count(protocols, 1)
+
+    def validate_member(self, member_id: str, group_instance_id: str | None) -> Member:
+        """The member that speaks. UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID when a successor has its place."""
+        if group_instance_id is not None:
+            current = self.static_members.get(group_instance_id)
+            if current is None:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if current != member_id:
+                raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return member
+
+    @property
+    def all_joined(self) -> bool:
+        return len(self.members) == self.awaiting_join_count and not self.pending_join
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        return max([m.rebalance_timeout_ms for m in self.members.values()], default=0)
+
+    def elect_joined_leader(self) -> bool:
+        """Keep the leader if it waits in JoinGroup, else take the first that does; False: none does."""
+        leader = None if self.leader_id is None else self.members[self.leader_id]
+        if leader is None:
+            return False
+        if leader.awaiting_join is None:
+            joined = next((m for m in self.members.values() if m.awaiting_join is not None), None)
+            if joined is None:
+                return False
+            self.leader_id = joined.member_id
+        return True
+
+    def _replace_members(self, members: Iterable[Member]) -> Paced[None]:
+        self.members = {m.member_id: m for m in members}
+        self.static_members = {}
+        self._supporters = {}
+        for member in self.members.values():
+            if member.group_instance_id is not None:
+                self.static_members[member.group_instance_id] = member.member_id
+            self._count(member.protocols, 1)
+            yield FEW + len(member.protocols)
+
+    # --- protocols ------------------------------------------------------------------------------------
+
+    def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
+        """Whether a member with these could be in the group: all members must share one protocol."""
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type) and bool(protocols)
+        everyone = len(self.members)
+        return self.protocol_type == protocol_type and any(
+            self._supporters.get(p.name, 0) == everyone for p in protocols
+        )
+
+    def select_protocol(self, members: Iterable[Member] | None = None) -> Paced[str]:
+        """What most members put first among the protocols that all of them support."""
+        voters = list(self.members.values() if members is None else members)
+        common = frozenset([protocol.name for protocol in voters[0].protocols])
+        for member in voters:
+            common &= frozenset([protocol.name for protocol in member.protocols])
+            yield 1 + len(member.protocols) // FEW
+        votes: dict[str, int] = {}
+        for member in voters:
+            choice = member.vote(common)
+            votes[choice] = votes.get(choice, 0) + 1
+            yield 2 * FEW
+        return max(votes, key=lambda name: votes[name])
+
+    def _count(self, protocols: tuple[Protocol, ...], step: int) -> None:
+        for name, _ in protocols:
+            self._supporters[name] = self._supporters.get(name, 0) + step
+
+    # --- generations ----------------------------------------------------------------------------------
+
+    def transition(self, state: GroupState, now_ms: int) -> None:
+        assert may_move(self.state, state), f"group {self.group_id}: {self.state.value} to {state.value}"
+        self.previous_state, self.state = self.state, state
+        self.state_since_ms = now_ms
+
+    def begin_generation(self, now_ms: int) -> Paced[None]:
+        """Everybody who takes part has joined: count on, agree on a protocol, wait for the leader."""
+        self.generation_id += 1
+        self.protocol_name = yield from self.select_protocol()
+        self.topics = yield from self._subscribed_topics()
+        self.transition(GroupState.COMPLETING_REBALANCE, now_ms)
+        self.pending_sync = dict.fromkeys(self.members)
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    def subscribes_to(self, topic: str) -> bool:
+        if self.topics is None:
+            return self.uses_consumer_protocol
+        return topic in self.topics
+
+    def _subscribed_topics(self) -> Paced[frozenset[str] | None]:
+        if not self.uses_consumer_protocol:
+            return None
+        topics: set[str] = set()
+        for member in self.members.values():
+            try:
+                found = subscribed_topics(member.metadata(self.protocol_name))
+            except ValueError:
+                return None
+            topics.update(found)
+            yield 2 * FEW + 2 * len(found)
+        return frozenset(topics)

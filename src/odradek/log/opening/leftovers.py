@@ -1,0 +1,117 @@
+"""What an interrupted deletion, compaction or split leaves in a log directory, and how it is resolved."""
+
+import logging
+from typing import NamedTuple
+
+from odradek.log.files import FilePool, unlink_if_exists
+from odradek.log.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIXES,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SWAP_SUFFIX,
+    file_name,
+    offset_of,
+)
+from odradek.log.segments.batch_pieces import pieces
+
+_log = logging.getLogger(__name__)
+
+_TEMPORARY = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, ".tmp")
+
+
+def resolve_leftovers(pool: FilePool, path: str, names: list[str]) -> list[str]:
+    """Remove temporary files and indexes without a log, put swapped segments in place; what remains."""
+    if not any(name.endswith(_TEMPORARY) for name in names):
+        return _without_orphans(pool, path, names)
+    disk = pool.disk
+    swaps: list[str] = []
+    cleaned: list[int] = []
+    kept: list[str] = []
+    for name in names:
+        if name.endswith((DELETED_SUFFIX, ".tmp")):
+            unlink_if_exists(disk, f"{path}/{name}")
+        elif name.endswith(CLEANED_SUFFIX):
+            cleaned.append(offset_of(name) or 0)
+            unlink_if_exists(disk, f"{path}/{name}")
+        elif name.endswith(SWAP_SUFFIX):
+            swaps.append(name)
+        else:
+            kept.append(name)
+    if swaps:
+        kept = _resolve_swaps(pool, path, kept, swaps, min(cleaned, default=None))
+    return _without_orphans(pool, path, kept)
+
+
+class _Swap(NamedTuple):
+    """A swapped segment: the offsets it takes the place of, and where it stops being good, if it does."""
+
+    name: str
+    start: int
+    end: int
+    bad_position: int | None
+
+
+def _resolve_swaps(
+    pool: FilePool, path: str, kept: list[str], swaps: list[str], first_cleaned: int | None
+) -> list[str]:
+    """A swap file replaces every segment in its range, unless what made it did not come to its end.
+
+    One that is damaged replaces nothing as long as what it was made from is still there.
+    """
+    disk = pool.disk
+    valid = []
+    for name in swaps:
+        if first_cleaned is not None and (offset_of(name) or 0) >= first_cleaned:
+            _log.info("Removing %s/%s of an operation that did not complete", path, name)
+            unlink_if_exists(disk, f"{path}/{name}")
+        else:
+            valid.append(name)
+    segments = [_measure(pool, path, name) for name in valid if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    start = min((swap.start for swap in segments), default=0)
+    end = max((swap.end for swap in segments), default=0)
+    damaged = next((swap for swap in segments if swap.bad_position is not None), None)
+    if damaged is not None:
+        _log.warning(
+            "%s/%s has no good record batch at byte offset %d", path, damaged.name, damaged.bad_position
+        )
+        if file_name(start, LOG_SUFFIX) in kept:
+            for name in valid:
+                _log.warning("Removing %s/%s: what it was made from is still there", path, name)
+                unlink_if_exists(disk, f"{path}/{name}")
+            return kept
+    remaining = []
+    for name in kept:
+        offset = offset_of(name)
+        if offset is not None and name.endswith(SEGMENT_SUFFIXES) and start <= offset < end:
+            _log.info("Removing %s/%s, replaced by a swapped segment", path, name)
+            unlink_if_exists(disk, f"{path}/{name}")
+        else:
+            remaining.append(name)
+    # Only once it is sure that they do not come back beside what replaces them.
+    disk.fsync_dir(path)
+    for name in valid:
+        disk.rename(f"{path}/{name}", f"{path}/{name.removesuffix(SWAP_SUFFIX)}")
+        remaining.append(name.removesuffix(SWAP_SUFFIX))
+    return sorted(remaining)
+
+
+def _measure(pool: FilePool, path: str, name: str) -> _Swap:
+    start = offset_of(name) or 0
+    end = start + 1
+    for piece in pieces(pool.disk, f"{path}/{name}"):
+        if piece.batches:
+            end = max(end, piece.batches[-1].last_offset + 1)
+        if piece.bad is not None:
+            return _Swap(name, start, end, piece.bad.position)
+    return _Swap(name, start, end, None)
+
+
+def _without_orphans(pool: FilePool, path: str, names: list[str]) -> list[str]:
+    logs = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
+    orphans = [name for name in names if name.endswith(INDEX_SUFFIXES) and name.partition(".")[0] not in logs]
+    for name in orphans:
+        _log.warning("Removing %s/%s: it is an index without a log file", path, name)
+        unlink_if_exists(pool.disk, f"{path}/{name}")
+    return [name for name in names if name not in orphans] if orphans else names

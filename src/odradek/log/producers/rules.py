@@ -1,0 +1,130 @@
+"""What a partition accepts from producers that number their batches: epochs, sequences, transactions. Pure.
+
+No origin means that the batch is replicated or replayed: it was accepted before, and is only noted.
+"""
+
+import logging
+from typing import Final, NamedTuple
+
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
+from odradek.log.producers.entry import BATCHES_TO_RETAIN, ProducerBatch, ProducerEntry
+from odradek.records.check import Origin
+from odradek.records.control import EndTransactionMarker
+from odradek.records.header import MAX_INT32, TRANSACTIONAL_FLAG, BatchMeta
+
+_log = logging.getLogger(__name__)
+_new = tuple.__new__
+
+EPOCH_PER_TRANSACTION: Final = 2
+"""From this transaction version on every transaction has an epoch of its own (KIP-890)."""
+_LAST_PRODUCER_EPOCH: Final = 0x7FFF
+
+
+class Start(NamedTuple):
+    """Where a producer has to begin that a partition does not know."""
+
+    epoch: int
+    sequence: int
+
+
+def check_start(batch: BatchMeta, start: Start) -> None:
+    """Refuse what would overtake an earlier batch of a transaction, which was refused and may come again."""
+    if batch.producer_epoch == start.epoch and batch.base_sequence > start.sequence:
+        raise KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"Out of order sequence number for producer {batch.producer_id}: {batch.base_sequence} (incoming "
+            f"seq. number), {start.sequence} (expected first)",
+        )
+
+
+def append_data(
+    entry: ProducerEntry, batch: BatchMeta, base_offset: int, origin: Origin | None
+) -> ProducerEntry:
+    """The producer after a batch of data at an offset; raises KafkaError where the batch is refused."""
+    producer_id, known_epoch, coordinator_epoch, _, txn_first_offset, batches = entry
+    epoch, first_sequence, delta = batch.producer_epoch, batch.base_sequence, batch.last_offset_delta
+    if epoch != known_epoch:
+        if epoch < known_epoch:
+            _refuse_epoch(entry, epoch, base_offset, origin, "smaller than")
+        if origin is Origin.CLIENT:
+            _check_new_epoch(entry, epoch, first_sequence, base_offset)
+        batches = ()
+    elif origin is Origin.CLIENT:
+        last_sequence = batches[-1].last_sequence if batches else NO_SEQUENCE
+        if first_sequence != (last_sequence + 1) & MAX_INT32:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {producer_id} at offset {base_offset}: "
+                f"{first_sequence} (incoming seq. number), {last_sequence} (current end sequence number)",
+            )
+    if batch.attributes & TRANSACTIONAL_FLAG:
+        if txn_first_offset == NO_OFFSET:
+            txn_first_offset = base_offset
+    elif txn_first_offset != NO_OFFSET and origin is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_TXN_STATE,
+            f"Expected transactional write from producer {producer_id}, in one since {txn_first_offset}.",
+        )
+    timestamp = batch.max_timestamp
+    last_sequence = NO_SEQUENCE if first_sequence == NO_SEQUENCE else (first_sequence + delta) & MAX_INT32
+    added = _new(ProducerBatch, (last_sequence, base_offset + delta, delta, timestamp))
+    batches = (*(batches[1:] if len(batches) == BATCHES_TO_RETAIN else batches), added)
+    return _new(ProducerEntry, (producer_id, epoch, coordinator_epoch, timestamp, txn_first_offset, batches))
+
+
+def _check_new_epoch(entry: ProducerEntry, epoch: int, first_sequence: int, offset: int) -> None:
+    """A new epoch begins at 0; a producer that is not known, or whose records are gone, begins anywhere."""
+    if first_sequence != 0 and entry.producer_epoch != NO_PRODUCER_EPOCH:
+        raise KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"Invalid sequence number for new epoch of producer {entry.producer_id} at offset {offset}: "
+            f"{epoch} (request epoch), {first_sequence} (seq. number), {entry.producer_epoch} (current)",
+        )
+
+
+def append_marker(
+    entry: ProducerEntry,
+    batch: BatchMeta,
+    marker: EndTransactionMarker,
+    timestamp: int,
+    offset: int,
+    origin: Origin | None,
+    transaction_version: int,
+) -> ProducerEntry:
+    """The producer after the end of its transaction; raises KafkaError where the marker is refused."""
+    epoch, known_epoch = batch.producer_epoch, entry.producer_epoch
+    if origin is None or transaction_version < EPOCH_PER_TRANSACTION:
+        if epoch < known_epoch:
+            _refuse_epoch(entry, epoch, offset, origin, "smaller than")
+    elif epoch <= known_epoch:
+        ended = entry.current_txn_first_offset == NO_OFFSET or epoch == _LAST_PRODUCER_EPOCH
+        if epoch < known_epoch or not ended:
+            _refuse_epoch(entry, epoch, offset, origin, "not greater than")
+        _log.info("Producer %d repeats the marker of epoch %d, already ended", entry.producer_id, epoch)
+    if marker.coordinator_epoch < entry.coordinator_epoch:
+        message = (
+            f"Invalid coordinator epoch for producer {entry.producer_id} at offset {offset}: "
+            f"{marker.coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)"
+        )
+        if origin is not None:
+            raise KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message)
+        _log.info("%s", message)
+    return ProducerEntry(
+        entry.producer_id,
+        epoch,
+        marker.coordinator_epoch,
+        timestamp,
+        NO_OFFSET,
+        entry.batches if epoch == known_epoch else (),
+    )
+
+
+def _refuse_epoch(entry: ProducerEntry, epoch: int, offset: int, origin: Origin | None, how: str) -> None:
+    message = (
+        f"Epoch of producer {entry.producer_id} at offset {offset} is {epoch}, "
+        f"which is {how} the last seen epoch {entry.producer_epoch}"
+    )
+    if origin is not None:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, message)
+    _log.warning("%s", message)

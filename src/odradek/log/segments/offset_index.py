@@ -1,0 +1,114 @@
+"""The offset index of a segment: from an offset to the position of the batch that holds it or an earlier one.
+
+An entry names the last offset of a batch and the position where that batch begins.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from struct import Struct
+from typing import ClassVar
+
+from odradek.core.errors import is_exhausted
+from odradek.log.segments.index_file import (
+    PENDING_BYTES,
+    WARM_BYTES,
+    CorruptIndexError,
+    IndexFile,
+    unsigned_numbers,
+)
+
+# relative offset  uint32  0   from the segment's base offset
+# position         uint32  4   in the .log file
+_ENTRY = Struct(">II")
+_WARM_ENTRIES = WARM_BYTES // _ENTRY.size
+_AHEAD_ENTRIES = 512
+
+
+class OffsetIndex(IndexFile):
+    __slots__ = ("_block", "_offsets", "_positions")
+
+    ENTRY: ClassVar[Struct] = _ENTRY
+
+    def _take_tail(self, data: bytes) -> None:
+        numbers = unsigned_numbers(data)
+        self._offsets = numbers[0::2]
+        self._positions = numbers[1::2]
+        self._block: tuple[array[int], array[int]] | None = None
+
+    def _check_loaded(self) -> None:
+        """What a crash leaves of a pre-allocated file, a tail of zeros, cannot be an index."""
+        offsets = self._offsets
+        if offsets and (self._positions[-1] == 0 or (len(offsets) > 1 and offsets[-1] <= offsets[0])):
+            raise CorruptIndexError(f"{self.file.path}: entry {self.entries - 1} cannot be one")
+
+    @property
+    def is_full(self) -> bool:
+        return self.entries >= self.max_entries
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self._offsets[-1] if self.entries else self.base_offset
+
+    @property
+    def last_entry(self) -> tuple[int, int]:
+        """(offset, position) of the newest entry; the segment's beginning where there is none."""
+        if not self.entries:
+            return self.base_offset, 0
+        return self.base_offset + self._offsets[-1], self._positions[-1]
+
+    def append(self, offset: int, position: int) -> None:
+        relative = offset - self.base_offset
+        offsets = self._offsets
+        assert not offsets or relative > offsets[-1], f"offset {offset} is not above {self.last_offset}"
+        offsets.append(relative)
+        self._positions.append(position)
+        self._pending += _ENTRY.pack(relative, position)
+        self.entries += 1
+        if len(self._pending) >= PENDING_BYTES:
+            try:
+                self.flush()
+            except OSError as e:
+                if is_exhausted(e):
+                    return  # it stays in memory; what it points to is in the log already
+                raise
+            if len(offsets) >= 2 * _WARM_ENTRIES:
+                del offsets[:_WARM_ENTRIES]
+                del self._positions[:_WARM_ENTRIES]
+                self._first += _WARM_ENTRIES
+
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """The last entry at or before an offset, as (offset, position)."""
+        relative = offset - self.base_offset
+        slot = bisect_right(self._offsets, relative) - 1
+        if slot >= 0:
+            return self.base_offset + self._offsets[slot], self._positions[slot]
+        block = self._block
+        if block is None or not block[0][0] <= relative < block[0][-1]:
+            slot = self._search_file(relative + 1, 0) - 1
+            if slot < 0:
+                return self.base_offset, 0
+            # Who reads here goes on reading behind it: the next lookups find what they need in memory.
+            numbers = unsigned_numbers(self._read(slot, min(slot + _AHEAD_ENTRIES, self._first)))
+            block = self._block = numbers[0::2], numbers[1::2]
+        slot = bisect_right(block[0], relative) - 1
+        return self.base_offset + block[0][slot], block[1][slot]
+
+    def upper_bound(self, position: int) -> int | None:
+        """The offset of the first entry whose batch begins at a position or after it."""
+        slot = self._first + bisect_left(self._positions, position)
+        if slot == self._first and slot > 0:
+            slot = self._search_file(position, 1)
+        if slot >= self.entries:
+            return None
+        if slot >= self._first:
+            return self.base_offset + self._offsets[slot - self._first]
+        return self.base_offset + int(_ENTRY.unpack(self._read(slot, slot + 1))[0])
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget the entries at and above an offset."""
+        relative = offset - self.base_offset
+        slot = self._first + bisect_left(self._offsets, relative)
+        if slot == self._first and slot > 0:
+            slot = self._search_file(relative, 0)
+        if slot < self.entries:
+            self.cut(slot)

@@ -1,0 +1,527 @@
+"""One segment of a log: the file of record batches and the three indexes beside it.
+
+What may be appended, and when the segment ends, is the log's to decide.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from odradek.core.errors import ErrorCode, KafkaError, is_exhausted
+from odradek.core.types import NO_TIMESTAMP, Buffer
+from odradek.log.files import (
+    Descriptor,
+    FilePool,
+    FileSlice,
+    PooledFile,
+    read_fully,
+    sync_data,
+    write_rest,
+)
+from odradek.log.names import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
+from odradek.log.segments.batch_search import NoBatchError, find_batch, last_offset_at, scan_batches
+from odradek.log.segments.files import SegmentFiles
+from odradek.log.segments.index_file import CorruptIndexError
+from odradek.log.segments.offset_index import OffsetIndex
+from odradek.log.segments.time_index import TimeIndex
+from odradek.log.segments.txn_index import AbortedTxn, TransactionIndex
+from odradek.records.header import MAX_INT32, BatchMeta
+from odradek.runtime.api import Clock
+
+if TYPE_CHECKING:
+    from odradek.core.configs import TopicConfig
+
+_log = logging.getLogger(__name__)
+
+_MAX_BUFFERS: Final = 1024
+_RESERVE_FROM_BYTES: Final = 1 << 20
+_RESERVE_BYTES: Final = 16 << 20
+_ASK: Final = (-1, -1, -1)
+
+
+class Segment(SegmentFiles):
+    """A range of offsets from `base_offset` on. Only the last segment of a log is appended to."""
+
+    __slots__ = (
+        "_bytes_since_index",
+        "_first_timestamp",
+        "_index_interval_bytes",
+        "_index_max_bytes",
+        "_is_growing",
+        "_is_rebuilt",
+        "_max_timestamp",
+        "_offset_of_max_timestamp",
+        "_reserved_bytes",
+        "created_ms",
+        "has_txn_index",
+        "roll_jitter_ms",
+        "size",
+    )
+
+    def __init__(
+        self,
+        pool: FilePool,
+        directory: str,
+        base_offset: int,
+        config: "TopicConfig",
+        now_ms: int,
+        *,
+        size: int = 0,
+        roll_jitter_ms: int = 0,
+        has_txn_index: bool = False,
+        mark: str = "",
+    ) -> None:
+        super().__init__(pool, directory, base_offset, mark)
+        self.size = size
+        self.created_ms = now_ms
+        self.roll_jitter_ms = roll_jitter_ms
+        self.has_txn_index = has_txn_index
+        self._index_interval_bytes = config.index_interval_bytes
+        self._index_max_bytes = config.segment_index_bytes
+        self._bytes_since_index = 0
+        self._is_growing = False
+        self._is_rebuilt = False
+        self._reserved_bytes = 0
+        self._max_timestamp: int | None = None
+        self._offset_of_max_timestamp = base_offset
+        self._first_timestamp: int | None = None
+
+    @classmethod
+    def create(
+        cls,
+        pool: FilePool,
+        directory: str,
+        base_offset: int,
+        config: "TopicConfig",
+        now_ms: int,
+        *,
+        roll_jitter_ms: int = 0,
+    ) -> "Segment":
+        """An empty segment with fresh files, in place of any that bear its name."""
+        segment = cls(pool, directory, base_offset, config, now_ms, roll_jitter_ms=roll_jitter_ms)
+        try:
+            segment.file = pool.create(segment.file.path)
+            if config.preallocate:
+                segment._disk.ftruncate(segment.file.open().fd, config.segment_bytes)
+                segment._reserved_bytes = config.segment_bytes
+            segment.reset_indexes()
+        except OSError:
+            segment.unlink()
+            raise
+        return segment
+
+    # --- indexes --------------------------------------------------------------------------------------
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        if self._offset_index is None:
+            self._open_indexes()
+            assert self._offset_index is not None
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._open_indexes(time=True)
+            assert self._time_index is not None
+        return self._time_index
+
+    @property
+    def txn_index(self) -> TransactionIndex:
+        if self._txn_index is None:
+            self._txn_index = TransactionIndex(self._pool, self._path(TXN_INDEX_SUFFIX), self.base_offset)
+        return self._txn_index
+
+    def prepare_to_abort(self) -> None:
+        """Read what `add_aborted` needs, before there is a marker in the log that it has to follow."""
+        self.txn_index.load()
+
+    def add_aborted(self, aborted: AbortedTxn) -> None:
+        self.txn_index.append(aborted)
+        self.has_txn_index = True
+
+    def collect_aborted(self, fetch_offset: int, upper_bound: int, into: list[tuple[int, int]]) -> bool:
+        """Add the aborted transactions that overlap a range; True when later segments cannot hold more."""
+        return self.has_txn_index and self.txn_index.collect(fetch_offset, upper_bound, into)
+
+    def _open_indexes(self, *, time: bool = False) -> None:
+        """Open what an index says; where it is missing or cannot be right, rebuild both from the log."""
+        if self.size == 0:
+            # A crash may have brought entries back that a truncation took.
+            self.reset_indexes()
+            return
+        base, most = self.base_offset, self._index_max_bytes
+        try:
+            if self._offset_index is None:
+                self._take_offsets(OffsetIndex(self._pool, self._path(INDEX_SUFFIX), base, most))
+            if time:
+                self._take_times(TimeIndex(self._pool, self._path(TIME_INDEX_SUFFIX), base, most))
+        except (CorruptIndexError, FileNotFoundError) as e:
+            _log.warning("Rebuilding the indexes of %s: %s", self.file.path, e)
+            self.rebuild_indexes()
+
+    def _take_offsets(self, index: OffsetIndex) -> None:
+        """Take an offset index whose last entry is right: appends and the log's end go by it."""
+        if not self._is_offset_of_batch(index):
+            at = (index.entries - 1) * index.ENTRY.size
+            raise CorruptIndexError(f"{index.file.path}: no such batch as at byte offset {at}")
+        self._offset_index = index
+        index.file.on_spared = self._spare_offsets
+
+    def _is_offset_of_batch(self, index: OffsetIndex) -> bool:
+        """Whether the last entry, if there is one, is right."""
+        if not index.entries:
+            return True
+        offset, position = index.last_entry
+        return position < self.size and last_offset_at(self._disk, self.file.open().fd, position) == offset
+
+    def _take_times(self, index: TimeIndex) -> None:
+        """Take a time index whose last entry is right: retention goes by it. Looking may rebuild them all."""
+        if not index.entries:
+            if self._has_times():
+                raise CorruptIndexError(f"{index.file.path}: empty, though records have times")
+        elif not self.is_time_of_batch(*index.last_entry):
+            at = (index.entries - 1) * index.ENTRY.size
+            raise CorruptIndexError(f"{index.file.path}: no batch has the time at byte offset {at}")
+        if self._time_index is None:
+            self._time_index = index
+            index.file.on_spared = self._spare_times
+
+    def _spare_offsets(self) -> None:
+        """The pool took the descriptor: the memory goes too, unless more batches may come."""
+        if not self._is_growing:
+            self._offset_index = None
+            self._spared |= {INDEX_SUFFIX}
+
+    def _spare_times(self) -> None:
+        if not self._is_growing:
+            self._time_index = None
+            self._spared |= {TIME_INDEX_SUFFIX}
+
+    def _has_times(self) -> bool:
+        try:
+            first = next(self.scan(0), None)
+        except KafkaError:
+            return False
+        return first is not None and first.max_timestamp >= 0
+
+    def is_time_of_batch(self, timestamp: int, offset: int) -> bool:
+        """Whether the batch that holds an offset has this as its latest time, as every time entry says.
+
+        Where the batches themselves are damaged nothing speaks against it.
+        """
+        try:
+            found = self.translate(offset)
+            batch = None if found is None else next(self.scan(found[1], found[1] + found[2]), None)
+        except KafkaError:
+            return True
+        return batch is not None and batch.max_timestamp == timestamp
+
+    def reset_indexes(self) -> None:
+        """Begin the offset and the time index anew, empty."""
+        self._is_growing = True
+        base, most = self.base_offset, self._index_max_bytes
+        self._offset_index = OffsetIndex(self._pool, self._path(INDEX_SUFFIX), base, most, fresh=True)
+        self._time_index = TimeIndex(self._pool, self._path(TIME_INDEX_SUFFIX), base, most, fresh=True)
+        self._offset_index.file.on_spared = self._spare_offsets
+        self._time_index.file.on_spared = self._spare_times
+        self._bytes_since_index = 0
+        self._max_timestamp = NO_TIMESTAMP
+        self._offset_of_max_timestamp = base
+
+    def rebuild_indexes(self) -> None:
+        """Derive both indexes from the batches of the file. The batches are taken at their headers' word.
+
+        Where one is damaged the indexes end.
+        """
+        is_growing = self._is_growing
+        self.reset_indexes()
+        self._is_rebuilt = True
+        size, self.size = self.size, 0
+        try:
+            for batch in self.scan(0, size):
+                self.index_batch(batch.last_offset, batch.max_timestamp, batch.size)
+        except KafkaError as e:
+            _log.warning("Nothing behind it is indexed: %s", e)
+        finally:
+            self.size = size
+        self.trim_indexes()
+        self._is_growing = is_growing
+
+    def index_batch(self, last_offset: int, max_timestamp: int, size: int) -> None:
+        """Count a batch that now stands at the end of the file."""
+        largest = self._max_timestamp
+        assert largest is not None, "an append is prepared"
+        if max_timestamp > largest:
+            self._max_timestamp = largest = max_timestamp
+            self._offset_of_max_timestamp = last_offset
+        position = self.size
+        if self._bytes_since_index > self._index_interval_bytes:
+            offset_index, time_index = self._offset_index, self._time_index
+            assert offset_index is not None and time_index is not None
+            offset_index.append(last_offset, position)
+            time_index.maybe_append(largest, self._offset_of_max_timestamp)
+            self._bytes_since_index = size
+        else:
+            if position == 0:
+                self._first_timestamp = max_timestamp
+            self._bytes_since_index += size
+        self.size = position + size
+
+    def trim_indexes(self) -> None:
+        """Record the largest timestamp and end the index files with their last entries."""
+        timestamp, offset = self.max_timestamp
+        self.time_index.maybe_append(timestamp, offset)
+        self.offset_index.trim()
+        self.time_index.trim()
+        self._is_growing = False
+
+    # --- appending ------------------------------------------------------------------------------------
+
+    @property
+    def max_timestamp(self) -> tuple[int, int]:
+        """(largest timestamp, last offset of the first batch that has it)."""
+        if self._max_timestamp is None:
+            self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
+        return self._max_timestamp, self._offset_of_max_timestamp
+
+    def free_bounds(self, segment_bytes: int, roll_after_ms: int, batches: int) -> tuple[int, int, int]:
+        """(file size, timestamp, offset) up to which batches need not ask `should_roll`; -1: all must."""
+        offset_index, time_index, first = self._offset_index, self._time_index, self._first_timestamp
+        if offset_index is None or time_index is None or self._max_timestamp is None:
+            return _ASK
+        if first is None or first < 0:
+            return _ASK
+        room = min(
+            offset_index.max_entries - offset_index.entries, time_index.max_entries - time_index.entries
+        )
+        if room <= batches + 1:
+            return _ASK
+        return segment_bytes, first + roll_after_ms - self.roll_jitter_ms, self.base_offset + MAX_INT32
+
+    def should_roll(
+        self,
+        segment_bytes: int,
+        roll_after_ms: int,
+        append_bytes: int,
+        max_timestamp: int,
+        last_offset: int,
+        clock: Clock,
+    ) -> bool:
+        """Whether an append of these properties must go to a new segment. Loads what appending needs."""
+        self._is_growing = True
+        offset_index, time_index = self._offset_index, self._time_index
+        if offset_index is None or time_index is None or self._max_timestamp is None:
+            offset_index, time_index, _ = self.offset_index, self.time_index, self.max_timestamp
+        size = self.size
+        if size > segment_bytes - append_bytes or last_offset - self.base_offset > MAX_INT32:
+            return True
+        if offset_index.is_full or time_index.is_full:
+            return True
+        return size > 0 and self.waited_ms(max_timestamp, clock) > roll_after_ms - self.roll_jitter_ms
+
+    def waited_ms(self, max_timestamp: int, clock: Clock) -> int:
+        """How long the segment has been open, in the time of its records where they have one."""
+        first = self.first_timestamp
+        return max_timestamp - first if first is not None and first >= 0 else clock.now_ms() - self.created_ms
+
+    @property
+    def first_timestamp(self) -> int | None:
+        """The time of the first batch; None where there is none, no timestamp where it is damaged."""
+        if self._first_timestamp is None and self.size:
+            self._first_timestamp = self._read_first_timestamp()
+        return self._first_timestamp
+
+    def _read_first_timestamp(self) -> int:
+        """Told once: whoever appends asks for it each time, and is not to fail for what cannot be read."""
+        try:
+            return next(batch.max_timestamp for batch in self.scan(0))
+        except StopIteration:
+            _log.warning("%s: no whole record batch at byte offset 0", self.file.path)
+        except KafkaError as e:
+            _log.warning("%s", e)
+        return NO_TIMESTAMP
+
+    def write(self, buffers: Sequence[Buffer], size: int) -> None:
+        """Write batches behind the last one, or leave the file as it was. `index_batch` counts them."""
+        self._is_growing = True
+        fd = self.file.open().fd
+        position = self.size
+        if position + size > self._reserved_bytes and position >= _RESERVE_FROM_BYTES:
+            self._reserve(fd, position + size)
+        try:
+            if len(buffers) == 1:
+                written = self._disk.pwrite(fd, buffers[0], position)
+            elif len(buffers) <= _MAX_BUFFERS:
+                written = self._disk.pwritev(fd, buffers, position)
+            else:
+                written = 0
+            if written != size:
+                write_rest(self._disk, fd, buffers, position, written)
+        except OSError as e:
+            self._take_back(fd, position)
+            raise OSError(e.errno, f"{e.strerror}, at byte offset {position}", self.file.path) from e
+
+    def _take_back(self, fd: int, position: int) -> None:
+        """End the file where the last batch does, after a write that failed."""
+        try:
+            self._disk.ftruncate(fd, position)
+        except OSError as e:
+            if not is_exhausted(e):
+                raise
+            # The next write goes over it, and whoever seals the segment cuts off what is left.
+            self._reserved_bytes = max(self._reserved_bytes, 1)
+            return
+        sync_data(self._disk, fd)
+
+    def _reserve(self, fd: int, end: int) -> None:
+        """Ask for blocks ahead of a growing file. Where there are none left, the write itself will tell."""
+        self._reserved_bytes = end + _RESERVE_BYTES
+        try:
+            self._disk.fallocate_keep_size(fd, end, _RESERVE_BYTES)
+        except OSError:
+            self._reserved_bytes = 1 << 62
+
+    def seal(self) -> None:
+        """No more batches come, or the node stops: indexes are trimmed, blocks asked for ahead given back."""
+        self.trim_indexes()
+        if self._reserved_bytes:
+            self._disk.ftruncate(self.file.open().fd, self.size)
+            self._reserved_bytes = 0
+
+    def seal_if_open(self) -> bool:
+        """Seal, unless nothing can have been appended since the last time; whether that was done."""
+        if self.size == 0 and self._reserved_bytes:
+            self.cut(0)
+        if self.size == 0 or self._offset_index is None or self._time_index is None:
+            return False
+        self.seal()
+        return True
+
+    def flush_indexes(self) -> list[Descriptor]:
+        """Write what the indexes hold in memory; the descriptors of the indexes, to be synced."""
+        files: list[PooledFile] = []
+        for index, suffix in ((self._offset_index, INDEX_SUFFIX), (self._time_index, TIME_INDEX_SUFFIX)):
+            if index is not None:
+                index.flush()
+                files.append(index.file)
+            elif suffix in self._spared:
+                files.append(PooledFile(self._pool, self._path(suffix)))
+        return [file.open() for file in files]
+
+    def to_sync(self) -> list[Descriptor]:
+        """What a recovery from the next segment on could not rebuild: the batches, and who aborted."""
+        if self._txn_index is not None and self.has_txn_index:
+            self._txn_index.flush()
+            return [self.file.open(), self._txn_index.file.open()]
+        return [self.file.open()]
+
+    # --- reading --------------------------------------------------------------------------------------
+
+    def slice(self, position: int, size: int) -> FileSlice:
+        return FileSlice(self._disk, self.file.open(), position, size)
+
+    def translate(self, offset: int) -> tuple[int, int, int] | None:
+        """(base offset, position, size) of the batch that holds an offset, or of the first one after it."""
+        index = self.offset_index
+        index.file.used = True  # what is looked up in memory keeps its descriptor too
+        indexed = index.lookup(offset)
+        try:
+            return find_batch(self._disk, self.file.open().fd, self.size, self.base_offset, offset, indexed)
+        except NoBatchError as e:
+            if indexed[1] == 0 or self._is_rebuilt:
+                raise self._corrupt(e.position) from None
+            _log.warning("Rebuilding the indexes of %s: %s, where one is indexed", self.file.path, e)
+        self.rebuild_indexes()
+        indexed = self.offset_index.lookup(offset)
+        try:
+            return find_batch(self._disk, self.file.open().fd, self.size, self.base_offset, offset, indexed)
+        except NoBatchError as e:
+            raise self._corrupt(e.position) from None
+
+    def _corrupt(self, position: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"{self.file.path}: no record batch at byte offset {position}",
+        )
+
+    def scan(self, position: int, end: int | None = None) -> Iterator[BatchMeta]:
+        """The batches from a position on, by their headers; positions are the file's."""
+        descriptor = self.file.open()
+        try:
+            yield from scan_batches(self._disk, descriptor.fd, position, self.size if end is None else end)
+        except KafkaError as e:
+            raise KafkaError(e.code, f"{self.file.path}: {e.message}") from e
+
+    def read_batch(self, batch: BatchMeta) -> bytes:
+        """All of a batch that `scan` gave."""
+        return read_fully(self._disk, self.file.open().fd, batch.size, batch.position)
+
+    def next_offset(self) -> tuple[int, int]:
+        """(the offset after the last batch, the position after it), found from the last index entry on."""
+        _, position = self.offset_index.last_entry
+        end_offset, end = self.base_offset, position
+        for batch in self.scan(position):
+            end_offset, end = batch.last_offset + 1, batch.position + batch.size
+        return end_offset, end
+
+    def is_indexed_to_the_end(self) -> bool:
+        """Whether the time index knows of the latest record, as it does once the segment has ended."""
+        timestamp, _ = self.time_index.last_entry
+        _, position = self.offset_index.last_entry
+        return all(batch.max_timestamp <= timestamp for batch in self.scan(position))
+
+    def largest_timestamp_ms(self) -> int:
+        """The largest timestamp of a record; where they have none, when the file was last written."""
+        timestamp, _ = self.max_timestamp
+        return timestamp if timestamp >= 0 else self._disk.stat(self.file.path).mtime_ms
+
+    # --- shortening ----------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Drop the batch that holds an offset and all after it, durably; the offset that comes next now."""
+        found = self.translate(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        if self.has_txn_index:
+            self.txn_index.truncate_to(offset)
+        if found is not None:
+            self.cut(found[1])
+            self._check_last_entries()
+            for descriptor in (*self.to_sync(), *self.flush_indexes()):
+                self._disk.fdatasync(descriptor.fd)
+        if self.size == 0:
+            self.created_ms = now_ms
+        self._bytes_since_index = 0
+        self._find_max_timestamp()
+        return offset if found is None else min(offset, found[0])
+
+    def _check_last_entries(self) -> None:
+        """Entries that nobody has looked at yet have become the last: appends and retention go by them."""
+        times = self.time_index
+        is_right = self._is_offset_of_batch(self.offset_index)
+        if not is_right or (times.entries and not self.is_time_of_batch(*times.last_entry)):
+            _log.warning("Rebuilding the indexes of %s: their last entries are wrong", self.file.path)
+            self.rebuild_indexes()
+
+    def _find_max_timestamp(self) -> None:
+        """From the last entry of the time index on, which knows nothing of the batches after it."""
+        timestamp, offset = self.time_index.last_entry
+        _, position = self.offset_index.lookup(offset)
+        for batch in self.scan(position):
+            if batch.max_timestamp > timestamp:
+                timestamp, offset = batch.max_timestamp, batch.last_offset
+        self._max_timestamp, self._offset_of_max_timestamp = timestamp, offset
+
+    def cut(self, size: int) -> None:
+        """End the file at a position where a batch ends, giving back any blocks beyond."""
+        self._disk.ftruncate(self.file.open().fd, size)
+        self.size = size
+        self._reserved_bytes = 0
+
+
+def roll_after_ms(config: "TopicConfig") -> int:
+    """The age at which a segment ends; a compacted topic's maximum lag bounds it too."""
+    if config.is_compacted and config.max_compaction_lag_ms > 0:
+        return min(config.max_compaction_lag_ms, config.segment_ms)
+    return config.segment_ms

@@ -1,0 +1,160 @@
+"""What a seed does to a node: how the world behaves, how the node is configured, what befalls it and when.
+
+Pure: drawn from a source of chance, and told in words for the report.
+"""
+
+import errno
+import random
+from dataclasses import dataclass
+from enum import Enum
+
+from odradek.sim.checkers.owners import SESSION_TIMEOUT_MS
+from odradek.sim.world.cluster import CrashKind
+from odradek.sim.world.disk import DiskFaults
+from odradek.sim.world.network import NetFaults
+
+
+class Protocol(Enum):
+    """How the members of a group rebalance."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    MIXED = "one member by each, so that the group moves between them"
+
+    def is_modern(self, index: int) -> bool:
+        """Whether a member of such a group, by its place in it, speaks the consumer protocol."""
+        return self is Protocol.CONSUMER or (self is Protocol.MIXED and index % 2 == 1)
+
+
+class Blow(Enum):
+    """What can befall the node."""
+
+    CRASH_IN_A_CALL = "crash in the middle of a system call"
+    CRASH = "crash"
+    RESTART = "orderly restart"
+    PARTITION = "partition from all clients"
+    RESET = "all connections reset"
+    DISK_ERROR = "disk error, then a crash"
+    DISK_FULL = "disk full, then a crash"
+    CLOCK_JUMP = "wall clock jumps"
+
+
+_WEIGHTS = {
+    Blow.CRASH_IN_A_CALL: 6,
+    Blow.CRASH: 2,
+    Blow.RESTART: 2,
+    Blow.PARTITION: 1,
+    Blow.RESET: 1,
+    Blow.DISK_ERROR: 1,
+    Blow.DISK_FULL: 1,
+    Blow.CLOCK_JUMP: 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One blow, `wait_seconds` after the previous one was overcome."""
+
+    wait_seconds: float
+    blow: Blow
+    kind: CrashKind
+    calls: int
+    seconds: float
+    errno: int
+    operation: str
+    crash_in_recovery: int | None
+    """The number of system calls after which the restart crashes too."""
+
+    def describe(self) -> str:
+        text = self.blow.value
+        if self.blow in (Blow.CRASH, Blow.DISK_FULL):
+            text += f" ({self.kind.value})"
+        elif self.blow is Blow.CRASH_IN_A_CALL:
+            text += f" ({self.kind.value}, after {self.calls} calls)"
+        elif self.blow is Blow.DISK_ERROR:
+            text += f" ({errno.errorcode[self.errno]} on {self.operation}, {self.kind.value})"
+        elif self.blow in (Blow.PARTITION, Blow.CLOCK_JUMP):
+            text += f" ({self.seconds:.1f} s)"
+        if self.crash_in_recovery is not None and self.blow not in (
+            Blow.PARTITION,
+            Blow.RESET,
+            Blow.CLOCK_JUMP,
+        ):
+            text += f", again {self.crash_in_recovery} calls into the recovery"
+        return text
+
+
+def draw_episode(rng: random.Random) -> Episode:
+    blow = rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
+    kind = rng.choice(list(CrashKind))
+    operation = rng.choice(("pwrite", "fsync"))
+    if blow is Blow.DISK_ERROR and operation == "fsync":
+        # The kernel forgets what it could not write and says so once: only a reboot shows what is there.
+        kind = CrashKind.POWER
+    return Episode(
+        wait_seconds=rng.uniform(0.5, 5),
+        blow=blow,
+        kind=kind,
+        calls=int(rng.paretovariate(0.5)) % 2000,
+        seconds=rng.uniform(0.5, 15),
+        errno=errno.EIO,
+        operation=operation,
+        crash_in_recovery=rng.randrange(60) if rng.random() < 0.25 else None,
+    )
+
+
+def draw_net_faults(rng: random.Random, faults: NetFaults) -> None:
+    """A network between quiet and rude."""
+    if rng.random() < 0.3:
+        return
+    faults.max_latency_seconds = rng.choice((0.001, 0.01, 0.05))
+    faults.short_count = rng.choice((0, 0.05, 0.3))
+    faults.fragment = rng.choice((0, 0.05, 0.3))
+    faults.slow = rng.choice((0, 0.01))
+    faults.reset = rng.choice((0, 0, 0.001, 0.01))
+    faults.buffer_bytes = rng.choice((4 * 1024, 64 * 1024, 256 * 1024))
+
+
+def draw_disk_faults(rng: random.Random, faults: DiskFaults) -> None:
+    if rng.random() < 0.3:
+        return
+    faults.short_write = rng.choice((0, 0.01, 0.1))
+    faults.cold_read = rng.choice((0, 0.1, 0.5))
+    faults.stall = rng.choice((0, 0.001))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the node is configured."""
+
+    flush_everything: bool
+    flush_interval_ms: int | None
+    checkpoint_interval_ms: int
+    segment_ms: int
+    index_interval_bytes: int
+
+    def node_config(self) -> dict[str, str]:
+        config = {
+            "log.flush.offset.checkpoint.interval.ms": str(self.checkpoint_interval_ms),
+            "log.flush.scheduler.interval.ms": "500",
+            "log.roll.ms": str(self.segment_ms),
+            "log.index.interval.bytes": str(self.index_interval_bytes),
+            "offsets.topic.num.partitions": "3",
+            "group.consumer.min.session.timeout.ms": "1000",
+            "group.consumer.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+        }
+        if self.flush_everything:
+            config["log.flush.interval.messages"] = "1"
+        if self.flush_interval_ms is not None:
+            config["log.flush.interval.ms"] = str(self.flush_interval_ms)
+        return config
+
+
+def draw_settings(rng: random.Random) -> Settings:
+    return Settings(
+        flush_everything=rng.random() < 0.3,
+        flush_interval_ms=rng.choice((None, 200, 1000)),
+        checkpoint_interval_ms=rng.choice((500, 5_000, 60_000)),
+        segment_ms=rng.choice((1_500, 6_000, 600_000)),
+        index_interval_bytes=rng.choice((1, 512, 4096)),
+    )

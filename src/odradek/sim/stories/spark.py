@@ -1,0 +1,250 @@
+"""One node, one query of Spark, and whatever the seed has in store for both.
+
+Drivers die, sleep and are started again, sometimes while another is alive; their workers fail, have doubles
+and go on writing when nobody listens any more. The node is struck as in single_node.py. A last run, which
+nothing disturbs, has to leave everything in order; then what a reader gets is held against what was put in.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from odradek.broker.node import Node
+from odradek.client.client import Client
+from odradek.client.fetching import READ_COMMITTED, PartitionFetcher
+from odradek.client.visibility import visible_records
+from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import TopicPartition
+from odradek.sim.checkers import spark as checkers
+from odradek.sim.checkers.transactions import stuck
+from odradek.sim.stories.plan import Settings, draw_disk_faults, draw_episode, draw_net_faults
+from odradek.sim.stories.single_node import HOST, PORT, NodeLog, Outcome, told
+from odradek.sim.stories.striking import strike
+from odradek.sim.stories.transactions import draw_txn_settings
+from odradek.sim.workloads.caller import Caller
+from odradek.sim.workloads.spark_workload import (
+    SOURCE,
+    TARGET,
+    TARGET_PARTITIONS,
+    Checkpoint,
+    Driver,
+    End,
+    Killed,
+    QueryFailed,
+    Temper,
+)
+from odradek.sim.world.cluster import NodeFactory, SimHost
+from odradek.sim.world.network import NetFaults
+from odradek.sim.world.world import World
+from odradek.spark.ledger.finishing import LostBatchError
+from odradek.spark.ledger.ledger import HISTORY_TOPIC, LEDGER_TOPIC, LedgerError, decode_decision
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import request_types
+
+SECONDS = 6.0
+INPUTS, LAST_INPUTS = 45, 5
+PATIENCE_SECONDS = 200.0
+LAST = Temper(hold=0.3, speculate=0.5, cores=2)
+"""Of the last run: no task of it fails, but some are done twice."""
+_EXPECTED = (LedgerError, KafkaError, OSError, QueryFailed, Killed)
+"""What may end a driver: Spark would fail the query, and somebody would start it again."""
+
+
+def draw_temper(rng: random.Random) -> Temper:
+    """Some seeds have one kind of trouble only, so that it gets far enough to meet another."""
+
+    def chance(*values: float) -> float:
+        return rng.choice(values)
+
+    return Temper(
+        kill_worker=chance(0, 0.05, 0.2),
+        kill_driver=chance(0, 0.1, 0.4),
+        hold=chance(0, 0.1, 0.4),
+        speculate=chance(0, 0.2, 0.6),
+        give_up=chance(0, 0.1),
+        fail=chance(0, 0.05),
+        new_decider=chance(0, 0.3, 1),
+        slow_storage=chance(0, 0.1, 0.4),
+        cores=rng.randint(1, 4),
+    )
+
+
+class SparkScenario:
+    """The story of one seed."""
+
+    def __init__(
+        self,
+        seed: int,
+        factory: Callable[[Settings], NodeFactory],
+        *,
+        seconds: float = SECONDS,
+        sink: Callable[[str], None] | None = None,
+    ) -> None:
+        self._world = World(seed, keep=200, sink=sink)
+        self._seconds = seconds
+        self._rng = self._world.rng_for("plan")
+        self._settings = draw_txn_settings(self._rng)
+        self._host = SimHost(self._world, HOST, factory(self._settings))
+        self._checkpoint = Checkpoint(INPUTS)
+        self._temper = draw_temper(self._rng)
+        self._rivals = self._rng.choice((0.0, 0.05, 0.25))
+        self._strikes = self._rng.random() < 0.7
+        self._drivers: list[Driver] = []
+        self._log = NodeLog(self._world.trace)
+        self._outcome = Outcome(seed)
+
+    def play(self) -> Outcome:
+        outcome, world = self._outcome, self._world
+        with self._log.attached():
+            try:
+                world.run(self._story())
+            except Exception as e:
+                outcome.violations.append(told(e))
+        outcome.violations += [*world.loop.unhandled, *self._log.errors]
+        outcome.acknowledged_commits = len(self._checkpoint.commits)
+        return outcome.told_by(world, self._host)
+
+    # -- the story
+
+    async def _story(self) -> None:
+        world, host = self._world, self._host
+        await host.start()
+        await self._prepare()
+        draw_net_faults(self._rng, world.network.faults)
+        draw_disk_faults(self._rng, host.faults)
+        runs = world.loop.create_task(self._runs(), name="runs")
+        while self._strikes and world.loop.time() < self._seconds:
+            episode = draw_episode(self._rng)
+            await asyncio.sleep(episode.wait_seconds / 2)
+            names = [
+                unit.name for driver in self._drivers for unit in (driver, *driver.workers) if unit.alive
+            ]
+            power = self._settings.flush_everything
+            self._outcome.faults.append(await strike(world, host, episode, names, power=power))
+        await runs
+        await self._last_run()
+        await asyncio.sleep(2)
+        await self._judge()
+        await host.stop()
+        self._outcome.violations += host.leaks
+
+    async def _prepare(self) -> None:
+        admin = Caller(self._world.runtime("admin"), (HOST, PORT), "admin", self._world.rng_for("admin"))
+        types = request_types(ApiKey.CREATE_TOPICS)
+        counts = {SOURCE: 1, TARGET: TARGET_PARTITIONS}
+        topics = [
+            types.CreatableTopic(name=name, num_partitions=count, replication_factor=1)
+            for name, count in counts.items()
+        ]
+        if self._rng.random() < 0.5:
+            # Made anew and cleaned all the time: what is read of it is rarely what was written.
+            settings = {"cleanup.policy": "compact", "segment.ms": "500", "min.cleanable.dirty.ratio": "0.01"}
+            configs = [types.CreatableTopicConfig(name=name, value=value) for name, value in settings.items()]
+            topics.append(
+                types.CreatableTopic(
+                    name=LEDGER_TOPIC, num_partitions=1, replication_factor=1, configs=configs
+                )
+            )
+        request = types.CreateTopicsRequest(topics=topics, timeout=30_000)
+        response = await admin.call(ApiKey.CREATE_TOPICS, request, version=7)
+        assert all(topic.error_code == ErrorCode.NONE for topic in response.topics)
+        admin.close()
+
+    async def _runs(self) -> None:
+        """Have a driver at work until the time is up; now and then, two."""
+        rng, loop = self._world.rng_for("runs"), self._world.loop
+        going: list[asyncio.Task[None]] = []
+        while loop.time() < self._seconds:
+            if not going or rng.random() < self._rivals:
+                driver = self._driver(self._temper)
+                going.append(loop.create_task(self._run(driver, rng.uniform(0.5, 6)), name=driver.name))
+            await asyncio.sleep(rng.uniform(0.05, 0.2))
+            going = [task for task in going if not task.done()]
+        for task in going:
+            await task
+
+    def _driver(self, temper: Temper) -> Driver:
+        driver = Driver(self._world, f"run{len(self._drivers)}", self._checkpoint, temper)
+        self._drivers.append(driver)
+        return driver
+
+    async def _run(self, driver: Driver, seconds: float) -> None:
+        """Until the driver ends, or is killed: then its workers die with it, or some time later."""
+        rng = driver.rng
+        ended = driver.spawn(driver.query())
+        try:
+            end = await asyncio.wait_for(asyncio.shield(ended), seconds if self._temper.kill_driver else None)
+        except TimeoutError:
+            driver.kill()
+            end = await ended
+        self._note(driver, end)
+        driver.kill()
+        for worker in driver.workers:
+            if rng.random() < 0.5:
+                worker.kill()
+
+    def _note(self, driver: Driver, end: "End[None]") -> None:
+        error = end.error
+        self._world.trace.event(driver.name, "ends", repr(error))
+        if isinstance(error, LostBatchError) or not isinstance(error, (*_EXPECTED, type(None))):
+            assert isinstance(error, Exception)
+            self._outcome.violations.append(f"{driver.name}: {told(error)}")
+
+    async def _last_run(self) -> None:
+        """Something is left for it to do, and nothing keeps it from that: it must leave everything in order,
+        whatever those do that were left behind, and do not know."""
+        self._world.network.faults.__dict__.update(NetFaults().__dict__)
+        self._checkpoint.available = INPUTS + LAST_INPUTS
+        driver = self._driver(LAST)
+        ended = driver.spawn(driver.query())
+        try:
+            end = await asyncio.wait_for(asyncio.shield(ended), PATIENCE_SECONDS)
+        except TimeoutError:
+            self._outcome.violations.append("stuck: the last run cannot come to its end")
+            return
+        if end.error is not None:
+            assert isinstance(end.error, Exception)
+            self._outcome.violations.append(f"the last run failed: {told(end.error)}")
+        while any(worker.is_busy for driver in self._drivers for worker in driver.workers):
+            await asyncio.sleep(1)
+
+    # -- evidence
+
+    async def _judge(self) -> None:
+        node, found = self._host.node, self._outcome.violations
+        assert isinstance(node, Node)
+        async with Client(f"{HOST}:{PORT}", runtime=self._world.runtime("auditor")) as client:
+            targets = [TopicPartition(TARGET, index) for index in range(TARGET_PARTITIONS)]
+            visible = [record for tp in targets for record in await read_committed(client, tp)]
+            history = [
+                decode_decision(r.value)[1]
+                for r in await read_committed(client, TopicPartition(HISTORY_TOPIC, 0))
+            ]
+        self._outcome.read_records = self._outcome.acknowledged_records = len(visible)
+        found += checkers.not_exactly_once(INPUTS + LAST_INPUTS, visible)
+        found += checkers.wrong_decisions(history, self._checkpoint.ranges)
+        found += checkers.undecided_commits(history, visible)
+        logs = node.replicas.partitions
+        ends = {tp: (p.log.last_stable_offset, p.log.high_watermark) for tp, p in logs.items()}
+        live = [txn for shard in node.transactions.shards() for txn in shard.transactions.values()]
+        found += stuck(ends, live)
+
+
+async def read_committed(client: Client, tp: TopicPartition) -> list[checkers.Visible]:
+    """Everything that a new read_committed consumer gets."""
+    fetcher = PartitionFetcher(client, tp, isolation_level=READ_COMMITTED, max_wait_ms=0)
+    found: list[checkers.Visible] = []
+    position = 0
+    while True:
+        fetched = await fetcher.fetch(position)
+        before = position
+        for batch, record in visible_records(fetched.records, position, fetched.aborted):
+            position = batch.last_offset + 1
+            if record is not None:
+                found.append(
+                    checkers.Visible(
+                        tp, record.offset, record.value or b"", batch.producer_id, batch.producer_epoch
+                    )
+                )
+        if position == before:
+            return found

@@ -1,0 +1,87 @@
+"""One simulation: a seed, its loop, its network, its trace. Everything random is drawn from the seed."""
+
+import gc
+import random
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, TypeVar
+
+from odradek.sim.world.disk import DiskFaults
+from odradek.sim.world.loop import SimLoop
+from odradek.sim.world.net import SimListener
+from odradek.sim.world.network import Network
+from odradek.sim.world.process import CURRENT_PROCESS, Process
+from odradek.sim.world.runtime import SimClock, SimRuntime
+from odradek.sim.world.trace import Trace
+from odradek.sim.world.volume import Volume
+
+T = TypeVar("T")
+
+
+class World:
+    """The stage on which nodes and clients of one seed play."""
+
+    def __init__(self, seed: int, *, keep: int = 0, sink: Callable[[str], None] | None = None) -> None:
+        self.seed = seed
+        self.loop = SimLoop()
+        self.trace = Trace(self.loop.time, keep=keep, sink=sink)
+        self.network = Network(self.loop, self.rng_for("network"), self.trace)
+        self._listeners: dict[tuple[str, int], SimListener] = {}
+        self._processes: list[Process] = []
+
+    def rng_for(self, purpose: str) -> random.Random:
+        """A source of chance of its own, so that a change in one part does not shift all the others."""
+        return random.Random(f"{self.seed}:{purpose}")
+
+    def runtime(
+        self,
+        host: str,
+        name: str | None = None,
+        *,
+        volume: Volume | None = None,
+        faults: DiskFaults | None = None,
+        clock: SimClock | None = None,
+    ) -> SimRuntime:
+        """A new process on a host. `name` must be new to this world: it seeds the process's chance."""
+        process = Process(name or host)
+        self._processes.append(process)
+        return SimRuntime(
+            self.network,
+            self._listeners,
+            host,
+            process,
+            volume or Volume(),
+            faults or DiskFaults(),
+            clock or SimClock(self.loop),
+            self.rng_for(process.name),
+        )
+
+    @staticmethod
+    def context_of(process: Process) -> Context:
+        """The context in which code of a process must start, for a crash to find it."""
+        context = Context()
+        context.run(CURRENT_PROCESS.set, process)
+        return context
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Play until `main` ends, then drop whatever is left.
+
+        The garbage collector rests: what it frees, it would free at a moment of its own choice.
+        """
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return self.loop.run_until_complete(main)
+        finally:
+            self._close()
+            if collecting:
+                gc.enable()
+
+    def _close(self) -> None:
+        for process in self._processes:
+            if process.alive:
+                self.loop.kill(process)
+        self.loop.after_turn = None
+        self.loop.call_soon(self.loop.stop)
+        self.loop.run_forever()
+        self.loop.close()

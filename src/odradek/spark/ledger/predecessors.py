@@ -1,0 +1,48 @@
+"""Whether a stream does what another one did before it: reads the same topics, and writes to the same. Pure.
+
+More often than not that is a query whose checkpoint was changed or deleted: it begins anew, and what it reads
+again, it writes again.
+"""
+
+import json
+
+from odradek.spark.ledger.ledger import Entry, Range, Stream, View, topics_of
+from odradek.spark.source.planning import from_json
+
+
+def describe_predecessors(view: View, stream: Stream, known: Entry | None, entry: Entry) -> list[str]:
+    """A warning for each that is found, at the decision by which a stream first writes to a topic. `known` is
+    what was known of the stream before."""
+    before = () if known is None else known.topics
+    topics = set(topics_of(entry.decision)) - set(before)
+    sources = source_topics(entry.decision.range)
+    found = []
+    for key, other in view.entries.items() if topics else ():
+        owner = Stream(**json.loads(key))
+        written = topics & set(other.topics)
+        read = sources & source_topics(other.decision.range)
+        if owner.query != stream.query and written and read:
+            found.append(
+                f"{_named(stream, entry)} begins to write to {_listed(written)} what it reads of "
+                f"{_listed(read)}, and {_named(owner, other)} has done so before: a checkpoint was changed "
+                "or deleted? What both have read is there twice"
+            )
+    return sorted(found)
+
+
+def source_topics(range_: Range) -> set[str]:
+    found: set[str] = set()
+    for line in range_.end:
+        try:
+            found |= {tp.topic for tp in from_json(json.loads(line))[0]}
+        except (ValueError, TypeError, AttributeError):
+            continue  # another kind of source
+    return found
+
+
+def _named(stream: Stream, entry: Entry) -> str:
+    return f"{entry.name} ({stream})" if entry.name else f"the query {stream}"
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names))
