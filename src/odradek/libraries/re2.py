@@ -25,7 +25,8 @@ __all__ = ["Pattern", "PatternError"]
 MAX_STATES = 10_000
 _STATES_PER_STEP: Final = 32
 _STATE_CALLS: Final = 4
-_MAX_REMEMBERED = 20_000
+_MAX_REMEMBERED = 100_000
+"""States in all remembered sets together: a few megabytes, whatever the expression is."""
 _NOWHERE: Final = -1
 
 
@@ -42,12 +43,13 @@ _States = frozenset[int]
 
 
 class Pattern:
-    __slots__ = ("_remembered", "_start", "_states")
+    __slots__ = ("_remembered", "_remembered_states", "_start", "_states")
 
     def __init__(self) -> None:
         self._states: list[_State] = []
         self._start: _States = frozenset()
         self._remembered: dict[tuple[_States, str, str], _States] = {}
+        self._remembered_states = 0
 
     @classmethod
     def of(cls, text: str) -> "Paced[Pattern]":
@@ -68,9 +70,12 @@ class Pattern:
             key = (states, before, char)
             after = remembered.get(key)
             if after is None:
-                if len(remembered) > _MAX_REMEMBERED:
+                after = yield from self._step(states, before, char)
+                self._remembered_states += 1 + len(after)
+                if self._remembered_states > _MAX_REMEMBERED:
                     remembered.clear()
-                after = remembered[key] = yield from self._step(states, before, char)
+                    self._remembered_states = 1 + len(after)
+                remembered[key] = after
             if not after:
                 return False
             states, before = after, char

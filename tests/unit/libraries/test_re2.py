@@ -1,6 +1,7 @@
 """Regular expressions by which consumers subscribe: what RE2J 1.8 was seen to take, refuse and match."""
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -111,3 +112,17 @@ def test_an_expression_out_of_all_proportion_is_refused() -> None:
         at_once(Pattern.of(f"((a{{100}}){{100}}){{{MAX_STATES // 1000}}}"))
     with pytest.raises(PatternError, match="too deeply"):
         at_once(Pattern.of("(" * 5_000 + ")" * 5_000))
+
+
+def test_what_an_expression_remembers_is_bounded() -> None:
+    """Each position of the name is another set of thousands of states."""
+    pattern = at_once(Pattern.of("([ab]?){1000}" * 4))
+    names = [f"{'ab' * 100}{number}" for number in range(2)]
+    tracemalloc.start()
+    try:
+        found = [name for name in names if at_once(pattern.matches(name))]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert not found
+    assert peak < 16 << 20
