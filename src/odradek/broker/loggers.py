@@ -99,13 +99,12 @@ def _loggers() -> dict[str, logging.Logger]:
 
 
 def _find(name: str) -> logging.Logger | None:
-    """The root, or a logger of this package that something logs with."""
+    """The root, a logger that something logs with, or the parent of such: its level counts for all below it."""
     if name == ROOT:
         return logging.root
     if name != _PACKAGE and not name.startswith(_PACKAGE + "."):
         return None
-    found = logging.root.manager.loggerDict.get(name)
-    return found if isinstance(found, logging.Logger) else None
+    return logging.getLogger(name) if name in logging.root.manager.loggerDict else None
 
 
 def _name_of(level: int) -> str:

@@ -78,7 +78,7 @@ class Ready(NamedTuple):
             "log.level": "INFO",
             "message": self.text(),
             "ecs.version": "8.11.0",
-            "log.logger": "odradek.cli.node.serve",
+            "log.logger": __name__,
             "service.name": "odradek",
             "service.version": __version__,
             "process.pid": os.getpid(),

@@ -41,9 +41,7 @@ def _of(key: ConfigKey, texts: Mapping[str, str]) -> str:
 
 @cache
 def _texts() -> Mapping[str, Mapping[str, str]]:
-    texts: Mapping[str, Mapping[str, str]] = json.loads(
-        get_data(__package__, "documentation.json") or b""
-    )
+    texts: Mapping[str, Mapping[str, str]] = json.loads(get_data(__package__, "documentation.json") or b"")
     return texts
 
 

@@ -20,7 +20,7 @@ from tests.support.node import ODRADEK, NodeProcess, running
 
 STARTING = re.compile(
     r"\[.{23}\] INFO Starting odradek 0\.1\.0 as node \d+ \(broker, controller\): listeners PLAINTEXT://\S+, "
-    r"CONTROLLER://\S+, directories (.*), Python \d+\.\d+\.\d+, process (\d+) \(odradek\.cli\.serve\)\n"
+    r"CONTROLLER://\S+, directories (.*), Python \d+\.\d+\.\d+, process (\d+) \(odradek\.cli\.node\.life\)\n"
 )
 READY = re.compile(r"odradek 0\.1\.0 ready: 127\.0\.0\.1:\d+, cluster [\w-]{22}, data (.*), \d+ ms\n")
 
@@ -124,7 +124,7 @@ def test_a_node_logs_its_start_and_its_stop(tmp_path: Path) -> None:
     assert found.groups() == (str(tmp_path / "data"), str(node.pid))
     # What is set to its default does not differ; a secret is not shown.
     assert " INFO Settings that differ from their defaults: num.partitions=3, " in second
-    assert second.endswith("ssl.keystore.password=[hidden] (odradek.cli.node.serve)\n")
+    assert second.endswith("ssl.keystore.password=[hidden] (odradek.cli.node.life)\n")
     assert "secret" not in node.log()
     assert "INFO Stopping: SIGTERM (" in stopping
     assert re.search(r"INFO Stopped after \d+ ms \(", stopped)
