@@ -99,7 +99,7 @@ def _loggers() -> dict[str, logging.Logger]:
 
 
 def _find(name: str) -> logging.Logger | None:
-    """The root, a logger that something logs with, or the parent of such: its level counts for all below it."""
+    """The root, a logger that something logs with, or a parent of one: its level counts for all below."""
     if name == ROOT:
         return logging.root
     if name != _PACKAGE and not name.startswith(_PACKAGE + "."):

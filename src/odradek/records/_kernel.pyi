@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from odradek.core.types import Buffer
-from odradek.records.kernel_columns_py import Column, HeaderColumns, Part, Rows
-from odradek.records.kernel_py import M, RecordTuple, RetentionRules
+from odradek.records.twins.columns import Column, HeaderColumns, Part, Rows
+from odradek.records.twins.kernel import M, RecordTuple, RetentionRules
 
 def crc32c(data: Buffer, value: int = 0, /) -> int: ...
 def validate(
