@@ -44,6 +44,7 @@ from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.formatting import prepare_directories, read_bootstrap
 from odradek.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, TopicImage
+from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.raft.driver import RaftDriver
 from odradek.raft.settings import metadata_log_config, static_voters
@@ -171,7 +172,7 @@ class Node:
             runtime,
             config,
             raft,
-            self.metadata,
+            MetadataLoader(runtime, config, raft, self.metadata, self.slices),
             cluster_id=self.cluster_id,
             incarnation_id=incarnation,
             slices=self.slices,
