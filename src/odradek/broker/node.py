@@ -22,18 +22,16 @@ from odradek.broker.network.server import Server
 from odradek.broker.no_effect import NoEffect
 from odradek.broker.producer_ids import ProducerIds
 from odradek.broker.topics import TopicCreation
-from odradek.broker.txn_markers import write_markers
+from odradek.broker.txn_markers import BrokerMarkers, MarkerWriter
 from odradek.controller.quorum import QuorumController
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.coordinator import GroupCoordinator
-from odradek.coordinators.transactions.commands import WriteMarkers
+from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
 from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
-from odradek.coordinators.transactions.markers import Outcomes
-from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.core.configs import ConfigError, Listener, NodeConfig, TopicConfig, check_protection
-from odradek.core.errors import ErrorCode, KafkaError, StorageError
+from odradek.core.errors import StorageError
 from odradek.core.metrics import Metrics
 from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from odradek.log.checkpoints import is_damaged_topic_id
@@ -104,6 +102,9 @@ class Node:
             lambda: self.metadata.image,
             self.slices,
         )
+        self.marker_writer = MarkerWriter(
+            self.replicas, self.groups, runtime.clock, config.int("request.timeout.ms")
+        )
         self.transactions = TransactionCoordinator(
             TransactionConfig.from_node(config),
             runtime.clock,
@@ -111,10 +112,15 @@ class Node:
             new_producer_id=lambda: self.producer_ids.take(),
             server_version=self.transaction_version,
             leader_of=self._leader_of,
-            deliver=self._deliver_markers,
+            marker_channel=BrokerMarkers(config.node_id, self.marker_writer),
             slices=self.slices,
         )
-        self.verifies_transactions = config.bool("transaction.partition.verification.enable")
+        self.txn_partitions = AddPartitionsToTxnManager(
+            self.transactions,
+            verifies=config.bool("transaction.partition.verification.enable"),
+            retry_backoff_ms=config.int("add.partitions.to.txn.retry.backoff.ms"),
+            max_backoff_ms=config.int("add.partitions.to.txn.retry.backoff.max.ms"),
+        )
         self.offset_speakers = Speakers()
         self.fetch_sessions = FetchSessions(config.int("max.incremental.fetch.session.cache.slots"))
         self.fetch_max_bytes = config.int("fetch.max.bytes")
@@ -331,7 +337,7 @@ class Node:
         self.cleaner.reconfigure(CleanerSettings.from_node(self.config))
         self.server.accept_waiting()
         self.logs.producer_id_expiration_ms = self.config.int("producer.id.expiration.ms")
-        self.verifies_transactions = self.config.bool("transaction.partition.verification.enable")
+        self.txn_partitions.verifies = self.config.bool("transaction.partition.verification.enable")
 
     async def _limit_addresses(self) -> None:
         """Host names have to be resolved, which may take a while."""
@@ -402,30 +408,6 @@ class Node:
         topic = self.metadata.image.topics_by_name.get(tp.topic)
         partition = None if topic is None else topic.partitions.get(tp.partition)
         return None if partition is None else partition.leader
-
-    def _deliver_markers(
-        self, broker_id: int, markers: WriteMarkers, partitions: list[TopicPartition]
-    ) -> Reply[Outcomes]:
-        assert broker_id == self.config.node_id, "another broker's partitions are reached by its connection"
-        return write_markers(self, markers, partitions, own=True)
-
-    async def adding_partitions(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
-    ) -> None:
-        """Make partitions part of a transaction; while the producer's last one is being ended, ask again."""
-        pause_ms = self.config.int("add.partitions.to.txn.retry.backoff.ms")
-        left_ms = self.config.int("add.partitions.to.txn.retry.backoff.max.ms")
-        while True:
-            try:
-                await self.transactions.add_partitions(
-                    transactional_id, producer, partitions, EPOCH_PER_TRANSACTION
-                )
-                return
-            except KafkaError as e:
-                if e.code is not ErrorCode.CONCURRENT_TRANSACTIONS or left_ms <= 0:
-                    raise
-            await asyncio.sleep(pause_ms / 1000)
-            left_ms -= pause_ms
 
     # --- questions ------------------------------------------------------------------------------------
 

@@ -99,8 +99,8 @@ async def _join_transaction(ctx: RequestContext, request: Any, producer: Identit
     adds = ctx.api_version >= _FIRST_THAT_ADDS
     tp = TopicPartition(GROUP_METADATA_TOPIC, index)
     if adds:
-        await node.adding_partitions(request.transactional_id, producer, [tp])
-    elif node.verifies_transactions:
+        await node.txn_partitions.add_with_retries(request.transactional_id, producer, [tp])
+    elif node.txn_partitions.verifies:
         guard = partition.verification.begin(producer.producer_id)
         try:
             await _verify(node, request.transactional_id, producer, tp)
@@ -118,7 +118,7 @@ def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
 
 
 async def _verify(node: "Node", transactional_id: str, producer: Identity, tp: TopicPartition) -> None:
-    (code,) = await node.transactions.verify_partitions(transactional_id, producer, [tp])
+    (code,) = await node.txn_partitions.verify(transactional_id, producer, [tp])
     if code is not ErrorCode.NONE:
         raise KafkaError(code)
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.broker.txn_markers import write_markers
 from odradek.coordinators.transactions.commands import WriteMarkers
 from odradek.coordinators.transactions.markers import Outcomes
 from odradek.coordinators.transactions.metadata import Identity
@@ -39,7 +38,7 @@ async def write_txn_markers(ctx: RequestContext, request: Any) -> Any:
         outcomes = []
         for start in range(0, len(partitions), AT_A_TIME):
             some = partitions[start : start + AT_A_TIME]
-            outcomes.append(write_markers(ctx.node, markers, some))
+            outcomes.append(ctx.node.marker_writer.write(markers, some))
             await pace(len(some) * WRITE_CALLS)
         codes: Outcomes = {}
         for outcome in outcomes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from odradek.broker.produce.requests import Entry, PendingProduce
 from odradek.broker.produce.routes import ATTRIBUTES
-from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
 from odradek.records.check import CheckedRecords
 from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
@@ -74,7 +74,7 @@ def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
     if len(producers) > 1:
         _refuse_all(request, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
         return None
-    if not firsts or not (node.verifies_transactions or _adds(request)):
+    if not firsts or not (node.txn_partitions.verifies or _adds(request)):
         return None
     (producer,) = producers
     _take_guards(producer, firsts)
@@ -133,7 +133,7 @@ def unless_overtaken(
 ) -> list[CheckedRecords | KafkaError]:
     """What may be appended now: while it was asked about or checked, its transaction may have ended here."""
     return [
-        _overtaken() if node.verifies_transactions and _is_overtaken(entry) else outcome
+        _overtaken() if node.txn_partitions.verifies and _is_overtaken(entry) else outcome
         for entry, outcome in zip(entries, checked, strict=True)
     ]
 
@@ -157,10 +157,8 @@ def _ask(node: "Node", request: PendingProduce, producer: Identity, firsts: list
     assert request.transactional_id is not None
     partitions = [first.partition.topic_partition for first in firsts]
     if _adds(request):
-        return node.transactions.add_partitions(
-            request.transactional_id, producer, partitions, EPOCH_PER_TRANSACTION
-        )
-    return node.transactions.verify_partitions(request.transactional_id, producer, partitions)
+        return node.txn_partitions.add(request.transactional_id, producer, partitions)
+    return node.txn_partitions.verify(request.transactional_id, producer, partitions)
 
 
 def _adds(request: PendingProduce) -> bool:
@@ -197,7 +195,7 @@ async def _ask_until(
         if not _adds(request):
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         partitions = [first.partition.topic_partition for first in firsts]
-        await node.adding_partitions(request.transactional_id, producer, partitions)
+        await node.txn_partitions.add_with_retries(request.transactional_id, producer, partitions)
     except KafkaError as e:
         _refuse(firsts, _as_produce_error(request, e))
         return
