@@ -8,6 +8,7 @@ from uuid import UUID
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.log.files import FileSlice
 from odradek.log.log import Isolation
+from odradek.metadata.availability import endpoint_of
 from odradek.replication.fetch import FetchRead, read_partitions
 from odradek.replication.fetch_sessions import INVALID_SESSION_ID, FetchContext, PartitionFetch, PartitionKey
 from odradek.runtime.reply import Reply
@@ -155,9 +156,12 @@ class PendingFetch:
             privileged=request.replica_id >= 0,
             uses_topic_ids=self._header.api_version >= TOPIC_IDS_FROM,
             now_ms=self._node.runtime.clock.now_ms(),
-            new_id=self._node.new_session_id,
+            new_id=self._new_session_id,
         )
         return context
+
+    def _new_session_id(self) -> int:
+        return self._node.runtime.rng.randrange(1, 1 << 31)
 
     def _read(self) -> Paced[FetchRead]:
         files = self._node.logs.files
@@ -278,10 +282,11 @@ class PendingFetch:
         rows = list(topics.items())
         version, correlation_id = self._header.api_version, self._header.correlation_id
         session_id = INVALID_SESSION_ID if session is None else session.id
+        image = self._node.metadata.image
         endpoints = [
             NodeEndpoint(leader, *endpoint)
             for leader in leaders
-            if (endpoint := self._node.endpoint(leader, self._connection.listener)) is not None
+            if (endpoint := endpoint_of(image, leader, self._connection.listener)) is not None
         ]
         if len(read.answers) < AT_A_TIME:
             return encode_fetch_response(

@@ -19,7 +19,7 @@ async def consumer_group_describe(ctx: RequestContext, request: Any) -> Any:
     types = response_types(ApiKey.CONSUMER_GROUP_DESCRIBE)
     asked = dict.fromkeys(request.group_ids)
     pace = ctx.node.slices.pacer()
-    if not ctx.node.serves_consumer_groups:
+    if not ctx.node.groups.serves_consumer_groups:
         code = ErrorCode.UNSUPPORTED_VERSION
         refused = []
         for group_id in asked:

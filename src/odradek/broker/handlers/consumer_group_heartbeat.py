@@ -25,7 +25,7 @@ _JAVA_SPACE = "".join(map(chr, range(33)))
 
 @serves(ApiKey.CONSUMER_GROUP_HEARTBEAT, min_version=0, max_version=1)
 async def consumer_group_heartbeat(ctx: RequestContext, request: Any) -> Any:
-    if not ctx.node.serves_consumer_groups:
+    if not ctx.node.groups.serves_consumer_groups:
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     trouble = _trouble(request, ctx.api_version)
     if trouble is not None:
