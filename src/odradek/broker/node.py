@@ -257,16 +257,19 @@ class Node:
         )
 
     async def stop(self) -> None:
-        """Leave in order; what was acknowledged is durable when this returns."""
-        await self.server.close()
+        """Leave in order: clients are served until the controller has let this broker go.
+
+        What was acknowledged is durable when this returns.
+        """
         await self.lifecycle.shut_down()
+        await self.server.close()
         self.replicas.is_stopping = True
         await self._quorum.finish()
-        await self.groups.close()
-        await self.transactions.close()
-        await self.producer_ids.close()
         await self.cleaner.close()
         await self._scope.close()
+        await self.transactions.close()
+        await self.groups.close()
+        await self.producer_ids.close()
         await self._quorum.stop()
         await self.logs.close(broker_epoch=self.lifecycle.broker_epoch)
         self.log_levels.restore()
