@@ -28,6 +28,7 @@ from odradek.broker.network.server import Server
 from odradek.broker.no_effect import NoEffect
 from odradek.broker.producer_ids import ProducerIds
 from odradek.broker.recovery_lines import RecoveryLines
+from odradek.broker.services import Services
 from odradek.broker.topics import TopicCreation, partition_count
 from odradek.broker.txn_markers import BrokerMarkers, MarkerWriter
 from odradek.controller.quorum import QuorumController
@@ -73,8 +74,6 @@ class Node:
         self.metrics = Metrics()
         self.faults = Faults()
         self.slices = Slices()
-        self.long_requests = LongRequests()
-        self.heavy_checks = asyncio.Semaphore(HEAVY_CHECKS)
         self.metadata = MetadataPublisher(self.slices)
         self.log_levels = LogLevels()
         self.descriptors = share_descriptors(runtime.descriptor_limit())
@@ -99,7 +98,7 @@ class Node:
             lambda: self.metadata.image,
             self.slices,
         )
-        self.marker_writer = MarkerWriter(
+        self._marker_writer = MarkerWriter(
             self.replicas, self.groups, runtime.clock, config.int("request.timeout.ms")
         )
         self.transactions = TransactionCoordinator(
@@ -109,7 +108,7 @@ class Node:
             new_producer_id=lambda: self.producer_ids.take(),
             server_version=lambda: self.metadata.image.transaction_version,
             leader_of=lambda tp: self.metadata.image.leader_of(tp),
-            marker_channel=BrokerMarkers(config.node_id, self.marker_writer),
+            marker_channel=BrokerMarkers(config.node_id, self._marker_writer),
             slices=self.slices,
         )
         self.txn_partitions = AddPartitionsToTxnManager(
@@ -118,9 +117,6 @@ class Node:
             retry_backoff_ms=config.int("add.partitions.to.txn.retry.backoff.ms"),
             max_backoff_ms=config.int("add.partitions.to.txn.retry.backoff.max.ms"),
         )
-        self.offset_speakers = Speakers()
-        self.fetch_sessions = FetchSessions(config.int("max.incremental.fetch.session.cache.slots"))
-        self.fetch_max_bytes = config.int("fetch.max.bytes")
         self.cluster_id = ""
         self.is_ready = False
         self.controller: ControllerChannel
@@ -150,7 +146,7 @@ class Node:
 
     async def _start(self, undo: AsyncExitStack, on_taken: Callable[[], None] | None) -> None:
         config, runtime = self.config, self.runtime
-        self.server = Server(self, runtime, config.max_request_size, config.int("connections.max.idle.ms"))
+        self.server = Server(config, runtime, self.metrics, self.logs.files, self.descriptors.connections)
         undo.push_async_callback(self.server.close)
         for listener in config.broker_listeners:
             self.server.listen(listener.name, listener.host, listener.port)
@@ -190,7 +186,7 @@ class Node:
         undo.push_async_callback(self.cleaner.close)
         self.cleaner.start()
         self._scope.spawn(self._assigner.run(self.controller, broker_epoch), name="assign directories")
-        self.server.open()
+        self.server.open(self._services())
 
     def _make_broker(self, identity: Identity, incarnation: UUID) -> None:
         """What needs to know the cluster: the quorum of its metadata log, and this broker's part in it."""
@@ -254,6 +250,32 @@ class Node:
             self._topic_config,
             self.config.int("num.recovery.threads.per.data.dir"),
             lambda tp, topic_id: is_stray(self.metadata.image, self.config.node_id, tp, topic_id),
+        )
+
+    def _services(self) -> Services:
+        return Services(
+            runtime=self.runtime,
+            slices=self.slices,
+            config=self.config,
+            cluster_id=self.cluster_id,
+            faults=self.faults,
+            log_levels=self.log_levels,
+            server=self.server,
+            long_requests=LongRequests(),
+            heavy_checks=asyncio.Semaphore(HEAVY_CHECKS),
+            metadata=self.metadata,
+            controller=self.controller,
+            internal_topics=self.internal_topics,
+            logs=self.logs,
+            replicas=self.replicas,
+            fetch_sessions=FetchSessions(self.config.int("max.incremental.fetch.session.cache.slots")),
+            fetch_max_bytes=self.config.int("fetch.max.bytes"),
+            groups=self.groups,
+            transactions=self.transactions,
+            txn_partitions=self.txn_partitions,
+            marker_writer=self._marker_writer,
+            offset_speakers=Speakers(),
+            producer_ids=self.producer_ids,
         )
 
     async def stop(self) -> None:

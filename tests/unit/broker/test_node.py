@@ -83,7 +83,7 @@ def test_clients_are_served_until_the_controller_lets_the_broker_go(tmp_path: Pa
         await node.stop()
         assert served
         assert not node.server.connections
-        with pytest.raises(OSError):
+        with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(*node.address)
 
     asyncio.run(scenario())
