@@ -18,6 +18,7 @@ from odradek.broker.coordinator_roles import CoordinatorRoles
 from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.dynamic_configs import DynamicConfigs, topic_config
 from odradek.broker.faults import Faults
+from odradek.broker.health import Health
 from odradek.broker.lifecycle import BrokerLifecycle, advertised_listeners, previous_broker_epoch
 from odradek.broker.log_dir_failures import LogDirFailures
 from odradek.broker.loggers import LogLevels
@@ -118,21 +119,19 @@ class Node:
             max_backoff_ms=config.int("add.partitions.to.txn.retry.backoff.max.ms"),
         )
         self.cluster_id = ""
-        self.is_ready = False
+        self.health = Health(self.logs)
         self.controller: ControllerChannel
         self.internal_topics: TopicCreation
         self.lifecycle: BrokerLifecycle
         self.producer_ids: ProducerIds
         self.server: Server
-        self._quorum: QuorumController
+        self.quorum: QuorumController
         self._roles = CoordinatorRoles(self.groups, self.transactions)
         self._assigner = DirectoryAssigner(config.node_id, self.logs)
         self._applier = MetadataApplier(
             self.replicas, self.logs, self._assigner, self._roles, self.groups, self.slices
         )
         self._scope = Scope(lambda error: _log.error("A task of the node failed", exc_info=error))
-
-    # --- life -----------------------------------------------------------------------------------------
 
     async def start(self, on_taken: Callable[[], None] | None = None) -> None:
         """Be ready to serve clients when this returns; where it raises, nothing is held any more.
@@ -142,7 +141,7 @@ class Node:
         async with AsyncExitStack() as undo:
             await self._start(undo, on_taken)
             undo.pop_all()
-        self.is_ready = True
+        self.health.started(self.quorum.raft)
 
     async def _start(self, undo: AsyncExitStack, on_taken: Callable[[], None] | None) -> None:
         config, runtime = self.config, self.runtime
@@ -164,10 +163,10 @@ class Node:
         if on_taken is not None:
             on_taken()
         self._make_broker(identity, incarnation)
-        undo.push_async_callback(self._quorum.stop)
+        undo.push_async_callback(self.quorum.stop)
         undo.push_async_callback(self.lifecycle.close)
         undo.push_async_callback(self.producer_ids.close)
-        await self._quorum.start(read_bootstrap(runtime.disk, config.metadata_log_dir))
+        await self.quorum.start(read_bootstrap(runtime.disk, config.metadata_log_dir))
         broker_epoch = await self.lifecycle.register(advertised_listeners(config, self.server.addresses))
         self.producer_ids.broker_epoch = broker_epoch
         configs = self._dynamic_configs()
@@ -199,7 +198,7 @@ class Node:
             directory_id=identity.metadata_directory_id,
             static_voters=static_voters(config),
         )
-        self.controller = self._quorum = QuorumController(
+        self.controller = self.quorum = QuorumController(
             runtime,
             config,
             raft,
@@ -286,39 +285,17 @@ class Node:
         await self.lifecycle.shut_down()
         await self.server.close()
         self.replicas.is_stopping = True
-        await self._quorum.finish()
+        await self.quorum.finish()
         await self.cleaner.close()
         await self._scope.close()
         await self.transactions.close()
         await self.groups.close()
         await self.producer_ids.close()
-        await self._quorum.stop()
+        await self.quorum.stop()
         await self.logs.close(broker_epoch=self.lifecycle.broker_epoch)
         self.log_levels.restore()
-
-    # --- questions ------------------------------------------------------------------------------------
 
     @property
     def address(self) -> tuple[str, int]:
         """Where clients reach this node: its first broker listener."""
         return next(iter(self.server.addresses.values()))
-
-    @property
-    def is_active_controller(self) -> bool:
-        return self._quorum.raft.failure is None
-
-    @property
-    def raft(self) -> RaftDriver:
-        """This node's part in the quorum of the metadata log."""
-        return self._quorum.raft
-
-    def trouble(self) -> str | None:
-        """Why this node is not healthy, or None."""
-        if not self.is_ready:
-            return f"starting: {self.logs.recovery}" if self.logs.recovery.logs else "starting"
-        for directory in self.logs.directories:
-            if directory.failure is not None:
-                return str(directory.failure)
-        if self._quorum.raft.failure is not None:
-            return str(self._quorum.raft.failure)
-        return None

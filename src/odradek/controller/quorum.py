@@ -141,6 +141,11 @@ class QuorumController:
         await self.finish()
         await self.raft.close()
 
+    @property
+    def is_active(self) -> bool:
+        """Whether the controller on this node is the one that decides."""
+        return self.raft.is_leader and self.raft.failure is None
+
     # --- commands -------------------------------------------------------------------------------------
 
     @property
