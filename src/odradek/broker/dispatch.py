@@ -2,7 +2,8 @@
 
 A handler lives in `broker/handlers/<api name>.py`, registers itself with `@serves`, and is imported the
 first time a client asks for it: a node that nobody asks for groups never loads them. Handlers see requests
-and fill responses in their newest shape (wire/messages.py); versions are this file's business.
+and fill responses in their newest shape (wire/messages.py); versions are this file's business. Of the
+broker a handler gets the services that its module names in a protocol `Needs` (services.py).
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Whether a node is ready and well, for those who wait for it and those who restart it."""
+"""Whether a node is ready and well: what /healthz answers."""
 
 from odradek.log.manager import LogManager
 from odradek.raft.driver import RaftDriver

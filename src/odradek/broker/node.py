@@ -1,9 +1,9 @@
-"""One node: the only place that knows all the others. It makes the parts, starts and stops them, and decides
-nothing.
+"""One node: makes its parts, starts them and stops them. It is the only place that knows all of them, and it
+decides nothing.
 
-Start: take the data directories, read the metadata log and lead or follow its quorum, open the logs the
-image gives this node, register, catch up, be unfenced, and only then accept clients. Stop is the same
-backwards. Whoever calls it has an event loop and a Runtime.
+Start: take the data directories, read the metadata log and lead its quorum, register, open the logs that the
+image gives this node, be unfenced, and only then accept clients. Stop is the same backwards. The caller has
+an event loop and a Runtime.
 """
 
 import asyncio

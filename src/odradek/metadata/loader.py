@@ -99,7 +99,7 @@ class MetadataLoader:
         await self._publisher.drain()
 
     def _on_committed(self, high_watermark: int) -> None:
-        """Publish first: whoever gets its answer finds what it asked for."""
+        """Publish before anybody is answered: a client that gets its answer finds what it asked for."""
         while self._pending and self._pending[0].last_offset < high_watermark:
             self._publisher.publish(self._pending.popleft().delta)
         self._committed.release(high_watermark - 1)
@@ -107,6 +107,6 @@ class MetadataLoader:
             self._scope.spawn(self._snapshots.write(), name="metadata-snapshot")
 
     def _on_failed(self, failure: KafkaError) -> None:
-        """What is committed is published to the end; whoever waits for more is refused."""
+        """What is committed is still published and applied; those who wait for more are refused."""
         self._committed.fail(self._raft.high_watermark, failure)
         self._applied.fail(self._raft.high_watermark, failure)

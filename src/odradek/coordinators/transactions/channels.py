@@ -1,7 +1,7 @@
 """The two ways between the coordinator of a transaction and the brokers that lead its partitions.
 
-Each has a side on this node and, once there are more brokers, one over the wire. What is said on them is
-decided by those who use them.
+Each has a side on this node and, once there are more brokers, one over the wire. A channel carries; its users
+decide.
 """
 
 from typing import Protocol
@@ -22,7 +22,7 @@ class MarkerChannel(Protocol):
     ) -> Reply[Outcomes]:
         """Have a broker write markers: one outcome for each partition, once the markers are committed.
 
-        A broker that cannot be reached is an outcome too: whoever sends markers tries again.
+        A broker that cannot be reached is an outcome too: the sender of markers tries again.
         """
         ...
 
