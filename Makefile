@@ -14,7 +14,7 @@ DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
 .PHONY: install install-lite demo check test judge bench soak-eos soak-storage soak-spark soak-hostile soak-ids \
-	soak-held soak-topics soak-bombs mutants counts lock clean
+	soak-held soak-topics soak-bombs mutants counts docs lock clean
 
 install: $(STAMP)
 
@@ -117,6 +117,12 @@ soak-held: $(ANY_INSTALL)
 # What six small loads cost in calls, system calls, allocations and (with valgrind) instructions; the tests hold it.
 counts: $(ANY_INSTALL)
 	$(BIN)/python -m tests.counts.main
+
+# The parts of docs/ that are made from the code: commands, states, diagrams. The tests hold them up to date.
+docs: $(ANY_INSTALL)
+	$(BIN)/python -m tests.support.cli_reference
+	$(BIN)/python -m tests.support.client_states
+	$(BIN)/python -m tests.documents.diagrams
 
 # One line at a time is broken in FOLDER; what no test notices is listed, and compared with the list of what is known.
 FOLDER ?= src/odradek/raft

@@ -13,7 +13,7 @@ from tests.documents import known
 
 DOCUMENTS = [
     known.ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
-] + sorted((known.ROOT / "docs").glob("*.md"))
+] + sorted([*(known.ROOT / "docs").glob("*.md"), known.ROOT / "examples/README.md"])
 
 READERS_OWN = {"job.py", "/opt/job/job.py", "transform.py", "pipeline.toml", "spark-pipeline.yml"}
 """Files of a reader, in examples."""
