@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LITE_STAMP := $(VENV)/.installed-lite
-# Whoever chose to do without Spark is not given it by a check or a test.
+# After `make install-lite`, check and test do not install Spark.
 ANY_INSTALL := $(if $(wildcard $(STAMP)),install,$(if $(wildcard $(LITE_STAMP)),install-lite,install))
 KERNEL := $(wildcard src/odradek/records/*.c src/odradek/records/native/*.h setup.py)
 UV := $(shell command -v uv 2>/dev/null)
