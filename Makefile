@@ -70,7 +70,7 @@ test: $(ANY_INSTALL)
 JUDGE_DIR := /tmp/odradek-judge
 judge: $(ANY_INSTALL)
 	tools/peer/peer start --port 23092 --dir $(JUDGE_DIR)
-	ODRADEK_TEST_BOOTSTRAP=127.0.0.1:23092 $(BIN)/python -m pytest tests/compat \
+	ODRADEK_TEST_BOOTSTRAP=127.0.0.1:23092 $(BIN)/python -m pytest tests/compat tests/examples \
 		tests/peer/test_java_tools.py tests/peer/test_java_transactions.py tests/robustness/test_frames.py $(PYTEST_ARGS); status=$$?; \
 		tools/peer/peer stop --dir $(JUDGE_DIR); rm -rf $(JUDGE_DIR); exit $$status
 
