@@ -13,7 +13,11 @@ ORDERS = [("ada", "42"), ("bob", "7"), ("ada", "8")]
 
 def report(error: KafkaError | None, message: Message) -> None:
     assert error is None, error
-    print(f"produced {message.key().decode()} to {message.topic()}-{message.partition()}")
+    print(f"produced {text(message.key())} to {message.topic()}-{message.partition()}")
+
+
+def text(data: bytes | None) -> str:
+    return (data or b"").decode()
 
 
 def produce(bootstrap: str, topic: str) -> None:
@@ -31,7 +35,7 @@ def consume(bootstrap: str, topic: str, group: str) -> None:
         message = consumer.poll(30)
         assert message is not None, "no record within 30 s"
         assert message.error() is None, message.error()
-        print(f"consumed {message.key().decode()} = {message.value().decode()}")
+        print(f"consumed {text(message.key())} = {text(message.value())}")
     consumer.commit(asynchronous=False)
     consumer.close()
     print(f"group {group} has committed its offsets")

@@ -33,13 +33,18 @@ def read(bootstrap: str, topic: str, isolation_level: str) -> list[str]:
     while True:
         message = consumer.poll(30)
         assert message is not None, "no answer within 30 s"
-        if message.error() is None:
-            found.append(f"{message.key().decode()} {message.value().decode()}")
-        elif message.error().code() == KafkaError._PARTITION_EOF:
+        error = message.error()
+        if error is None:
+            found.append(f"{text(message.key())} {text(message.value())}")
+        elif error.code() == KafkaError._PARTITION_EOF:
             consumer.close()
             return found
         else:
-            raise SystemExit(str(message.error()))
+            raise SystemExit(str(error))
+
+
+def text(data: bytes | None) -> str:
+    return (data or b"").decode()
 
 
 if __name__ == "__main__":

@@ -27,11 +27,12 @@ class Totals:
             message = self._consumer.poll(timeout_s)
             assert message is not None, f"no order within {timeout_s} s"
             assert message.error() is None, message.error()
-            self._add(message.key().decode(), message.value().decode())
+            self._add(message.key() or b"", message.value() or b"")
         assert self._producer.flush(timeout_s) == 0, "totals are not acknowledged"
         self._consumer.commit(asynchronous=False)
 
-    def _add(self, customer: str, amount: str) -> None:
+    def _add(self, key: bytes, value: bytes) -> None:
+        customer, amount = key.decode(), value.decode()
         if not amount.isdecimal():
             self.refused.append(amount)
             return
