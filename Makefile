@@ -14,7 +14,7 @@ DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
 .PHONY: install install-lite demo check test judge bench soak-eos soak-storage soak-spark soak-hostile soak-ids \
-	soak-held soak-topics soak-bombs mutants counts docs lock clean
+	soak-held soak-topics soak-bombs mutants counts lock clean
 
 install: $(STAMP)
 
@@ -119,6 +119,7 @@ counts: $(ANY_INSTALL)
 	$(BIN)/python -m tests.counts.main
 
 # The parts of docs/ that are made from the code: commands, states, diagrams. The tests hold them up to date.
+.PHONY: docs
 docs: $(ANY_INSTALL)
 	$(BIN)/python -m tests.support.cli_reference
 	$(BIN)/python -m tests.support.client_states
