@@ -138,11 +138,12 @@ def _handle_routed(
 
 def _is_direct(node: "Node", partition: "Partition", acks: int) -> bool:
     """Whether an append is committed with the write itself, so that its reply need not wait."""
-    if acks == ACKS_NONE or not partition.is_leader or partition.rules.target_codec:
+    leader = partition.leader
+    if acks == ACKS_NONE or leader is None or partition.rules.target_codec:
         return False
-    if node.faults.active or partition.under_min_isr or partition.flushes:
+    if node.faults.active or leader.under_min_isr or leader.flushes:
         return False
-    return acks == ACKS_LEADER or (acks == ACKS_ALL and partition.alone)
+    return acks == ACKS_LEADER or (acks == ACKS_ALL and leader.alone)
 
 
 async def _handle_later(
@@ -227,14 +228,9 @@ def _place(node: "Node", request: PendingProduce) -> None:
                 if partition is None:
                     partition = node.replicas.partition_of(topic, entry.index)
                 entry.partition = partition
-                partition.require_leader()
-                if request.acks == ACKS_ALL and partition.under_min_isr:
-                    raise KafkaError(
-                        ErrorCode.NOT_ENOUGH_REPLICAS,
-                        f"The size of the current ISR {partition.isr.members} is insufficient to satisfy the "
-                        f"min.isr requirement of {partition.log.config.min_insync_replicas} "
-                        f"for partition {partition.topic_partition}",
-                    )
+                leader = partition.require_leader()
+                if request.acks == ACKS_ALL and leader.under_min_isr:
+                    raise leader.not_enough_replicas()
                 if entry.records is None:
                     entry.records = memoryview(b"")
             except KafkaError as e:

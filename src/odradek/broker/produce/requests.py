@@ -162,10 +162,15 @@ class PendingProduce:
         info, partition = entry.outcome, entry.partition
         if not isinstance(info, AppendInfo) or partition is None:
             return
+        leader = partition.leader
+        if leader is None:  # it resigned while other partitions of this request were written
+            if self.acks == ACKS_ALL:
+                entry.outcome = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
         if self.acks == ACKS_ALL:
-            end_offset, waiters = partition.log.high_watermark, partition.commit_waiters
-        elif partition.flushes:
-            end_offset, waiters = partition.log.settled_offset, partition.settle_waiters
+            end_offset, waiters = partition.log.high_watermark, leader.commit_waiters
+        elif leader.flushes:
+            end_offset, waiters = partition.log.settled_offset, leader.settle_waiters
         else:
             return
         if end_offset > info.last_offset:
@@ -177,7 +182,8 @@ class PendingProduce:
         if entry not in self.waiting:
             return
         del self.waiting[entry]
-        if error is None and self.acks == ACKS_ALL and entry.partition and entry.partition.under_min_isr:
+        leader = None if entry.partition is None else entry.partition.leader
+        if error is None and self.acks == ACKS_ALL and leader is not None and leader.under_min_isr:
             error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         if error is not None:
             entry.outcome = error
