@@ -10,6 +10,7 @@ from odradek.log.files import FileSlice
 from odradek.log.log import Isolation
 from odradek.replication.fetch import FetchRead, read_partitions
 from odradek.replication.fetch_sessions import INVALID_SESSION_ID, FetchContext, PartitionFetch, PartitionKey
+from odradek.replication.follower_fetch import FetchingReplica, record_progress
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.fetch import FetchRequest, PartitionFetched, encode_fetch_response, fetch_response_in_slices
@@ -37,6 +38,7 @@ class PendingFetch:
     __slots__ = (
         "_connection",
         "_context",
+        "_follower",
         "_header",
         "_is_due",
         "_is_looking",
@@ -64,6 +66,9 @@ class PendingFetch:
         self._header = header
         self._request = request
         self._max_bytes = min(request.max_bytes, node.fetch_max_bytes)
+        self._follower: FetchingReplica | None = None
+        if request.replica_id >= 0:
+            self._follower = FetchingReplica(request.replica_id, request.replica_epoch)
         if request.replica_id != CONSUMER:
             self._isolation = Isolation.LOG_END
         elif request.isolation_level == READ_COMMITTED:
@@ -102,6 +107,8 @@ class PendingFetch:
             return encode_fetch_response(
                 self._header.api_version, self._header.correlation_id, [], error_code=e.code
             )
+        if self._follower is not None:
+            yield from record_progress(self._node.replicas, self._context.partitions, self._follower)
         read = yield from self._read()
         if self._is_enough(read) or self._request.max_wait_ms <= 0:
             return (yield from self._encode(read))
@@ -152,7 +159,7 @@ class PendingFetch:
             request.session_epoch,
             wanted,
             forgotten,
-            privileged=request.replica_id >= 0,
+            privileged=self._follower is not None,
             uses_topic_ids=self._header.api_version >= TOPIC_IDS_FROM,
             now_ms=self._node.runtime.clock.now_ms(),
             new_id=self._node.new_session_id,
@@ -170,7 +177,7 @@ class PendingFetch:
             self._context.partitions,
             self._max_bytes,
             self._isolation,
-            self._request.replica_id,
+            self._follower,
             most_files,
         )
 

@@ -6,6 +6,7 @@ A new leader epoch gets a new `Leader`. It knows the log. Appends and waiting fe
 from typing import TYPE_CHECKING
 
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import NO_LEADER_EPOCH
 from odradek.log.log import Log
 from odradek.replication.isr import CommittedIsr, IsrState, committed_offset
 from odradek.replication.waiters import CommitWaiters
@@ -91,6 +92,13 @@ class Leader:
         elected, and learns from its followers that they have, too."""
         return self._log.high_watermark >= self.epoch_start_offset
 
+    def require_replica(self, broker_id: int, current_leader_epoch: int) -> None:
+        """Refuse a follower that the assignment does not have. It asks again: our metadata may be behind."""
+        if broker_id not in self.replicas or broker_id == self._broker_id:
+            if current_leader_epoch == NO_LEADER_EPOCH:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
     def not_enough_replicas(self) -> KafkaError:
         """Why an append with acks=all is refused while `under_min_isr`."""
         return KafkaError(
@@ -103,6 +111,8 @@ class Leader:
 
     def record_fetch(self, replica_id: int, fetch_offset: int) -> bool:
         """A follower asks for `fetch_offset`: it has everything below. True when the high watermark moved."""
+        assert replica_id in self.replicas and replica_id != self._broker_id
+        assert self._log.log_start_offset <= fetch_offset <= self._log.log_end_offset
         self._follower_ends[replica_id] = fetch_offset
         return self.advance_high_watermark()
 

@@ -200,9 +200,9 @@ class Partition:
                 metrics.failed_produces += 1
         return results
 
-    def follower_fetched(self, replica_id: int, fetch_offset: int) -> None:
-        """A follower asks for `fetch_offset`: it has everything below."""
-        if self.leader is not None and self.leader.record_fetch(replica_id, fetch_offset):
+    def record_fetch(self, replica_id: int, fetch_offset: int) -> None:
+        """A follower on our log asks for `fetch_offset`: it has everything below."""
+        if self.require_leader().record_fetch(replica_id, fetch_offset):
             self.fetch_waiters.wake()
 
     def _settled(self) -> None:

@@ -1,0 +1,105 @@
+"""Produces to a partition with followers: the test speaks for the followers, and for the controller."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.core.types import TopicPartition
+from odradek.metadata.image import PartitionRegistration
+from odradek.replication.partition import Partition
+from odradek.wire.api_keys import ApiKey
+from tests.hostile.names import RECORDS
+from tests.hostile.stage import Client, Stage, staged
+from tests.support.produce import produce_values
+from tests.support.raw import request_bytes
+from tests.unit.broker.test_publishing import answer_of, create
+
+TOPIC = "replicated"
+REPLICAS = (1, 2, 3)
+FETCH_VERSION = 12
+
+
+def replicated(stage: Stage, client: Client, *isr: int) -> Partition:
+    create(stage, client, TOPIC, 1)
+    partition = stage.node.replicas.partition(TopicPartition(TOPIC, 0))
+    change_isr(partition, *isr)
+    return partition
+
+
+def change_isr(partition: Partition, *isr: int) -> None:
+    partition.apply(
+        PartitionRegistration(REPLICAS, isr, 1, partition.leader_epoch, partition.partition_epoch + 1)
+    )
+
+
+def produce_frame(acks: int = -1, records: bytes = RECORDS) -> bytes:
+    return request_bytes(ApiKey.PRODUCE, 9, produce_values(TOPIC, records, acks=acks))
+
+
+def produced(frame: bytes | None) -> tuple[int, int]:
+    (topic,) = answer_of(ApiKey.PRODUCE, 9, frame).responses
+    return topic.partition_responses[0].error_code, topic.partition_responses[0].base_offset
+
+
+def fetch_frame(replica_id: int, offset: int, max_wait_ms: int = 0) -> bytes:
+    row: dict[str, Any] = {
+        "partition": 0,
+        "current_leader_epoch": -1,
+        "fetch_offset": offset,
+        "last_fetched_epoch": -1,
+        "log_start_offset": 0,
+        "partition_max_bytes": 1 << 20,
+    }
+    values = {
+        "replica_id": replica_id,
+        "max_wait": max_wait_ms,
+        "min_bytes": 1,
+        "max_bytes": 1 << 20,
+        "isolation_level": 0,
+        "session_id": 0,
+        "session_epoch": -1,
+        "topics": [{"topic": TOPIC, "partitions": [row]}],
+        "forgotten_topics_data": [],
+        "rack_id": "",
+    }
+    return request_bytes(ApiKey.FETCH, FETCH_VERSION, values)
+
+
+def fetched(frame: bytes | None) -> Any:
+    (topic,) = answer_of(ApiKey.FETCH, FETCH_VERSION, frame).responses
+    return topic.partitions[0]
+
+
+def test_a_produce_is_answered_when_every_in_sync_follower_has_asked_for_more(tmp_path: Path) -> None:
+    with staged(tmp_path / "data") as stage, stage.client() as client, stage.client() as follower:
+        replicated(stage, client, 1, 2, 3)
+        client.send(produce_frame())
+        stage.settle()
+        assert fetched(stage.ask(follower, fetch_frame(2, 0))).records
+        assert fetched(stage.ask(follower, fetch_frame(3, 0))).records
+        stage.ask(follower, fetch_frame(2, 1))
+        assert client.answer() is None, "one of them has not got it yet"
+        assert fetched(stage.ask(follower, fetch_frame(3, 1))).high_watermark == 1
+        stage.settle()
+        assert produced(client.answer()) == (0, 0)
+
+
+def test_a_fetch_that_waits_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read again when the partition moves, but its follower has said nothing new."""
+    recorded: list[tuple[int, int]] = []
+    record_fetch = Partition.record_fetch
+
+    def counted(partition: Partition, replica_id: int, fetch_offset: int) -> None:
+        recorded.append((replica_id, fetch_offset))
+        record_fetch(partition, replica_id, fetch_offset)
+
+    monkeypatch.setattr(Partition, "record_fetch", counted)
+    with staged(tmp_path / "data") as stage, stage.client() as client, stage.client() as follower:
+        replicated(stage, client, 1, 2)
+        follower.send(fetch_frame(2, 0, max_wait_ms=60_000))
+        stage.settle()
+        assert produced(stage.ask(client, produce_frame(acks=1))) == (0, 0)
+        stage.settle()
+        assert fetched(follower.answer()).records, "it was read again"
+        assert recorded == [(2, 0)]
