@@ -127,9 +127,7 @@ class Partition:
 
     def append_own(self, records: CheckedRecords, transaction_version: int = 0) -> AppendInfo:
         """Append what this node itself wrote, with acks=all. Raises KafkaError."""
-        if self.require_leader().under_min_isr:
-            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        (result,) = self.append_as_leader([records], Origin.COORDINATOR, transaction_version)
+        (result,) = self.append_as_leader([records], Origin.COORDINATOR, transaction_version, acks_all=True)
         if isinstance(result, KafkaError):
             raise result
         return result
@@ -165,10 +163,16 @@ class Partition:
         sets: list[CheckedRecords],
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
+        *,
+        acks_all: bool,
     ) -> list[AppendInfo | KafkaError]:
-        """Append what was checked; the high watermark follows as far as the in-sync set allows."""
-        leader, log = self.leader, self.log
-        assert leader is not None
+        """Append what was checked; the high watermark follows as far as the in-sync set allows.
+
+        Raises KafkaError where nothing may be appended: not the leader, or under min ISR with acks=all.
+        """
+        leader, log = self.require_leader(), self.log
+        if acks_all and leader.under_min_isr:
+            raise leader.not_enough_replicas()
         end, size = log.log_end_offset, log.appended_bytes
         results = log.append_as_leader(sets, self.leader_epoch, origin, transaction_version)
         if log.log_end_offset != end:
@@ -180,7 +184,9 @@ class Partition:
                 self.fetch_waiters.wake()
         return results
 
-    def append_checked(self, checked: "list[CheckedRecords | KafkaError]") -> "list[AppendInfo | KafkaError]":
+    def append_checked(
+        self, checked: "list[CheckedRecords | KafkaError]", *, acks_all: bool
+    ) -> "list[AppendInfo | KafkaError]":
         """Append what passed its check; for each set, in order, where it stands or why it is refused."""
         metrics = self.metrics
         metrics.produces += len(checked)
@@ -188,8 +194,7 @@ class Partition:
         results: list[AppendInfo | KafkaError] = []
         if sets:
             try:
-                self.require_leader()
-                results = self.append_as_leader(sets)
+                results = self.append_as_leader(sets, acks_all=acks_all)
             except KafkaError as e:
                 results = [e] * len(sets)
         if len(sets) != len(checked):

@@ -1,20 +1,28 @@
 """Produces to a partition with followers: the test speaks for the followers, and for the controller."""
 
+import asyncio
+import dataclasses
+import gzip
+import random
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
 from odradek.metadata.image import PartitionRegistration
 from odradek.replication.partition import Partition
 from odradek.wire.api_keys import ApiKey
 from tests.hostile.names import RECORDS
 from tests.hostile.stage import Client, Stage, staged
+from tests.support.batches import batch, record
 from tests.support.produce import produce_values
 from tests.support.raw import request_bytes
 from tests.unit.broker.test_publishing import answer_of, create
 
+T = TypeVar("T")
 TOPIC = "replicated"
 REPLICAS = (1, 2, 3)
 FETCH_VERSION = 12
@@ -103,3 +111,39 @@ def test_a_fetch_that_waits_counts_once(tmp_path: Path, monkeypatch: pytest.Monk
         stage.settle()
         assert fetched(follower.answer()).records, "it was read again"
         assert recorded == [(2, 0)]
+
+
+def test_min_isr_is_checked_when_a_produce_comes_back_from_its_check(tmp_path: Path) -> None:
+    """gzip is checked away from the loop. Meanwhile a follower leaves the ISR."""
+    value = random.Random(1).randbytes(5_000)
+    gzipped = batch(payload=gzip.compress(record(0, value)), attributes=1, timestamp=1_750_000_000_000)
+    with staged(tmp_path / "data") as stage, stage.client() as client, stage.client() as other:
+        partition = replicated(stage, client, 1, 2)
+        partition.configure(dataclasses.replace(partition.log.config, min_insync_replicas=2))
+        offload = stage.node.runtime.offload
+
+        def shrinking(work: Callable[[], T]) -> "asyncio.Future[T]":
+            change_isr(partition, 1)
+            return offload(work)
+
+        stage.node.runtime.offload = shrinking  # type: ignore[method-assign]
+        assert produced(stage.ask(client, produce_frame(records=gzipped)))[0] == ErrorCode.NOT_ENOUGH_REPLICAS
+        stage.node.runtime.offload = offload  # type: ignore[method-assign]
+        assert partition.log.log_end_offset == 0
+        assert partition.metrics.failed_produces == 1
+        assert produced(stage.ask(client, produce_frame()))[0] == ErrorCode.NOT_ENOUGH_REPLICAS
+        assert produced(stage.ask(other, produce_frame(acks=1, records=gzipped))) == (0, 0)
+        assert partition.log.high_watermark == 0
+
+
+def test_produces_with_and_without_acks_all_in_one_receive_keep_their_order(tmp_path: Path) -> None:
+    with staged(tmp_path / "data") as stage, stage.client() as client:
+        partition = replicated(stage, client, 1)
+        client.send(b"".join(produce_frame(acks) for acks in (1, -1, -1, 1, -1)))
+        stage.settle()
+        assert [produced(client.answer()) for _ in range(5)] == [(0, offset) for offset in range(5)]
+        partition.configure(dataclasses.replace(partition.log.config, min_insync_replicas=2))
+        client.send(b"".join(produce_frame(acks) for acks in (1, -1, -1, 1, -1)))
+        stage.settle()
+        refused = (ErrorCode.NOT_ENOUGH_REPLICAS, -1)
+        assert [produced(client.answer()) for _ in range(5)] == [(0, 5), refused, refused, (0, 6), refused]

@@ -36,9 +36,9 @@ def wants(offset: int, **fields: int) -> PartitionFetch:
 def led_at_two_epochs(replicas: ReplicaManager) -> Partition:
     """Epoch 5 up to offset 10, epoch 7 up to 20; broker 2 is in the ISR, 3 only in the assignment."""
     partition = with_partition(replicas, led(1, 2, replicas=(1, 2, 3), epoch=5))
-    partition.append_as_leader([batch(10)])
+    partition.append_as_leader([batch(10)], acks_all=True)
     partition.apply(led(1, 2, replicas=(1, 2, 3), epoch=7, at=1))
-    partition.append_as_leader([batch(10)])
+    partition.append_as_leader([batch(10)], acks_all=True)
     assert partition.log.high_watermark == 0
     return partition
 
@@ -123,7 +123,7 @@ def test_an_offset_outside_the_log_is_no_progress(tmp_path: Path) -> None:
     assert partition.log.high_watermark == 20
     replicas.delete_records(partition.topic_partition, 15)
     assert arrives(replicas, wants(14)).error is ErrorCode.OFFSET_OUT_OF_RANGE
-    partition.append_as_leader([batch(1)])
+    partition.append_as_leader([batch(1)], acks_all=True)
     arrives(replicas, wants(21))
     assert partition.log.high_watermark == 21
 

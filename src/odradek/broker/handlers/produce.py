@@ -50,7 +50,8 @@ def handle_run(
     view: memoryview,
     frames: list[tuple[int, int]],
 ) -> int:
-    """Handle neighbouring frames of a buffer as one; returns how many: fewer when one left the loop."""
+    """Handle neighbouring frames of a buffer as one; returns how many: fewer when one left the loop, or has
+    other acks than those before it."""
     taken = _handle_routed(node, connection, buffer, view, frames) if connection.routes else 0
     if taken == len(frames):
         return taken
@@ -68,6 +69,8 @@ def handle_run(
                 connection.answer_in_slices(header, frame, position, stop)
                 return taken + 1
             break
+        if requests and request.acks != requests[0].acks:
+            break  # an append has one acks: the next run begins here
         taken += 1
         _place(node, request)
         question = check_transaction(node, request) if request.transactional_id is not None else None
@@ -82,7 +85,7 @@ def handle_run(
     for (partition, version), entries in groups.items():
         sets = [entry.records for entry in entries if entry.records is not None]
         checked = check_produce(sets, partition.rules, node.runtime.clock.now_ms(), version)
-        _settle(entries, partition.append_checked(checked))
+        _settle(entries, partition.append_checked(checked, acks_all=requests[0].acks == ACKS_ALL))
     for request in requests:
         if request.transactional_id is not None:
             release_guards(request)
@@ -123,7 +126,7 @@ def _handle_routed(
         start, stop = frames[len(sets)]
         records = route.records(buffer, view, start, stop)
     checked = check_produce(sets, partition.rules, node.runtime.clock.now_ms(), route.version)
-    outcomes = partition.append_checked(checked)
+    outcomes = partition.append_checked(checked, acks_all=route.acks == ACKS_ALL)
     replies = [
         route.acknowledge(correlation_id, outcome)
         if type(outcome) is AppendInfo
@@ -175,7 +178,7 @@ async def handle_part(node: "Node", part: PendingProduce) -> None:
 
 async def _write(node: "Node", request: PendingProduce, question: Question | None, *, is_heavy: bool) -> None:
     """Check and append, after the transaction's coordinator was asked. The check of heavy records leaves the
-    loop; the partition may have changed hands meanwhile."""
+    loop; meanwhile the leader or the ISR may change, so the append looks at both."""
     groups: dict[tuple[Partition, int], list[Entry]] = {}
     if question is not None:
         await question
@@ -188,7 +191,8 @@ async def _write(node: "Node", request: PendingProduce, question: Question | Non
                 checked = await node.runtime.offload(check)
         else:
             checked = check()
-        _settle(entries, partition.append_checked(unless_overtaken(node, entries, checked)))
+        checked = unless_overtaken(node, entries, checked)
+        _settle(entries, partition.append_checked(checked, acks_all=request.acks == ACKS_ALL))
 
 
 def _parse(
@@ -230,7 +234,7 @@ def _place(node: "Node", request: PendingProduce) -> None:
                 entry.partition = partition
                 leader = partition.require_leader()
                 if request.acks == ACKS_ALL and leader.under_min_isr:
-                    raise leader.not_enough_replicas()
+                    raise leader.not_enough_replicas()  # before work is spent on it: the append asks again
                 if entry.records is None:
                     entry.records = memoryview(b"")
             except KafkaError as e:

@@ -43,5 +43,5 @@ def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(
     assert ask(EARLIEST) == (0, 0)
     partition.record_fetch(2, 5)
     assert ask(LATEST) == (0, 5)
-    partition.append_as_leader([batch(2)])
+    partition.append_as_leader([batch(2)], acks_all=False)
     assert ask(LATEST) == (0, 5), "its own records are not committed yet, and nobody was told that they are"
