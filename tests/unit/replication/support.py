@@ -34,8 +34,13 @@ def followed(leader: int = 2, *, epoch: int = 1, at: int = 1) -> PartitionRegist
 
 
 def opened(path: Path, registration: PartitionRegistration | None = None, **changes: Any) -> Partition:
-    """A partition with its topic's configuration changed; without a registration it has no role yet."""
+    """A partition with its topic's configuration changed; without a registration it has no role yet.
+
+    Where flush.messages is set, the test flushes.
+    """
+    path.mkdir(exist_ok=True)
     partition = Partition(open_log(LogRuntime(), path, changes=changes), ME, TopicMetrics())
+    partition.log.on_flush_due = lambda tp: None
     if registration is not None:
         partition.apply(registration)
     return partition
