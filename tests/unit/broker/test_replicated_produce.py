@@ -4,7 +4,8 @@ import asyncio
 import dataclasses
 import gzip
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,19 +27,43 @@ T = TypeVar("T")
 TOPIC = "replicated"
 REPLICAS = (1, 2, 3)
 FETCH_VERSION = 12
+GZIPPED = batch(
+    payload=gzip.compress(record(0, random.Random(1).randbytes(5_000))),
+    attributes=1,
+    timestamp=1_750_000_000_000,
+)
+"""Enough to be checked away from the loop."""
 
 
-def replicated(stage: Stage, client: Client, *isr: int) -> Partition:
-    create(stage, client, TOPIC, 1)
-    partition = stage.node.replicas.partition(TopicPartition(TOPIC, 0))
-    change_isr(partition, *isr)
-    return partition
+def replicated(stage: Stage, client: Client, *isr: int, partitions: int = 1) -> Partition:
+    """The first partition of a topic whose replicas the test speaks for."""
+    create(stage, client, TOPIC, partitions)
+    found = [stage.node.replicas.partition(TopicPartition(TOPIC, index)) for index in range(partitions)]
+    for partition in found:
+        change_isr(partition, *isr)
+    return found[0]
 
 
 def change_isr(partition: Partition, *isr: int) -> None:
     partition.apply(
         PartitionRegistration(REPLICAS, isr, 1, partition.leader_epoch, partition.partition_epoch + 1)
     )
+
+
+@contextmanager
+def during_checks(stage: Stage, happens: Callable[[], None]) -> Iterator[None]:
+    """Have something happen each time that records are checked away from the loop."""
+    offload = stage.node.runtime.offload
+
+    def meanwhile(work: Callable[[], T]) -> "asyncio.Future[T]":
+        happens()
+        return offload(work)
+
+    stage.node.runtime.offload = meanwhile
+    try:
+        yield
+    finally:
+        stage.node.runtime.offload = offload
 
 
 def produce_frame(acks: int = -1, records: bytes = RECORDS) -> bytes:
@@ -50,15 +75,18 @@ def produced(frame: bytes | None) -> tuple[int, int]:
     return topic.partition_responses[0].error_code, topic.partition_responses[0].base_offset
 
 
-def fetch_frame(replica_id: int, offset: int, max_wait_ms: int = 0) -> bytes:
-    row: dict[str, Any] = {
-        "partition": 0,
-        "current_leader_epoch": -1,
-        "fetch_offset": offset,
-        "last_fetched_epoch": -1,
-        "log_start_offset": 0,
-        "partition_max_bytes": 1 << 20,
-    }
+def fetch_frame(replica_id: int, offset: int, max_wait_ms: int = 0, partitions: int = 1) -> bytes:
+    rows: list[dict[str, Any]] = [
+        {
+            "partition": index,
+            "current_leader_epoch": -1,
+            "fetch_offset": offset,
+            "last_fetched_epoch": -1,
+            "log_start_offset": 0,
+            "partition_max_bytes": 1 << 20,
+        }
+        for index in range(partitions)
+    ]
     values = {
         "replica_id": replica_id,
         "max_wait": max_wait_ms,
@@ -67,7 +95,7 @@ def fetch_frame(replica_id: int, offset: int, max_wait_ms: int = 0) -> bytes:
         "isolation_level": 0,
         "session_id": 0,
         "session_epoch": -1,
-        "topics": [{"topic": TOPIC, "partitions": [row]}],
+        "topics": [{"topic": TOPIC, "partitions": rows}],
         "forgotten_topics_data": [],
         "rack_id": "",
     }
@@ -115,24 +143,16 @@ def test_a_fetch_that_waits_counts_once(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_min_isr_is_checked_when_a_produce_comes_back_from_its_check(tmp_path: Path) -> None:
     """gzip is checked away from the loop. Meanwhile a follower leaves the ISR."""
-    value = random.Random(1).randbytes(5_000)
-    gzipped = batch(payload=gzip.compress(record(0, value)), attributes=1, timestamp=1_750_000_000_000)
     with staged(tmp_path / "data") as stage, stage.client() as client, stage.client() as other:
         partition = replicated(stage, client, 1, 2)
         partition.configure(dataclasses.replace(partition.log.config, min_insync_replicas=2))
-        offload = stage.node.runtime.offload
-
-        def shrinking(work: Callable[[], T]) -> "asyncio.Future[T]":
-            change_isr(partition, 1)
-            return offload(work)
-
-        stage.node.runtime.offload = shrinking  # type: ignore[method-assign]
-        assert produced(stage.ask(client, produce_frame(records=gzipped)))[0] == ErrorCode.NOT_ENOUGH_REPLICAS
-        stage.node.runtime.offload = offload  # type: ignore[method-assign]
+        with during_checks(stage, lambda: change_isr(partition, 1)):
+            answer = produced(stage.ask(client, produce_frame(records=GZIPPED)))
+        assert answer[0] == ErrorCode.NOT_ENOUGH_REPLICAS
         assert partition.log.log_end_offset == 0
         assert partition.metrics.failed_produces == 1
         assert produced(stage.ask(client, produce_frame()))[0] == ErrorCode.NOT_ENOUGH_REPLICAS
-        assert produced(stage.ask(other, produce_frame(acks=1, records=gzipped))) == (0, 0)
+        assert produced(stage.ask(other, produce_frame(acks=1, records=GZIPPED))) == (0, 0)
         assert partition.log.high_watermark == 0
 
 
@@ -147,3 +167,40 @@ def test_produces_with_and_without_acks_all_in_one_receive_keep_their_order(tmp_
         stage.settle()
         refused = (ErrorCode.NOT_ENOUGH_REPLICAS, -1)
         assert [produced(client.answer()) for _ in range(5)] == [(0, 5), refused, refused, (0, 6), refused]
+
+
+def test_a_follower_may_name_more_partitions_than_are_read_in_one_go(tmp_path: Path) -> None:
+    with staged(tmp_path / "data") as stage, stage.client() as client, stage.client() as follower:
+        many = 2 * stage.node.slices.few_entries
+        partition = replicated(stage, client, 1, 2, partitions=many)
+        assert produced(stage.ask(client, produce_frame(acks=1))) == (0, 0)
+        assert fetched(stage.ask(follower, fetch_frame(2, 0, partitions=many))).records
+        stage.ask(follower, fetch_frame(2, 1, partitions=many))
+        assert partition.log.high_watermark == 1
+
+
+@pytest.mark.parametrize("next_leader", [1, 2])
+def test_an_append_of_an_earlier_leader_epoch_is_not_acknowledged(tmp_path: Path, next_leader: int) -> None:
+    """The first of two partitions is appended; while the second one is checked, the first has an election.
+
+    What it holds at that offset later may be another record.
+    """
+    with staged(tmp_path / "data") as stage, stage.client() as client:
+        first = replicated(stage, client, 1, 2, partitions=2)
+        change_isr(stage.node.replicas.partition(TopicPartition(TOPIC, 1)), 1)
+
+        def elect() -> None:
+            if first.log.log_end_offset:
+                first.apply(
+                    PartitionRegistration(
+                        REPLICAS, (1,) if next_leader == 1 else (2,), next_leader, first.leader_epoch + 1, 10
+                    )
+                )
+
+        values = produce_values(TOPIC, GZIPPED, timeout_ms=600_000)
+        values["topic_data"][0]["partition_data"] = [{"index": i, "records": GZIPPED} for i in range(2)]
+        with during_checks(stage, elect):
+            answer = stage.ask(client, request_bytes(ApiKey.PRODUCE, 9, values))
+        (topic,) = answer_of(ApiKey.PRODUCE, 9, answer).responses
+        codes = [row.error_code for row in topic.partition_responses]
+        assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]

@@ -38,6 +38,7 @@ from odradek.wire.produce import ProduceRequest, encode_produce_response
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection
     from odradek.broker.node import Node
+    from odradek.replication.leader import Leader
     from odradek.replication.partition import Partition
 
 _log = logging.getLogger(__name__)
@@ -85,7 +86,8 @@ def handle_run(
     for (partition, version), entries in groups.items():
         sets = [entry.records for entry in entries if entry.records is not None]
         checked = check_produce(sets, partition.rules, node.runtime.clock.now_ms(), version)
-        _settle(entries, partition.append_checked(checked, acks_all=requests[0].acks == ACKS_ALL))
+        outcomes = partition.append_checked(checked, acks_all=requests[0].acks == ACKS_ALL)
+        _settle(entries, outcomes, partition.leader)
     for request in requests:
         if request.transactional_id is not None:
             release_guards(request)
@@ -192,7 +194,8 @@ async def _write(node: "Node", request: PendingProduce, question: Question | Non
         else:
             checked = check()
         checked = unless_overtaken(node, entries, checked)
-        _settle(entries, partition.append_checked(checked, acks_all=request.acks == ACKS_ALL))
+        outcomes = partition.append_checked(checked, acks_all=request.acks == ACKS_ALL)
+        _settle(entries, outcomes, partition.leader)
 
 
 def _parse(
@@ -257,6 +260,7 @@ def _is_transactional(request: PendingProduce) -> bool:
     return any(is_transactional(entry.records) for _, entries in request.topics for entry in entries)
 
 
-def _settle(entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]") -> None:
+def _settle(entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]", leader: "Leader | None") -> None:
     for entry, outcome in zip(entries, outcomes, strict=True):
         entry.outcome = outcome
+        entry.leader = leader
