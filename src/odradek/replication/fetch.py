@@ -65,6 +65,7 @@ class FetchRead:
         self.settled = False  # an error or a divergence must be told at once
 
     def add(self, answer: PartitionAnswer) -> None:
+        assert answer.error is ErrorCode.NONE or answer.size == 0
         self.answers.append(answer)
         self.size += answer.size
         if answer.error is not ErrorCode.NONE or answer.diverging_epoch is not None:
@@ -133,6 +134,7 @@ def _read_one(
         answer.size = info.size
         answer.aborted = info.aborted
     log = partition.log
+    assert answer.size == 0 or answer.diverging_epoch is None
     answer.high_watermark = log.high_watermark
     answer.last_stable_offset = log.last_stable_offset
     answer.log_start_offset = log.log_start_offset

@@ -94,6 +94,7 @@ class Session:
         privileged: bool,
         uses_topic_ids: bool,
     ) -> None:
+        assert session_id != INVALID_SESSION_ID and partitions
         self.id = session_id
         self.epoch = 1
         self.created_ms = now_ms
@@ -193,6 +194,7 @@ class FetchSessions:
         if len(known.partitions) != size or known.is_old() != was_old:
             self._least.clear()
         known.epoch = 1 if known.epoch == MAX_EPOCH else known.epoch + 1
+        assert INITIAL_EPOCH < known.epoch <= MAX_EPOCH
         return FetchContext(known, known.partitions, True)
 
     def _create(
@@ -208,6 +210,7 @@ class FetchSessions:
         session_id = new_id()
         while session_id in self._sessions or session_id == INVALID_SESSION_ID:
             session_id = new_id()
+        assert len(self._sessions) < self._slots
         session = Session(session_id, partitions, now_ms, privileged, uses_topic_ids)
         self._sessions[session_id] = session
         self._least.clear()

@@ -48,6 +48,7 @@ class LedLog:
         producer: tuple[int, int] | None = None,
     ) -> int:
         """Append one batch with acks=all, of a transaction if it has a producer; gives the log end then."""
+        assert records, "a batch has records"
         partition = self._partition
         self._require_same_epoch()
         rows = [(now_ms, key, value, ()) for key, value in records]

@@ -185,11 +185,13 @@ class ReplicaManager:
 
     def _remember(self, partition: Partition, topic_id: UUID) -> None:
         topic, index = tp = partition.topic_partition
+        assert tp not in self.partitions and tp not in self.offline and tp not in self._unopened
         self.partitions[tp] = partition
         self._by_topic[topic, index] = self._by_topic[topic_id, index] = partition
 
     def _forget(self, partition: Partition) -> None:
         topic, index = tp = partition.topic_partition
+        assert self.partitions[tp] is self._by_topic[topic, index] is partition
         del self.partitions[tp], self._by_topic[topic, index]
         if partition.topic_id is not None:
             self._by_topic.pop((partition.topic_id, index), None)
@@ -274,5 +276,6 @@ class ReplicaManager:
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"The offset {offset} for partition {tp} is not valid."
             )
         opened.increment_log_start_offset(offset)
+        assert offset <= opened.log_start_offset <= opened.high_watermark
         partition.fetch_waiters.wake()
         return opened.log_start_offset

@@ -174,7 +174,8 @@ class Partition:
         if acks_all and leader.under_min_isr:
             raise leader.not_enough_replicas()
         end, size = log.log_end_offset, log.appended_bytes
-        results = log.append_as_leader(sets, self.leader_epoch, origin, transaction_version)
+        results = log.append_as_leader(sets, leader.epoch, origin, transaction_version)
+        assert len(results) == len(sets) and log.log_end_offset >= end
         if log.log_end_offset != end:
             metrics = self.metrics
             metrics.messages_in += log.log_end_offset - end
