@@ -149,8 +149,9 @@ class FetchSessions:
         self._slots = slots
         # The longest unused first.
         self._sessions: dict[int, Session] = {}
-        # Whom a follower (True) and whom a consumer would displace, until a session comes, goes or changes
-        # its worth: a client that finds the cache full asks with every fetch.
+        # Whom a follower (True) and whom a consumer would displace, until a session goes or changes its
+        # worth (none comes to a full cache before one goes): a client that finds the cache full asks with
+        # every fetch.
         self._least: dict[bool, Session | None] = {}
 
     def begin(
@@ -213,7 +214,6 @@ class FetchSessions:
         assert len(self._sessions) < self._slots
         session = Session(session_id, partitions, now_ms, privileged, uses_topic_ids)
         self._sessions[session_id] = session
-        self._least.clear()
         return session
 
     def _remove(self, session_id: int) -> None:

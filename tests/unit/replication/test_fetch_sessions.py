@@ -241,15 +241,12 @@ def test_a_session_that_ends_during_its_update_is_not_found():
 
 
 def test_the_smallest_gives_way_also_after_sessions_came_and_went():
-    sessions = FetchSessions(2)
-    begin(sessions, 0, 0, [A, B], new_id=1)
-    begin(sessions, 0, 0, [A, B], new_id=2)
-    for session_id in (1, 2):
-        begin(sessions, session_id, 1, now_ms=EVICTION_MS + 1)
-    assert begin(sessions, 0, 0, [A], new_id=3, now_ms=EVICTION_MS + 1).session is None
+    sessions = FetchSessions(1)
+    begin(sessions, 0, 0, [A], new_id=1)
+    begin(sessions, 1, 1, now_ms=EVICTION_MS + 1)
+    assert begin(sessions, 0, 0, [A], new_id=2, now_ms=EVICTION_MS + 1).session is None
     begin(sessions, 1, -1)
-    begin(sessions, 0, 0, [A], new_id=4, now_ms=EVICTION_MS + 1)
-    begin(sessions, 4, 1, now_ms=2 * EVICTION_MS + 2)
-    begin(sessions, 2, 2, now_ms=2 * EVICTION_MS + 2)
-    assert session_id_of(begin(sessions, 0, 0, [A, B], new_id=5, now_ms=2 * EVICTION_MS + 2)) == 5
-    assert_unknown(sessions, 4)
+    begin(sessions, 0, 0, [A], new_id=3, now_ms=EVICTION_MS + 1)
+    begin(sessions, 3, 1, now_ms=2 * EVICTION_MS + 2)
+    assert session_id_of(begin(sessions, 0, 0, [A, B], new_id=4, now_ms=2 * EVICTION_MS + 2)) == 4
+    assert_unknown(sessions, 3)
