@@ -89,7 +89,12 @@ class Node:
         self.cleaner = Cleaner(runtime, self.logs, CleanerSettings.from_node(config))
         self._topic_config = partial(topic_config, config, self.metadata)
         self.replicas = ReplicaManager(
-            config.node_id, self.logs, self.metrics, self._topic_config, self.slices
+            config.node_id,
+            self.logs,
+            self.metrics,
+            self._topic_config,
+            lambda broker_id: self.metadata.image.alive_broker_epoch(broker_id),
+            self.slices,
         )
         self.groups = GroupCoordinator(
             GroupConfig.from_node(config),

@@ -20,6 +20,7 @@ from odradek.replication.fetch_sessions import (
     PartitionFetch,
     PartitionKey,
 )
+from odradek.replication.follower_fetch import FetchingReplica, record_progress
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.api import Runtime
 from odradek.runtime.reply import Reply
@@ -59,6 +60,7 @@ class PendingFetch:
     __slots__ = (
         "_connection",
         "_context",
+        "_follower",
         "_header",
         "_is_due",
         "_is_looking",
@@ -86,6 +88,9 @@ class PendingFetch:
         self._header = header
         self._request = request
         self._max_bytes = min(request.max_bytes, services.fetch_max_bytes)
+        self._follower: FetchingReplica | None = None
+        if request.replica_id >= 0:
+            self._follower = FetchingReplica(request.replica_id, request.replica_epoch)
         if request.replica_id != CONSUMER:
             self._isolation = Isolation.LOG_END
         elif request.isolation_level == READ_COMMITTED:
@@ -124,6 +129,8 @@ class PendingFetch:
             return encode_fetch_response(
                 self._header.api_version, self._header.correlation_id, [], error_code=e.code
             )
+        if self._follower is not None:
+            yield from record_progress(self._services.replicas, self._context.partitions, self._follower)
         read = yield from self._read()
         if self._is_enough(read) or self._request.max_wait_ms <= 0:
             return (yield from self._encode(read))
@@ -174,7 +181,7 @@ class PendingFetch:
             request.session_epoch,
             wanted,
             forgotten,
-            privileged=request.replica_id >= 0,
+            privileged=self._follower is not None,
             uses_topic_ids=self._header.api_version >= TOPIC_IDS_FROM,
             now_ms=self._services.runtime.clock.now_ms(),
             new_id=self._new_session_id,
@@ -195,7 +202,7 @@ class PendingFetch:
             self._context.partitions,
             self._max_bytes,
             self._isolation,
-            self._request.replica_id,
+            self._follower,
             most_files,
         )
 

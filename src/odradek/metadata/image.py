@@ -132,6 +132,11 @@ class MetadataImage(NamedTuple):
         partition = None if topic is None else topic.partitions.get(tp.partition)
         return None if partition is None else partition.leader
 
+    def alive_broker_epoch(self, broker_id: int) -> int | None:
+        """The epoch of a broker that is registered and not fenced."""
+        broker = self.brokers.get(broker_id)
+        return None if broker is None or broker.fenced else broker.epoch
+
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
         """What was set dynamically on a resource, without any default."""
         return self.configs.get((resource_type, name), _NOTHING)

@@ -114,15 +114,15 @@ def _lookup(
     if when < 0 and (when < EARLIEST_PENDING_UPLOAD or ctx.api_version < _SINCE.get(when, 0)):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     partition = ctx.services.replicas.partition(tp)
-    partition.require_leader(entry.current_leader_epoch)
+    leader = partition.require_leader(entry.current_leader_epoch)
     log = partition.log
     limit = log.bound(_isolation(request))
     if when == LATEST:
-        if request.replica_id == CONSUMER and not partition.is_caught_up:
+        if request.replica_id == CONSUMER and not leader.is_caught_up:
             # KIP-207: an end that lies before one that was told already would look like a loss.
             known = ctx.api_version >= _SINCE_NOT_AVAILABLE
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE)
-        return -1, limit, partition.leader_epoch
+        return -1, limit, leader.epoch
     if when == EARLIEST_PENDING_UPLOAD:
         return -1, -1, -1
     found = log.offset_for_timestamp(when)

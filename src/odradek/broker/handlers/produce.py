@@ -43,6 +43,7 @@ from odradek.wire.produce import ProduceRequest, encode_produce_response
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection
+    from odradek.replication.leader import Leader
     from odradek.replication.partition import Partition
 
 _log = logging.getLogger(__name__)
@@ -63,7 +64,8 @@ def handle_run(
     view: memoryview,
     frames: list[tuple[int, int]],
 ) -> int:
-    """Handle neighbouring frames of a buffer as one; returns how many: fewer when one left the loop."""
+    """Handle neighbouring frames of a buffer as one; returns how many: fewer when one left the loop, or has
+    other acks than those before it."""
     taken = _handle_routed(services, connection, buffer, view, frames) if connection.routes else 0
     if taken == len(frames):
         return taken
@@ -81,6 +83,8 @@ def handle_run(
                 connection.answer_in_slices(header, frame, position, stop)
                 return taken + 1
             break
+        if requests and request.acks != requests[0].acks:
+            break  # an append has one acks: the next run begins here
         taken += 1
         _place(services, request)
         question = check_transaction(services, request) if request.transactional_id is not None else None
@@ -95,7 +99,8 @@ def handle_run(
     for (partition, version), entries in groups.items():
         sets = [entry.records for entry in entries if entry.records is not None]
         checked = check_produce(sets, partition.rules, services.runtime.clock.now_ms(), version)
-        _settle(entries, partition.append_checked(checked))
+        outcomes = partition.append_checked(checked, acks_all=requests[0].acks == ACKS_ALL)
+        _settle(entries, outcomes, partition.leader)
     for request in requests:
         if request.transactional_id is not None:
             release_guards(request)
@@ -136,7 +141,7 @@ def _handle_routed(
         start, stop = frames[len(sets)]
         records = route.records(buffer, view, start, stop)
     checked = check_produce(sets, partition.rules, services.runtime.clock.now_ms(), route.version)
-    outcomes = partition.append_checked(checked)
+    outcomes = partition.append_checked(checked, acks_all=route.acks == ACKS_ALL)
     replies = [
         route.acknowledge(correlation_id, outcome)
         if type(outcome) is AppendInfo
@@ -151,11 +156,12 @@ def _handle_routed(
 
 def _is_direct(services: Needs, partition: "Partition", acks: int) -> bool:
     """Whether an append is committed with the write itself, so that its reply need not wait."""
-    if acks == ACKS_NONE or not partition.is_leader or partition.rules.target_codec:
+    leader = partition.leader
+    if acks == ACKS_NONE or leader is None or partition.rules.target_codec:
         return False
-    if services.faults.active or partition.under_min_isr or partition.flushes:
+    if services.faults.active or leader.under_min_isr or leader.flushes:
         return False
-    return acks == ACKS_LEADER or (acks == ACKS_ALL and partition.alone)
+    return acks == ACKS_LEADER or (acks == ACKS_ALL and leader.alone)
 
 
 async def _handle_later(
@@ -189,7 +195,7 @@ async def _write(
     services: Needs, request: PendingProduce, question: Question | None, *, is_heavy: bool
 ) -> None:
     """Check and append, after the transaction's coordinator was asked. The check of heavy records leaves the
-    loop; the partition may have changed hands meanwhile."""
+    loop; meanwhile the leader or the ISR may change, so the append looks at both."""
     groups: dict[tuple[Partition, int], list[Entry]] = {}
     if question is not None:
         await question
@@ -202,7 +208,9 @@ async def _write(
                 checked = await services.runtime.offload(check)
         else:
             checked = check()
-        _settle(entries, partition.append_checked(unless_overtaken(services, entries, checked)))
+        checked = unless_overtaken(services, entries, checked)
+        outcomes = partition.append_checked(checked, acks_all=request.acks == ACKS_ALL)
+        _settle(entries, outcomes, partition.leader)
 
 
 def _parse(
@@ -242,14 +250,9 @@ def _place(services: Needs, request: PendingProduce) -> None:
                 if partition is None:
                     partition = services.replicas.partition_of(topic, entry.index)
                 entry.partition = partition
-                partition.require_leader()
-                if request.acks == ACKS_ALL and partition.under_min_isr:
-                    raise KafkaError(
-                        ErrorCode.NOT_ENOUGH_REPLICAS,
-                        f"The size of the current ISR {partition.isr.members} is insufficient to satisfy the "
-                        f"min.isr requirement of {partition.log.config.min_insync_replicas} "
-                        f"for partition {partition.topic_partition}",
-                    )
+                leader = partition.require_leader()
+                if request.acks == ACKS_ALL and leader.under_min_isr:
+                    raise leader.not_enough_replicas()  # before work is spent on it: the append asks again
                 if entry.records is None:
                     entry.records = memoryview(b"")
             except KafkaError as e:
@@ -272,6 +275,7 @@ def _is_transactional(request: PendingProduce) -> bool:
     return any(is_transactional(entry.records) for _, entries in request.topics for entry in entries)
 
 
-def _settle(entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]") -> None:
+def _settle(entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]", leader: "Leader | None") -> None:
     for entry, outcome in zip(entries, outcomes, strict=True):
         entry.outcome = outcome
+        entry.leader = leader
