@@ -123,7 +123,7 @@ class DeletableLogs(PersistedLogs):
         for log in list(self.logs.values()):
             yield 2 * FEW
             if self._is_here(log):
-                paths = log.take_deleted(now_ms)
+                paths = log.local_log.take_deleted(now_ms)
                 if paths:
                     found[log] = paths
         return found
@@ -134,7 +134,7 @@ class DeletableLogs(PersistedLogs):
         )
         for (log, paths), error in zip(due.items(), removed, strict=True):
             if error is not None and self._is_here(log):
-                log.give_back_deleted(paths)
+                log.local_log.give_back_deleted(paths)
                 log.fail(error, "deleting files of")
 
 

@@ -1,23 +1,42 @@
 """The log of one partition, as the rest of the node knows it: opened, read, appended to, cut at both ends.
 
-Reading, appending and durability have their own files below; this one opens, shortens and ends a log. One
-owner calls it from one thread; only what `begin_flush` and `begin_close` give may run elsewhere.
+A log has parts, each with its own state and file: `PartitionDir`, `LocalLog` with `Segments`, `Bounds`,
+`Durability`, `Settling`, `Roller`, `Reader`, `Appender`, `EpochCache`, `ProducerState` with `SnapshotStore`,
+`PartitionMetadataFile`. This file puts them together and does what concerns several of them. One owner calls
+a log from one thread; only the jobs that `begin_flush` and `begin_close` give may run elsewhere.
 """
 
 import uuid
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
-from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
-from odradek.log import retention
-from odradek.log.appending import AppendableLog, AppendInfo
+from odradek.core.errors import ErrorCode, KafkaError, StorageError
+from odradek.core.types import Buffer, TopicPartition
+from odradek.log import lookup, retention
+from odradek.log.appending import Appender, AppendInfo
+from odradek.log.bounds import Bounds, Isolation
+from odradek.log.durability import Durability
+from odradek.log.epoch_cache import EpochCache
+from odradek.log.epoch_file import LeaderEpochFile
 from odradek.log.files import FilePool
-from odradek.log.opening.loader import load, load_producers
+from odradek.log.flush_job import FlushJob
+from odradek.log.local_log import LocalLog
+from odradek.log.log_config import LogConfig
+from odradek.log.opening.loader import LoadedLog, load, load_producers
 from odradek.log.opening.steps import Steps, run_here
-from odradek.log.reading import FetchInfo, Isolation
+from odradek.log.partition_dir import PartitionDir
+from odradek.log.partition_metadata import PartitionMetadataFile
+from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.state import ProducerState
+from odradek.log.reading import FetchInfo, Reader
+from odradek.log.rolling import Roller
 from odradek.log.segments.segment import Segment
-from odradek.runtime.api import Runtime
+from odradek.log.segments.segments import Segments
+from odradek.log.settling import Settling
+from odradek.log.unflushed_marks import UnflushedMarks
+from odradek.records.check import CheckedRecords, Origin
+from odradek.runtime.api import Clock, Runtime
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
@@ -26,8 +45,105 @@ if TYPE_CHECKING:
 __all__ = ["AppendInfo", "FetchInfo", "Isolation", "Log"]
 
 
-class Log(AppendableLog):
-    __slots__ = ()
+def _part(path: str) -> Any:
+    """A value of a part, to be read only. It costs no Python call, as the request path asks for."""
+    return property(attrgetter(path))
+
+
+class Log:
+    """`cleaned_offset`: below it the log was compacted, keys are unique, and offsets may be missing.
+
+    `on_truncated` is called when less is durable than a checkpoint may say.
+    """
+
+    __slots__ = (
+        "_appender",
+        "_clock",
+        "_config",
+        "_reader",
+        "being_cleaned",
+        "bounds",
+        "cleaned_offset",
+        "durability",
+        "epochs",
+        "local_log",
+        "metadata",
+        "on_truncated",
+        "partition_dir",
+        "producers",
+        "roller",
+        "segments",
+        "settling",
+        "snapshots",
+        "topic_partition",
+    )
+
+    log_start_offset: int = _part("bounds.log_start_offset")
+    last_stable_offset: int = _part("bounds.last_stable_offset")
+    high_watermark: int = _part("bounds.high_watermark")
+    log_end_offset: int = _part("bounds.log_end_offset")
+    truncations: int = _part("bounds.truncations")
+    recovery_point: int = _part("durability.recovery_point")
+    settled_offset: int = _part("settling.settled_offset")
+    flushes_by_count: bool = _part("settling.flushes_by_count")
+    appended_bytes: int = _part("_appender.appended_bytes")
+    config: "TopicConfig" = _part("_config.topic")
+    failure: StorageError | None = _part("partition_dir.failure")
+    path: str = _part("partition_dir.path")
+    directory: str = _part("partition_dir.log_dir")
+    topic_id: uuid.UUID | None = _part("metadata.topic_id")
+    size_bytes: int = _part("segments.size_bytes")
+    latest_epoch: int = _part("epochs.latest")
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directory: PartitionDir,
+        config: "TopicConfig",
+        loaded: LoadedLog,
+        high_watermark: int,
+    ) -> None:
+        self._clock: Clock = runtime.clock
+        self._config = LogConfig(config)
+        self.topic_partition = directory.topic_partition
+        self.partition_dir = directory
+        self.segments: Segments = loaded.segments
+        self.epochs: EpochCache = loaded.epochs
+        self.producers: ProducerState = loaded.producers
+        self.snapshots: SnapshotStore = loaded.snapshots
+        self.metadata = PartitionMetadataFile(directory, self.segments, loaded.topic_id)
+        self.bounds = Bounds(self.producers, loaded.log_start_offset, loaded.log_end_offset, high_watermark)
+        self.local_log = LocalLog(runtime, directory, self._config, self.segments)
+        self.durability = Durability(
+            directory,
+            self._clock,
+            self.segments,
+            self.bounds,
+            LeaderEpochFile(directory, self.epochs),
+            self.snapshots,
+            UnflushedMarks(directory, loaded.unflushed),
+            loaded.recovery_point,
+            loaded.index_debts,
+        )
+        self.settling = Settling(self._config, self.segments, self.bounds, self.durability)
+        self.roller = Roller(
+            directory, self.local_log, self.bounds, self.durability, self.producers, self.snapshots
+        )
+        self._reader = Reader(directory, self._config, self.segments, self.bounds)
+        self._appender = Appender(
+            directory,
+            self._clock,
+            self._config,
+            self.segments,
+            self.bounds,
+            self.epochs,
+            self.producers,
+            self.roller,
+            self._reader,
+        )
+        self.cleaned_offset: int | None = None
+        self.being_cleaned = False
+        self.on_truncated: Callable[[TopicPartition], None] | None = None
 
     @classmethod
     def open(
@@ -86,7 +202,7 @@ class Log(AppendableLog):
         pool: FilePool | None,
         progress: Callable[[int], None] | None = None,
     ) -> "Steps[Log]":
-        """`open` in steps; `progress` is told of the bytes that were recovered."""
+        """`open` in steps; `progress` gets the number of bytes that were recovered."""
         pool = pool or FilePool(runtime.disk)
         loaded = yield from load(
             pool,
@@ -99,54 +215,196 @@ class Log(AppendableLog):
             producer_id_expiration_ms=producer_id_expiration_ms,
             progress=progress,
         )
-        log = cls(
-            runtime,
-            pool,
-            path,
-            topic_partition,
-            loaded.topic_id,
-            config,
-            loaded.segments,
-            log_start_offset=loaded.log_start_offset,
-            log_end_offset=loaded.log_end_offset,
-            recovery_point=loaded.recovery_point,
-            high_watermark=high_watermark,
-            epochs=loaded.epochs,
-            producers=loaded.producers,
-            snapshots=loaded.snapshots,
-        )
+        directory = PartitionDir(pool, path, topic_partition)
+        log = cls(runtime, directory, config, loaded, high_watermark)
         log.cleaned_offset = cleaned_offset
-        log._unflushed = loaded.unflushed
-        log._unsynced_indexes = loaded.index_debts
-        log.segments.active.roll_jitter_ms = log._draw_jitter_ms()
         if loaded.settled:
-            log._changes_durable = log._changes
+            directory.synced(directory.changes)
         elif log.flushes_by_count and (job := log.begin_flush()) is not None:
             # What is here may be acknowledged now, to a producer that sends it once more.
             yield job.run
             log.finish_flush(job)
         if loaded.topic_id is None and topic_id is not None:
-            log.set_topic_id(topic_id)
+            log.metadata.write(topic_id)
         return log
+
+    # --- the directory --------------------------------------------------------------------------------
+
+    def fail(self, error: OSError, doing: str, *, halfway: bool = False) -> KafkaError:
+        """The disk failed: see `PartitionDir.fail`."""
+        return self.partition_dir.fail(error, doing, halfway=halfway)
+
+    def check_online(self) -> None:
+        """Raises StorageError."""
+        self.partition_dir.check_online()
+
+    def update_config(self, config: "TopicConfig") -> None:
+        """Take a topic's new settings; the active segment keeps the index sizes it was made with."""
+        self._config.update(config)
+
+    # --- appending ------------------------------------------------------------------------------------
+
+    def append_as_leader(
+        self,
+        sets: Sequence[CheckedRecords],
+        leader_epoch: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+    ) -> list[AppendInfo | KafkaError]:
+        """Give offsets to sets of checked batches and write those that are accepted, all with one call.
+
+        A refused set leaves no trace. Raises StorageError when the disk fails, ExhaustedError when
+        descriptors or memory have run out: then none counts as appended.
+        """
+        directory, bounds = self.partition_dir, self.bounds
+        if directory.failure is not None:
+            raise directory.failure
+        if not self.metadata.is_durable:
+            self.metadata.persist()
+        start = bounds.log_end_offset
+        try:
+            results = self._appender.append(sets, leader_epoch, origin, transaction_version)
+        except OSError as e:
+            raise directory.fail(e, "appending records to") from e
+        if bounds.log_end_offset - self.durability.recovery_point >= self._config.topic.flush_messages:
+            self._flush_appended(start)
+        return results
+
+    def append_as_follower(self, records: Buffer) -> AppendInfo:
+        """Take over batches as the leader placed them; a partial one at the end is left out.
+
+        Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE where they do not follow the log end, StorageError.
+        """
+        self.check_online()
+        if not self.metadata.is_durable:
+            self.metadata.persist()
+        start = self.bounds.log_end_offset
+        try:
+            info = self._appender.take_over(records)
+        except OSError as e:
+            raise self.fail(e, "appending records to") from e
+        if self.bounds.log_end_offset - self.durability.recovery_point >= self._config.topic.flush_messages:
+            self._flush_appended(start)
+        return info
+
+    def _flush_appended(self, start: int) -> None:
+        """flush.messages are not durable, with those that were appended from `start` on.
+
+        The listener makes one flush for all that came meanwhile; without a listener it is made here and now.
+        """
+        on_flush_due = self.settling.on_flush_due
+        if on_flush_due is None:
+            self.flush()
+        elif self.settling.await_flush(start):
+            on_flush_due(self.topic_partition)
+
+    def roll(self) -> None:
+        """Begin a new segment at the log end."""
+        self.check_online()
+        self.roller.roll_at(self.bounds.log_end_offset)
+
+    # --- reading --------------------------------------------------------------------------------------
+
+    def read(
+        self, offset: int, max_bytes: int, isolation: Isolation, min_one_message: bool = True
+    ) -> FetchInfo:
+        """Batches from the one that holds an offset on, up to what the isolation lets be seen.
+
+        At least one whole batch when `min_one_message`, else perhaps less. Raises OFFSET_OUT_OF_RANGE.
+        """
+        directory = self.partition_dir
+        if directory.failure is not None:
+            raise directory.failure
+        try:
+            return self._reader.read(offset, max_bytes, isolation, min_one_message)
+        except OSError as e:
+            raise directory.fail(e, "reading from") from e
+
+    def bound(self, isolation: Isolation) -> int:
+        """The first offset that a reader may not see."""
+        return self.bounds.of(isolation)
+
+    def advance_high_watermark(self, offset: int) -> bool:
+        """Let readers see further; True when it moved. It never goes back."""
+        return self.bounds.advance_high_watermark(offset)
+
+    def offset_for_timestamp(
+        self, timestamp: int, start_offset: int = 0
+    ) -> lookup.TimestampOffset | lookup.BatchSearch | None:
+        """The first record at or after a time, or what one of ListOffsets' special timestamps means; or the
+        search for it in one batch, which takes long."""
+        self.check_online()
+        try:
+            return lookup.offset_for_timestamp(self, timestamp, start_offset)
+        except OSError as e:
+            raise self.fail(e, "looking up a timestamp in") from e
+
+    def assign_epoch_start_offset(self, epoch: int, offset: int) -> None:
+        self.epochs.assign(epoch, offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """(newest epoch at or before the asked one, where it ends); -1 for both where unknown."""
+        return self.epochs.end_offset_for(epoch, self.bounds.log_end_offset)
+
+    # --- flushes --------------------------------------------------------------------------------------
+
+    @property
+    def is_flush_due(self) -> bool:
+        """Whether flush.ms has passed with something to flush."""
+        return self.durability.is_due(self._config.topic.flush_ms)
+
+    def begin_flush(self, up_to: int | None = None) -> FlushJob | None:
+        """What to run, here or elsewhere, to make the log durable up to an offset; None where it is already.
+
+        When it has run, `finish_flush` follows; when it raised, `fail`.
+        """
+        self.check_online()
+        return self.durability.begin_flush(self.bounds.log_end_offset if up_to is None else up_to)
+
+    def flush(self, up_to: int | None = None) -> None:
+        """Make the log durable up to an offset, here and now."""
+        job = self.begin_flush(up_to)
+        if job is not None:
+            self._run(job)
+
+    def _run(self, job: FlushJob) -> None:
+        try:
+            job.run()
+        except OSError as e:
+            raise self.fail(e, "flushing") from e
+        self.finish_flush(job)
+
+    def finish_flush(self, job: FlushJob) -> None:
+        """A job has run to its end."""
+        settled = self.settling.settled_offset
+        self.durability.finish_flush(job.proof)
+        self.settling.moved_from(settled)
+
+    def begin_close(self) -> FlushJob | None:
+        """Prepare a clean stop; gives what is left to write. Nothing may be appended any more."""
+        self.check_online()
+        try:
+            sealed = self.segments.active.seal_if_open()
+            self.roller.take_snapshot(self.bounds.log_end_offset)
+        except OSError as e:
+            raise self.fail(e, "closing") from e
+        return self.durability.begin_close(sealed=sealed)
 
     # --- where the log begins and ends ----------------------------------------------------------------
 
     def increment_log_start_offset(self, offset: int) -> bool:
         """Records below an offset are gone. Raises OFFSET_OUT_OF_RANGE beyond the high watermark."""
         self.check_online()
-        if offset > self.high_watermark:
+        if offset > self.bounds.high_watermark:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"Cannot increment the log start offset to {offset} of partition {self.topic_partition} "
-                f"since it is larger than the high watermark {self.high_watermark}",
+                f"since it is larger than the high watermark {self.bounds.high_watermark}",
             )
-        if offset <= self.log_start_offset:
+        if offset <= self.bounds.log_start_offset:
             return False
-        self.log_start_offset = offset
+        self.bounds.advance_log_start(offset)
         self.epochs.truncate_from_start(offset)
-        self.producers.high_watermark_moved(offset)
-        self._update_unstable_offset()
-        self._check_invariants()
         return True
 
     def retain(self, now_ms: int) -> int:
@@ -157,7 +415,7 @@ class Log(AppendableLog):
             if not gone:
                 return 0
             if len(gone) == len(self.segments):
-                self._roll_at(self.log_end_offset)
+                self.roller.roll_at(self.bounds.log_end_offset)
         except OSError as e:
             raise self.fail(e, "deleting old segments of") from e
         following = self.segments.after(gone[-1])
@@ -165,7 +423,7 @@ class Log(AppendableLog):
         self.increment_log_start_offset(following.base_offset)
         try:
             snapshots = [self.snapshots.set_aside(segment.base_offset) for segment in gone]
-            self._remove_segments(gone, [path for path in snapshots if path is not None])
+            self.local_log.remove(gone, [path for path in snapshots if path is not None])
         except OSError as e:
             raise self.fail(e, "deleting old segments of", halfway=True) from e
         return len(gone)
@@ -178,83 +436,73 @@ class Log(AppendableLog):
         was said of its durability.
         """
         self.check_online()
-        if offset >= self.log_end_offset:
+        bounds = self.bounds
+        if offset >= bounds.log_end_offset:
             return False
         if offset < self.segments.first.base_offset:
             self.truncate_fully_and_start_at(offset)
             return True
-        was_durable = self.restart_offset
+        was_durable = self.durability.restart_offset
+        marks = self.durability.marks
         try:
-            gone = [segment for segment in self.segments.all() if segment.base_offset > offset]
-            if gone:
-                self.segments.remove(gone)
-                for segment in gone:
-                    segment.unlink()
-            self.snapshots.remove_outside(min(self.log_start_offset, offset), offset)
-            self._unmark([end_offset for end_offset in self._unflushed if end_offset > offset])
-            self._void_cleaning()
-            self._disk.fsync_dir(self.path)
+            self.local_log.cut_after(offset)
+            self.snapshots.remove_outside(min(bounds.log_start_offset, offset), offset)
+            marks.remove(marks.beyond(offset))
+            self._discard_cleaning()
+            self.partition_dir.disk.fsync_dir(self.path)
             offset = self.segments.active.truncate_to(offset, self._clock.now_ms())
-            self._note_truncation(offset)
-            self.log_end_offset = offset
-            self.recovery_point = min(self.recovery_point, offset)
-            self._due_from, self._due_to = min(self._due_from, offset), min(self._due_to, offset)
-            self.log_start_offset = min(self.log_start_offset, offset)
+            self._forget_from(offset)
+            bounds.truncate_to(offset)
+            self.durability.truncated(offset)
+            self.settling.truncated(offset)
             self.epochs.truncate_from_end(offset)
-            self._persist_epochs()
-            load_producers(self.producers, self.snapshots, self.segments, self.log_start_offset, offset)
+            self.durability.epoch_file.persist()
+            load_producers(self.producers, self.snapshots, self.segments, bounds.log_start_offset, offset)
         except OSError as e:
             raise self.fail(e, "truncating", halfway=True) from e
-        self._set_high_watermark(min(self.high_watermark, offset))
-        self._update_unstable_offset()
-        self._check_invariants()
-        self._tell_truncation(was_durable)
+        bounds.producers_reloaded()
+        self._report_truncation(was_durable)
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets the offset."""
         self.check_online()
-        was_durable = self.restart_offset
+        was_durable = self.durability.restart_offset
+        marks = self.durability.marks
         try:
-            gone = self.segments.all()
-            for segment in gone:
-                segment.unlink()
-            self.segments.replace_all(self._new_segment(offset))
+            self.local_log.replace_all(offset)
             self.snapshots.remove_outside(offset, offset)
-            self._unmark(self._unflushed)
-            self._void_cleaning()
-            self._disk.fsync_dir(self.path)
+            marks.remove(marks.end_offsets)
+            self._discard_cleaning()
+            self.partition_dir.disk.fsync_dir(self.path)
             self.epochs.clear()
-            self._persist_epochs()
+            self.durability.epoch_file.persist()
         except OSError as e:
             raise self.fail(e, "truncating", halfway=True) from e
-        self._note_truncation(offset)
+        self._forget_from(offset)
         self.producers.load([], offset)
-        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
-        self._due_from = self._due_to = offset
-        self._set_high_watermark(offset)
-        self._update_unstable_offset()
-        self._check_invariants()
-        self._tell_truncation(was_durable)
+        self.bounds.restart_at(offset)
+        self.durability.restarted(offset)
+        self.settling.restarted(offset)
+        self.bounds.producers_reloaded()
+        self._report_truncation(was_durable)
 
-    def _tell_truncation(self, was_durable: int) -> None:
+    def _report_truncation(self, was_durable: int) -> None:
         """A checkpoint may say more of the log than holds now: of segments that it has no more, and may have
         again before the next checkpoint, with records that are not durable."""
-        if self.on_truncated is not None and self.restart_offset < was_durable:
+        if self.on_truncated is not None and self.durability.restart_offset < was_durable:
             self.on_truncated(self.topic_partition)
 
-    def _note_truncation(self, offset: int) -> None:
-        self._truncations += 1
-        self._bound = self._newest = None
+    def _forget_from(self, offset: int) -> None:
+        self._reader.forget_positions()
         if self.cleaned_offset is not None:
             self.cleaned_offset = min(self.cleaned_offset, offset)
 
-    # --- compaction -----------------------------------------------------------------------------------
+    def _discard_cleaning(self) -> None:
+        if self.being_cleaned:
+            self.local_log.discard_swaps()
 
-    @property
-    def truncations(self) -> int:
-        """How often the end was cut off: what was prepared before a truncation is void after it."""
-        return self._truncations
+    # --- compaction -----------------------------------------------------------------------------------
 
     def begin_swap(self, replacement: "Replacement") -> Segment | None:
         """Let a cleaned segment stand for others from now on; None where they are not all there any more.
@@ -275,10 +523,10 @@ class Log(AppendableLog):
             ]
             base_offset, size, has_txn_index, _ = replacement
             paths = [path for path in snapshots if path is not None]
-            segment = self._swap_in(base_offset, size, has_txn_index, gone, paths)
+            segment = self.local_log.swap_in(base_offset, size, has_txn_index, gone, paths)
         except OSError as e:
             raise self.fail(e, "replacing segments of", halfway=True) from e
-        self._bound = self._newest = None
+        self._reader.forget_positions()
         return segment
 
     def finish_swap(self, segment: Segment) -> None:
@@ -289,11 +537,11 @@ class Log(AppendableLog):
                 segment.take_place()
             except OSError as e:
                 raise self.fail(e, "replacing segments of", halfway=True) from e
-            self._changes += 1
+            self.partition_dir.changes += 1
 
     def cleaning_discarded(self) -> None:
         """Files of a cleaning are gone, but not durably so: the next flush sees to it."""
-        self._changes += 1
+        self.partition_dir.changes += 1
 
     # --- the end --------------------------------------------------------------------------------------
 
@@ -307,12 +555,8 @@ class Log(AppendableLog):
             segment.close()
 
     def move(self, path: str) -> None:
-        """Rename the directory; whoever reads from it reads on."""
-        try:
-            self._disk.rename(self.path, path)
-        except OSError as e:
-            raise self.fail(e, "renaming") from e
-        self.path = path
+        """Rename the directory; reads under way go on."""
+        self.partition_dir.rename(path)
         self.snapshots.directory = path
         for segment in self.segments.all():
             segment.moved(path)
@@ -321,3 +565,7 @@ class Log(AppendableLog):
         """Give the files up, before the directory is removed with everything in it."""
         for segment in self.segments.all():
             segment.let_go()
+
+    def purge_deleted(self, now_ms: int) -> None:
+        """Remove the files of deleted segments whose delay has passed, here and now. Raises OSError."""
+        self.local_log.purge_deleted(now_ms)

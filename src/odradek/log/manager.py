@@ -156,7 +156,7 @@ class LogManager(DeletableLogs):
     def _take_in(self, found: FoundLog, log: Log, is_stray: IsStray) -> None:
         tp = log.topic_partition
         if found.is_deleted:
-            log.on_failed = self._log_failed
+            log.partition_dir.on_failed = self._log_failed
             self._delete_later(log)
         elif is_stray(tp, log.topic_id):
             self._set_stray_aside(log)
@@ -169,8 +169,8 @@ class LogManager(DeletableLogs):
 
     def _adopt(self, log: Log) -> None:
         self.logs[log.topic_partition] = log
-        log.on_failed = self._log_failed
-        log.on_rolled = log.on_flush_due = self.flush_soon
+        log.partition_dir.on_failed = self._log_failed
+        log.roller.on_rolled = log.settling.on_flush_due = self.flush_soon
         log.on_truncated = self._truncated
 
     def _set_stray_aside(self, log: Log) -> None:
@@ -225,9 +225,9 @@ class LogManager(DeletableLogs):
             self._unnamed.append(log)
         elif log.topic_id is None:
             _log.warning("%s does not tell its topic: taken for %s", log.path, topic_id)
-            log.set_topic_id(topic_id)
+            log.metadata.write(topic_id)
         elif log.topic_id != topic_id:
-            log.mend_topic_id(topic_id)
+            log.metadata.mend(topic_id)
         log.check_online()
         log.update_config(config)
         return log

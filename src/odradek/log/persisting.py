@@ -14,11 +14,11 @@ from typing import Any, Final, TypeVar
 from odradek.core.errors import ExhaustedError, KafkaError, StorageError, is_exhausted
 from odradek.core.types import TopicPartition
 from odradek.log import names
-from odradek.log.durability import sync_topic_id
 from odradek.log.files import write_file
-from odradek.log.local_log import FlushJob
+from odradek.log.flush_job import FlushJob
 from odradek.log.log import Log
 from odradek.log.log_dir import LogDir
+from odradek.log.partition_metadata import sync_topic_id
 from odradek.runtime.api import Disk, Runtime
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import FEW, STEP, Paced, Slices, at_once
@@ -83,7 +83,7 @@ class PersistedLogs:
         directory.take_offline(failure)
         for log in self.logs.values():
             if log.directory == directory.path and log.failure is None:
-                log.failure = failure
+                log.partition_dir.failure = failure
         if self.on_offline is not None:
             self.on_offline(directory.path, failure)
 
@@ -123,14 +123,14 @@ class PersistedLogs:
         everybody who came before it began.
         """
         log = self.logs.get(topic_partition)
-        if log is None or log in self._flushing or log.flush_target <= log.restart_offset:
+        if log is None or log in self._flushing or log.settling.flush_target <= log.durability.restart_offset:
             return
         self._flushing[log] = None
         asyncio.get_running_loop().call_soon(self._flush_target, log)
 
     def _flush_target(self, log: Log) -> None:
         if log.failure is None and self.logs.get(log.topic_partition) is log:
-            self._start_flush(log, log.flush_target)
+            self._start_flush(log, log.settling.flush_target)
         else:
             del self._flushing[log]
 
@@ -151,7 +151,7 @@ class PersistedLogs:
     def _flushed(self, log: Log, job: FlushJob, done: "asyncio.Future[None]") -> None:
         """One that failed is never tried again: what it was to make durable may be gone from the cache."""
         deleted = self.logs.get(log.topic_partition) is not log
-        segment = log.segments.floor(log.restart_offset)
+        segment = log.segments.floor(log.durability.restart_offset)
         try:
             done.result()
             if not deleted and log.failure is None:
@@ -167,11 +167,11 @@ class PersistedLogs:
         if deleted or log.failure is not None:
             return
         # Where every acknowledgement is flushed, one more file to sync each time would double their price.
-        if not log.flushes_by_count or log.segments.floor(log.restart_offset) is not segment:
+        if not log.flushes_by_count or log.segments.floor(log.durability.restart_offset) is not segment:
             self._checkpoint(self._directory_of(log), names.RECOVERY_POINT_CHECKPOINT)
-        if log.flush_target > log.restart_offset:
-            self._start_flush(log, log.flush_target)
-        elif log.has_idle_marks:
+        if log.settling.flush_target > log.durability.restart_offset:
+            self._start_flush(log, log.settling.flush_target)
+        elif log.durability.has_idle_marks:
             self._flush_later(log, job.proof.up_to)
 
     def _flush_later(self, log: Log, up_to: int) -> None:
@@ -183,7 +183,7 @@ class PersistedLogs:
     def _flush_again(self, log: Log, up_to: int) -> None:
         del self._retries[log]
         if log.failure is None and log not in self._flushing and self.logs.get(log.topic_partition) is log:
-            self._start_flush(log, max(log.flush_target, min(up_to, log.log_end_offset)))
+            self._start_flush(log, max(log.settling.flush_target, min(up_to, log.log_end_offset)))
 
     def tick_flush(self) -> Reply[None]:
         """Flush, away from the loop, the logs whose flush.ms has passed (log.flush.scheduler.interval.ms)."""
@@ -205,7 +205,7 @@ class PersistedLogs:
             return
         while self._unnamed:
             logs = [self._unnamed.popleft() for _ in range(min(_NAMED_AT_ONCE, len(self._unnamed)))]
-            logs = [log for log in logs if not log.is_topic_id_durable and self._is_here(log)]
+            logs = [log for log in logs if not log.metadata.is_durable and self._is_here(log)]
             if logs:
                 self._is_naming = True
                 paths = [log.path for log in logs]
@@ -222,7 +222,7 @@ class PersistedLogs:
             if not self._is_here(log):
                 continue
             if error is None:
-                log.topic_id_persisted()
+                log.metadata.persisted()
             elif isinstance(log.fail(error, "naming the topic of"), ExhaustedError):
                 lacking = True
                 self._unnamed.append(log)
@@ -243,7 +243,7 @@ class PersistedLogs:
             raise log.fail(e, "flushing") from e
         if log.failure is None:
             log.finish_flush(job)
-        if log.failure is None and log.has_idle_marks:
+        if log.failure is None and log.durability.has_idle_marks:
             raise ExhaustedError(f"Marks of {log.path} could not be removed")
 
     def _directory_of(self, log: Log) -> LogDir:
@@ -345,7 +345,7 @@ class PersistedLogs:
 def _checkpointed_offset(log: Log, name: str) -> int | None:
     """What a checkpoint says of a log; None where it needs no telling."""
     if name == names.RECOVERY_POINT_CHECKPOINT:
-        return log.restart_offset
+        return log.durability.restart_offset
     if name == names.HIGH_WATERMARK_CHECKPOINT:
         return log.high_watermark
     if name == names.CLEANER_CHECKPOINT:

@@ -1,30 +1,27 @@
 """What readers see of a log: up to which offset, from which position, and which transactions to leave out."""
 
-import uuid
-from enum import IntEnum
-from typing import TYPE_CHECKING
+import logging
+from typing import NamedTuple
 
+from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
-from odradek.log import lookup
-from odradek.log.epoch_cache import EpochCache
-from odradek.log.files import FilePool, FileSlice
-from odradek.log.local_log import LocalLog, Position
-from odradek.log.producers.snapshot_files import SnapshotStore
-from odradek.log.producers.state import ProducerState
+from odradek.log.bounds import Bounds, Isolation
+from odradek.log.files import FileSlice
+from odradek.log.log_config import LogConfig
+from odradek.log.partition_dir import PartitionDir
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
-from odradek.runtime.api import Runtime
 
-if TYPE_CHECKING:
-    from odradek.core.configs import TopicConfig
+_log = logging.getLogger(__name__)
 
 
-class Isolation(IntEnum):
-    """How far a reader may see."""
+class Position(NamedTuple):
+    """A place in a log: the batch at `position` of the segment is the one that holds the asked offset."""
 
-    LOG_END = 0
-    HIGH_WATERMARK = 1
-    TXN_COMMITTED = 2
+    segment: Segment
+    base_offset: int
+    position: int
+    size: int
 
 
 class FetchInfo:
@@ -41,116 +38,76 @@ class FetchInfo:
         self.aborted = aborted
 
 
-class ReadableLog(LocalLog):
-    """Segments with bounds: log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset."""
+class Reader:
+    """Batches by offset. `newest` is where the last append began: the consumers that keep up read there."""
 
-    __slots__ = (
-        "_bound",
-        "_epochs_durable",
-        "_epochs_written",
-        "_first_unstable_offset",
-        "_is_topic_id_durable",
-        "_newest",
-        "epochs",
-        "high_watermark",
-        "log_start_offset",
-        "producers",
-        "snapshots",
-        "topic_id",
-    )
+    __slots__ = ("_bound", "_bounds", "_config", "_dir", "_gaps", "_segments", "newest")
 
     def __init__(
-        self,
-        runtime: Runtime,
-        pool: FilePool,
-        path: str,
-        topic_partition: TopicPartition,
-        topic_id: uuid.UUID | None,
-        config: "TopicConfig",
-        segments: Segments,
-        *,
-        log_start_offset: int,
-        log_end_offset: int,
-        recovery_point: int,
-        high_watermark: int,
-        epochs: EpochCache,
-        producers: ProducerState,
-        snapshots: SnapshotStore,
+        self, directory: PartitionDir, config: LogConfig, segments: Segments, bounds: Bounds
     ) -> None:
-        super().__init__(
-            runtime, pool, path, topic_partition, config, segments, log_end_offset, recovery_point
-        )
-        self.topic_id = topic_id
-        # What has records had its topic id made durable before them.
-        self._is_topic_id_durable = topic_id is None or segments.size_bytes > 0
-        self.epochs = epochs
-        self._epochs_written = self._epochs_durable = 0
-        self.producers = producers
-        self.snapshots = snapshots
-        self.log_start_offset = log_start_offset
-        self.high_watermark = min(max(high_watermark, log_start_offset), log_end_offset)
-        self._first_unstable_offset: int | None = None
+        self._dir = directory
+        self._config = config
+        self._segments = segments
+        self._bounds = bounds
+        self.newest: Position | None = None
         self._bound: Position | None = None
-        self._newest: Position | None = None
-        self.producers.high_watermark_moved(self.high_watermark)
-        self._update_unstable_offset()
-        self._check_invariants()
+        self._gaps: set[int] = set()
 
-    def _check_invariants(self) -> None:
-        assert (
-            self.log_start_offset <= self.last_stable_offset <= self.high_watermark <= self.log_end_offset
-        ), (
-            f"{self.path}: log start {self.log_start_offset}, last stable {self.last_stable_offset}, "
-            f"high watermark {self.high_watermark}, log end {self.log_end_offset}"
-        )
+    def forget_positions(self) -> None:
+        """Segments are cut off or replaced: what is known of positions in them no longer holds."""
+        self._bound = self.newest = None
 
-    def read(
-        self, offset: int, max_bytes: int, isolation: Isolation, min_one_message: bool = True
-    ) -> FetchInfo:
-        """Batches from the one that holds an offset on, up to what the isolation lets be seen.
-
-        At least one whole batch when `min_one_message`, else perhaps less. Raises OFFSET_OUT_OF_RANGE.
-        """
-        if self.failure is not None:
-            raise self.failure
-        end = self.log_end_offset
-        if not self.log_start_offset <= offset <= end:
-            raise self._out_of_range(offset, self.log_start_offset, end)
+    def read(self, offset: int, max_bytes: int, isolation: Isolation, min_one_message: bool) -> FetchInfo:
+        """Raises OFFSET_OUT_OF_RANGE, OSError."""
+        bounds = self._bounds
+        end = bounds.log_end_offset
+        if not bounds.log_start_offset <= offset <= end:
+            raise out_of_range(self._dir.topic_partition, offset, bounds.log_start_offset, end)
         committed = isolation is Isolation.TXN_COMMITTED
         if isolation is Isolation.LOG_END:
             bound = end
         else:
-            bound = self.last_stable_offset if committed else self.high_watermark
+            bound = bounds.last_stable_offset if committed else bounds.high_watermark
         if offset >= bound:
             return FetchInfo(offset, None, [] if committed else None)
-        try:
-            newest = self._newest
-            found = newest if newest is not None and newest.base_offset == offset else self._find(offset)
-            if found is None:
-                return FetchInfo(offset, None, [] if committed else None)
-            segment, base_offset, position, batch_size = found
+        newest = self.newest
+        found = newest if newest is not None and newest.base_offset == offset else self._find(offset)
+        if found is None:
+            return FetchInfo(offset, None, [] if committed else None)
+        segment, base_offset, position, batch_size = found
+        if bound == end and segment is self._segments.active:
+            last_position = segment.size
+        else:
             last_position = self._bound_position(segment, bound)
-            size = min(last_position - position, max(max_bytes, batch_size if min_one_message else 0))
-            if size <= 0:
-                return FetchInfo(offset, None, [] if committed else None)
-            aborted = self._aborted(segment, offset, position + size) if committed else None
-            return FetchInfo(base_offset, segment.slice(position, size), aborted)
-        except OSError as e:
-            raise self.fail(e, "reading from") from e
+        size = min(last_position - position, max(max_bytes, batch_size if min_one_message else 0))
+        if size <= 0:
+            return FetchInfo(offset, None, [] if committed else None)
+        aborted = self._aborted(segment, offset, position + size) if committed else None
+        return FetchInfo(base_offset, segment.slice(position, size), aborted)
 
-    def bound(self, isolation: Isolation) -> int:
-        """The first offset that a reader may not see."""
-        if isolation is Isolation.LOG_END:
-            return self.log_end_offset
-        return self.last_stable_offset if isolation is Isolation.TXN_COMMITTED else self.high_watermark
+    def _find(self, offset: int) -> Position | None:
+        """The batch that holds an offset or, where it is gone, the first one after it."""
+        segment = self._segments.floor(offset)
+        while segment is not None:
+            found = segment.translate(offset)
+            if found is not None:
+                if segment.base_offset > offset and not self._config.topic.is_compacted:
+                    self._warn_of_gap(segment)
+                return Position(segment, *found)
+            segment = self._segments.after(segment)
+        return None
+
+    def _warn_of_gap(self, segment: Segment) -> None:
+        """Once. No cleaner has been here: somebody removed the segment before this one."""
+        if segment.base_offset not in self._gaps:
+            self._gaps.add(segment.base_offset)
+            _log.warning("The records before %s are missing: reads go over the gap", segment.file.path)
 
     def _bound_position(self, segment: Segment, bound: int) -> int:
-        """Where in a segment the batches below an offset end."""
-        if segment is self.segments.active:
-            if bound == self.log_end_offset:
-                return segment.size
-        else:
-            following = self.segments.after(segment)
+        """Where in a segment the batches below an offset end, if that is not the log end."""
+        if segment is not self._segments.active:
+            following = self._segments.after(segment)
             if following is None or following.base_offset <= bound:
                 return segment.size
         known = self._bound
@@ -162,60 +119,21 @@ class ReadableLog(LocalLog):
 
     def _aborted(self, segment: Segment, offset: int, end_position: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions that a read may touch."""
+        end = self._bounds.log_end_offset
         upper_bound = segment.offset_index.upper_bound(end_position)
         if upper_bound is None:
-            following = self.segments.after(segment)
-            upper_bound = self.log_end_offset if following is None else following.base_offset
+            following = self._segments.after(segment)
+            upper_bound = end if following is None else following.base_offset
         found: list[tuple[int, int]] = []
-        for later in self.segments.between(segment.base_offset, self.log_end_offset + 1):
+        for later in self._segments.between(segment.base_offset, end + 1):
             if later.collect_aborted(offset, upper_bound, found):
                 break
         return found
 
-    @property
-    def last_stable_offset(self) -> int:
-        """Everything below it is decided and committed."""
-        unstable = self._first_unstable_offset
-        return self.high_watermark if unstable is None or unstable > self.high_watermark else unstable
 
-    def _update_unstable_offset(self) -> None:
-        first = self.producers.first_unstable_offset
-        self._first_unstable_offset = None if first is None else max(first, self.log_start_offset)
-
-    def advance_high_watermark(self, offset: int) -> bool:
-        """Let readers see further; True when it moved. It never goes back."""
-        if offset <= self.high_watermark:
-            return False
-        assert offset <= self.log_end_offset, f"high watermark {offset} beyond {self.log_end_offset}"
-        self._set_high_watermark(offset)
-        return True
-
-    def _set_high_watermark(self, offset: int) -> None:
-        self.high_watermark = offset
-        if self.producers.has_transactions:
-            self.producers.high_watermark_moved(offset)
-            self._update_unstable_offset()
-
-    def offset_for_timestamp(
-        self, timestamp: int, start_offset: int = 0
-    ) -> lookup.TimestampOffset | lookup.BatchSearch | None:
-        """The first record at or after a time, or what one of ListOffsets' special timestamps means; or the
-        search for it in one batch, which takes long."""
-        self.check_online()
-        try:
-            return lookup.offset_for_timestamp(self, timestamp, start_offset)
-        except OSError as e:
-            raise self.fail(e, "looking up a timestamp in") from e
-
-    # --- epochs ---------------------------------------------------------------------------------------
-
-    @property
-    def latest_epoch(self) -> int:
-        return self.epochs.latest
-
-    def assign_epoch_start_offset(self, epoch: int, offset: int) -> None:
-        self.epochs.assign(epoch, offset)
-
-    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(newest epoch at or before the asked one, where it ends); -1 for both where unknown."""
-        return self.epochs.end_offset_for(epoch, self.log_end_offset)
+def out_of_range(topic_partition: TopicPartition, offset: int, start: int, end: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        f"Received request for offset {offset} for partition {topic_partition}, "
+        f"but we only have log segments in the range {start} to {end}.",
+    )

@@ -72,7 +72,7 @@ class Partition:
         self.flushes = log.flushes_by_count
         self.commit_waiters = CommitWaiters()
         self.settle_waiters = CommitWaiters()
-        log.on_settled = self._settled
+        log.settling.on_settled = self._settled
         self.verification = Verification()
         self.fetch_waiters = FetchWaiters(slices or Slices())
         self._follower_ends: dict[int, int] = {}
@@ -118,7 +118,7 @@ class Partition:
         self.commit_waiters.fail(code)
         self.settle_waiters.fail(code)
         self.fetch_waiters.wake()
-        self.log.on_settled = None  # else log and partition would keep each other alive
+        self.log.settling.on_settled = None  # else log and partition would keep each other alive
 
     def require_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> None:
         """Refuse what only the leader of the caller's epoch may answer."""

@@ -50,7 +50,7 @@ class Stage:
         self.manager.load(lambda topic: config(**changes))
         self.log: Log = self.manager.get_or_create(A0, ID, config(**changes))
         self.settled: list[int] = []
-        self.log.on_settled = lambda: self.settled.append(self.log.settled_offset)
+        self.log.settling.on_settled = lambda: self.settled.append(self.log.settled_offset)
 
     def append(self, count: int = 1) -> None:
         (result,) = self.log.append_as_leader([batch(count)], 0)

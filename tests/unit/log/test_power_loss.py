@@ -158,7 +158,7 @@ def test_a_transaction_whose_marker_was_deleted_with_its_segment_is_not_open_for
 ) -> None:
     log = machine.open()
     append(log, transactional(0))
-    log._take_snapshot(1)  # as a stop does, with the transaction open
+    log.roller.take_snapshot(1)  # as a stop does, with the transaction open
     append(log, marker(committed=True), origin=Origin.COORDINATOR)
     log.roll()
     append(log, batch())

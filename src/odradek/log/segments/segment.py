@@ -518,10 +518,3 @@ class Segment(SegmentFiles):
         self._disk.ftruncate(self.file.open().fd, size)
         self.size = size
         self._reserved_bytes = 0
-
-
-def roll_after_ms(config: "TopicConfig") -> int:
-    """The age at which a segment ends; a compacted topic's maximum lag bounds it too."""
-    if config.is_compacted and config.max_compaction_lag_ms > 0:
-        return min(config.max_compaction_lag_ms, config.segment_ms)
-    return config.segment_ms
