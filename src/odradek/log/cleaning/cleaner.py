@@ -155,7 +155,7 @@ class Cleaner:
         try:
             plan = prepare(candidate, self.settings, now_ms, self._runtime.rng)
             # What a power loss could still take must not take with it the value that it replaced.
-            await self._logs.flush(log)
+            await self._logs.flusher.flush(log)
             self._check(log, truncations)
             job = CleaningJob(self._runtime.disk, plan)
             await self._carry_out(log, job, truncations)
@@ -251,7 +251,7 @@ class Cleaner:
 
     async def _offload(self, work: Callable[[], T]) -> T:
         """Work away from the loop that is waited for even when this task is cancelled: files belong to it."""
-        future = self._logs.in_background(work)
+        future = self._logs.work.in_background(work)
         cancelled: asyncio.CancelledError | None = None
         while not future.done():
             try:
