@@ -66,6 +66,10 @@ class LocalLog:
             for segment in gone:
                 segment.unlink()
 
+    def truncate_active(self, offset: int) -> int:
+        """Drop the batch that holds an offset and all after it, durably; the offset that comes next now."""
+        return self.segments.active.truncate_to(offset, self._clock.now_ms())
+
     def replace_all(self, base_offset: int) -> None:
         """Remove every segment with its files; an empty one takes their place."""
         for segment in self.segments.all():

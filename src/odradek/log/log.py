@@ -1,9 +1,8 @@
 """The log of one partition, as the rest of the node knows it: opened, read, appended to, cut at both ends.
 
-A log has parts, each with its own state and file: `PartitionDir`, `LocalLog` with `Segments`, `Bounds`,
-`Durability`, `Settling`, `Roller`, `Reader`, `Appender`, `EpochCache`, `ProducerState` with `SnapshotStore`,
-`PartitionMetadataFile`. This file puts them together and does what concerns several of them. One owner calls
-a log from one thread; only the jobs that `begin_flush` and `begin_close` give may run elsewhere.
+A log has parts, each with its own state and file. This one puts them together and does what concerns several
+of them. One owner calls a log from one thread; only the jobs of `begin_flush` and `begin_close` may run
+elsewhere.
 """
 
 import uuid
@@ -16,6 +15,7 @@ from odradek.core.types import Buffer, TopicPartition
 from odradek.log import lookup, retention
 from odradek.log.appending import Appender, AppendInfo
 from odradek.log.bounds import Bounds, Isolation
+from odradek.log.compaction import Compaction
 from odradek.log.durability import Durability
 from odradek.log.epoch_cache import EpochCache
 from odradek.log.epoch_file import LeaderEpochFile
@@ -23,7 +23,7 @@ from odradek.log.files import FilePool
 from odradek.log.flush_job import FlushJob
 from odradek.log.local_log import LocalLog
 from odradek.log.log_config import LogConfig
-from odradek.log.opening.loader import LoadedLog, load, load_producers
+from odradek.log.opening.loader import LoadedLog, load
 from odradek.log.opening.steps import Steps, run_here
 from odradek.log.partition_dir import PartitionDir
 from odradek.log.partition_metadata import PartitionMetadataFile
@@ -31,16 +31,15 @@ from odradek.log.producers.snapshot_files import SnapshotStore
 from odradek.log.producers.state import ProducerState
 from odradek.log.reading import FetchInfo, Reader
 from odradek.log.rolling import Roller
-from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
 from odradek.log.settling import Settling
+from odradek.log.truncating import Truncator
 from odradek.log.unflushed_marks import UnflushedMarks
 from odradek.records.check import CheckedRecords, Origin
-from odradek.runtime.api import Clock, Runtime
+from odradek.runtime.api import Runtime
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
-    from odradek.log.cleaning.job import Replacement
 
 __all__ = ["AppendInfo", "FetchInfo", "Isolation", "Log"]
 
@@ -51,24 +50,18 @@ def _part(path: str) -> Any:
 
 
 class Log:
-    """`cleaned_offset`: below it the log was compacted, keys are unique, and offsets may be missing.
-
-    `on_truncated` is called when less is durable than a checkpoint may say.
-    """
+    """The records of a partition, in the order of their offsets."""
 
     __slots__ = (
         "_appender",
-        "_clock",
         "_config",
         "_reader",
-        "being_cleaned",
         "bounds",
-        "cleaned_offset",
+        "compaction",
         "durability",
         "epochs",
         "local_log",
         "metadata",
-        "on_truncated",
         "partition_dir",
         "producers",
         "roller",
@@ -76,6 +69,7 @@ class Log:
         "settling",
         "snapshots",
         "topic_partition",
+        "truncator",
     )
 
     log_start_offset: int = _part("bounds.log_start_offset")
@@ -86,6 +80,8 @@ class Log:
     recovery_point: int = _part("durability.recovery_point")
     settled_offset: int = _part("settling.settled_offset")
     flushes_by_count: bool = _part("settling.flushes_by_count")
+    cleaned_offset: int | None = _part("compaction.cleaned_offset")
+    being_cleaned: bool = _part("compaction.being_cleaned")
     appended_bytes: int = _part("_appender.appended_bytes")
     config: "TopicConfig" = _part("_config.topic")
     failure: StorageError | None = _part("partition_dir.failure")
@@ -102,8 +98,9 @@ class Log:
         config: "TopicConfig",
         loaded: LoadedLog,
         high_watermark: int,
+        cleaned_offset: int | None,
     ) -> None:
-        self._clock: Clock = runtime.clock
+        clock = runtime.clock
         self._config = LogConfig(config)
         self.topic_partition = directory.topic_partition
         self.partition_dir = directory
@@ -116,7 +113,7 @@ class Log:
         self.local_log = LocalLog(runtime, directory, self._config, self.segments)
         self.durability = Durability(
             directory,
-            self._clock,
+            clock,
             self.segments,
             self.bounds,
             LeaderEpochFile(directory, self.epochs),
@@ -132,7 +129,7 @@ class Log:
         self._reader = Reader(directory, self._config, self.segments, self.bounds)
         self._appender = Appender(
             directory,
-            self._clock,
+            clock,
             self._config,
             self.segments,
             self.bounds,
@@ -141,9 +138,18 @@ class Log:
             self.roller,
             self._reader,
         )
-        self.cleaned_offset: int | None = None
-        self.being_cleaned = False
-        self.on_truncated: Callable[[TopicPartition], None] | None = None
+        self.compaction = Compaction(directory, self.local_log, self.snapshots, self._reader, cleaned_offset)
+        self.truncator = Truncator(
+            directory,
+            self.local_log,
+            self.bounds,
+            self.durability,
+            self.settling,
+            self.producers,
+            self.snapshots,
+            self._reader,
+            self.compaction,
+        )
 
     @classmethod
     def open(
@@ -216,8 +222,7 @@ class Log:
             progress=progress,
         )
         directory = PartitionDir(pool, path, topic_partition)
-        log = cls(runtime, directory, config, loaded, high_watermark)
-        log.cleaned_offset = cleaned_offset
+        log = cls(runtime, directory, config, loaded, high_watermark, cleaned_offset)
         if loaded.settled:
             directory.synced(directory.changes)
         elif log.flushes_by_count and (job := log.begin_flush()) is not None:
@@ -431,117 +436,15 @@ class Log:
     def truncate_to(self, offset: int) -> bool:
         """Drop the records at and above an offset, durably; False where there are none.
 
-        A batch goes as a whole: the log ends where the one began that holds the offset. What is dropped must
-        not come back after a crash, behind the records that take its place, nor the epochs it had, nor what
-        was said of its durability.
+        A batch goes as a whole: the log ends where the one began that holds the offset.
         """
         self.check_online()
-        bounds = self.bounds
-        if offset >= bounds.log_end_offset:
-            return False
-        if offset < self.segments.first.base_offset:
-            self.truncate_fully_and_start_at(offset)
-            return True
-        was_durable = self.durability.restart_offset
-        marks = self.durability.marks
-        try:
-            self.local_log.cut_after(offset)
-            self.snapshots.remove_outside(min(bounds.log_start_offset, offset), offset)
-            marks.remove(marks.beyond(offset))
-            self._discard_cleaning()
-            self.partition_dir.disk.fsync_dir(self.path)
-            offset = self.segments.active.truncate_to(offset, self._clock.now_ms())
-            self._forget_from(offset)
-            bounds.truncate_to(offset)
-            self.durability.truncated(offset)
-            self.settling.truncated(offset)
-            self.epochs.truncate_from_end(offset)
-            self.durability.epoch_file.persist()
-            load_producers(self.producers, self.snapshots, self.segments, bounds.log_start_offset, offset)
-        except OSError as e:
-            raise self.fail(e, "truncating", halfway=True) from e
-        bounds.producers_reloaded()
-        self._report_truncation(was_durable)
-        return True
+        return self.truncator.truncate_to(offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets the offset."""
         self.check_online()
-        was_durable = self.durability.restart_offset
-        marks = self.durability.marks
-        try:
-            self.local_log.replace_all(offset)
-            self.snapshots.remove_outside(offset, offset)
-            marks.remove(marks.end_offsets)
-            self._discard_cleaning()
-            self.partition_dir.disk.fsync_dir(self.path)
-            self.epochs.clear()
-            self.durability.epoch_file.persist()
-        except OSError as e:
-            raise self.fail(e, "truncating", halfway=True) from e
-        self._forget_from(offset)
-        self.producers.load([], offset)
-        self.bounds.restart_at(offset)
-        self.durability.restarted(offset)
-        self.settling.restarted(offset)
-        self.bounds.producers_reloaded()
-        self._report_truncation(was_durable)
-
-    def _report_truncation(self, was_durable: int) -> None:
-        """A checkpoint may say more of the log than holds now: of segments that it has no more, and may have
-        again before the next checkpoint, with records that are not durable."""
-        if self.on_truncated is not None and self.durability.restart_offset < was_durable:
-            self.on_truncated(self.topic_partition)
-
-    def _forget_from(self, offset: int) -> None:
-        self._reader.forget_positions()
-        if self.cleaned_offset is not None:
-            self.cleaned_offset = min(self.cleaned_offset, offset)
-
-    def _discard_cleaning(self) -> None:
-        if self.being_cleaned:
-            self.local_log.discard_swaps()
-
-    # --- compaction -----------------------------------------------------------------------------------
-
-    def begin_swap(self, replacement: "Replacement") -> Segment | None:
-        """Let a cleaned segment stand for others from now on; None where they are not all there any more.
-
-        It keeps its .swap names, by which a restart would put it in place, until the directory was synced:
-        only then is it sure that those it replaces do not come back beside it.
-        """
-        self.check_online()
-        wanted = frozenset(replacement.replaced)
-        gone = [segment for segment in self.segments.all() if segment.base_offset in wanted]
-        if len(gone) != len(wanted) or self.segments.active in gone:
-            return None
-        try:
-            snapshots = [
-                self.snapshots.set_aside(old.base_offset)
-                for old in gone
-                if old.base_offset != replacement.base_offset
-            ]
-            base_offset, size, has_txn_index, _ = replacement
-            paths = [path for path in snapshots if path is not None]
-            segment = self.local_log.swap_in(base_offset, size, has_txn_index, gone, paths)
-        except OSError as e:
-            raise self.fail(e, "replacing segments of", halfway=True) from e
-        self._reader.forget_positions()
-        return segment
-
-    def finish_swap(self, segment: Segment) -> None:
-        """The directory was synced since the swap began."""
-        self.check_online()
-        if segment in self.segments.all():
-            try:
-                segment.take_place()
-            except OSError as e:
-                raise self.fail(e, "replacing segments of", halfway=True) from e
-            self.partition_dir.changes += 1
-
-    def cleaning_discarded(self) -> None:
-        """Files of a cleaning are gone, but not durably so: the next flush sees to it."""
-        self.partition_dir.changes += 1
+        self.truncator.restart_at(offset)
 
     # --- the end --------------------------------------------------------------------------------------
 

@@ -186,7 +186,7 @@ class LogManager:
         self.logs[log.topic_partition] = log
         log.partition_dir.on_failed = self.dirs.log_failed
         log.roller.on_rolled = log.settling.on_flush_due = self.flusher.flush_soon
-        log.on_truncated = self.checkpointer.truncated
+        log.truncator.on_truncated = self.checkpointer.truncated
 
     def _set_stray_aside(self, log: Log) -> None:
         """The metadata does not give this log to this node. Raises StorageError."""

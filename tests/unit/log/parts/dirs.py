@@ -71,7 +71,7 @@ class Dirs:
         log = Log.open(self.runtime, path, tp, uuid.UUID(int=1), config(**changes))
         log.partition_dir.on_failed = self.dirs.log_failed
         log.roller.on_rolled = log.settling.on_flush_due = self.flusher.flush_soon
-        log.on_truncated = self.checkpointer.truncated
+        log.truncator.on_truncated = self.checkpointer.truncated
         self.dirs.logs[tp] = log
         return log
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from odradek.core.types import Buffer
 from odradek.log.bounds import Bounds
+from odradek.log.compaction import Compaction
 from odradek.log.durability import Durability
 from odradek.log.epoch_cache import EpochCache
 from odradek.log.epoch_file import LeaderEpochFile
@@ -15,9 +16,12 @@ from odradek.log.log_config import LogConfig
 from odradek.log.partition_dir import PartitionDir
 from odradek.log.producers.snapshot_files import SnapshotStore
 from odradek.log.producers.state import ProducerState
+from odradek.log.reading import Reader
 from odradek.log.rolling import Roller
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
+from odradek.log.settling import Settling
+from odradek.log.truncating import Truncator
 from odradek.log.unflushed_marks import UnflushedMarks
 from tests.unit.log.support import NOW_MS, TP, FaultyDisk, LogRuntime, batch, config
 
@@ -79,9 +83,24 @@ class Parts:
             self.dir, self.local_log, self.bounds, self.durability, self.producers, self.snapshots
         )
 
+        self.settling = Settling(self.config, self.segments, self.bounds, self.durability)
+        self.reader = Reader(self.dir, self.config, self.segments, self.bounds)
+        self.compaction = Compaction(self.dir, self.local_log, self.snapshots, self.reader, None)
+        self.truncator = Truncator(
+            self.dir,
+            self.local_log,
+            self.bounds,
+            self.durability,
+            self.settling,
+            self.producers,
+            self.snapshots,
+            self.reader,
+            self.compaction,
+        )
+
     def write(self, count: int = 1) -> None:
         """Put one batch of so many records at the log end, past every check."""
-        segment, checked = self.segments.active, batch(count)
+        segment, checked = self.segments.active, batch(count, base_offset=self.bounds.log_end_offset)
         buffers: list[Buffer] = [checked.buffer]
         segment.should_roll(1 << 30, 1 << 60, 0, NOW_MS, self.bounds.log_end_offset, self.runtime.clock)
         segment.write(buffers, len(checked.buffer))

@@ -166,7 +166,7 @@ def test_each_checkpoint_has_its_offset(tmp_path: Path) -> None:
             names.CLEANER_CHECKPOINT: None,
         }
         log.increment_log_start_offset(2)
-        log.cleaned_offset = 3
+        log.compaction.cleaned_offset = 3
         assert checkpointed_offset(log, names.LOG_START_CHECKPOINT) == 2
         assert checkpointed_offset(log, names.CLEANER_CHECKPOINT) == 3
 
