@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Any
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.core.types import Buffer, TopicPartition
 from odradek.log import lookup, retention
-from odradek.log.appending import Appender, AppendInfo
-from odradek.log.bounds import Bounds, Isolation
-from odradek.log.compaction import Compaction
-from odradek.log.durability import Durability
-from odradek.log.epoch_cache import EpochCache
-from odradek.log.epoch_file import LeaderEpochFile
 from odradek.log.files import FilePool
-from odradek.log.flush_job import FlushJob
-from odradek.log.local_log import LocalLog
-from odradek.log.log_config import LogConfig
 from odradek.log.opening.loader import LoadedLog, load
 from odradek.log.opening.steps import Steps, run_here
-from odradek.log.partition_dir import PartitionDir
-from odradek.log.partition_metadata import PartitionMetadataFile
+from odradek.log.parts.appending import Appender, AppendInfo
+from odradek.log.parts.bounds import Bounds, Isolation
+from odradek.log.parts.compaction import Compaction
+from odradek.log.parts.durability import Durability
+from odradek.log.parts.epoch_cache import EpochCache
+from odradek.log.parts.epoch_file import LeaderEpochFile
+from odradek.log.parts.flush_job import FlushJob
+from odradek.log.parts.local_log import LocalLog
+from odradek.log.parts.log_config import LogConfig
+from odradek.log.parts.partition_dir import PartitionDir
+from odradek.log.parts.partition_metadata import PartitionMetadataFile
+from odradek.log.parts.reading import FetchInfo, Reader
+from odradek.log.parts.rolling import Roller
+from odradek.log.parts.settling import Settling
+from odradek.log.parts.truncating import Truncator
+from odradek.log.parts.unflushed_marks import UnflushedMarks
 from odradek.log.producers.snapshot_files import SnapshotStore
 from odradek.log.producers.state import ProducerState
-from odradek.log.reading import FetchInfo, Reader
-from odradek.log.rolling import Roller
 from odradek.log.segments.segments import Segments
-from odradek.log.settling import Settling
-from odradek.log.truncating import Truncator
-from odradek.log.unflushed_marks import UnflushedMarks
 from odradek.records.check import CheckedRecords, Origin
 from odradek.runtime.api import Runtime
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from odradek.core.errors import ExhaustedError, KafkaError, StorageError, is_exhausted
 from odradek.core.types import TopicPartition
 from odradek.log import names
-from odradek.log.checkpointing import Checkpointer
 from odradek.log.checkpoints import is_damaged_topic_id
-from odradek.log.deleting import Deleter
-from odradek.log.disk_work import DiskWork
 from odradek.log.files import MAX_DESCRIPTORS, FilePool
-from odradek.log.flushing import Flusher
 from odradek.log.log import Log
-from odradek.log.log_dir import DirectoryInUseError, DuplicateLogError, LogDir
-from odradek.log.log_dirs import LogDirs
+from odradek.log.managing.checkpointing import Checkpointer
+from odradek.log.managing.deleting import Deleter
+from odradek.log.managing.disk_work import DiskWork
+from odradek.log.managing.flushing import Flusher
+from odradek.log.managing.log_dir import DirectoryInUseError, DuplicateLogError, LogDir
+from odradek.log.managing.log_dirs import LogDirs
+from odradek.log.managing.topic_ids import TopicIdSyncer
 from odradek.log.opening.starting import FoundLog, Recovery, find_logs, open_logs
 from odradek.log.opening.steps import run_here
-from odradek.log.topic_ids import TopicIdSyncer
 from odradek.runtime.api import Runtime
 from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope

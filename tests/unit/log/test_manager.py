@@ -20,8 +20,8 @@ from odradek.log.checkpoints import (
     format_partition_metadata,
     parse_offsets,
 )
-from odradek.log.log_dir import DuplicateLogError
 from odradek.log.manager import DirectoryInUseError, LogManager
+from odradek.log.managing.log_dir import DuplicateLogError
 from odradek.runtime.slices import at_once
 from tests.unit.log.support import LogRuntime, append, batch, config, idempotent, offsets
 

@@ -4,25 +4,25 @@ import os
 from pathlib import Path
 
 from odradek.core.types import Buffer
-from odradek.log.bounds import Bounds
-from odradek.log.compaction import Compaction
-from odradek.log.durability import Durability
-from odradek.log.epoch_cache import EpochCache
-from odradek.log.epoch_file import LeaderEpochFile
 from odradek.log.files import FilePool
-from odradek.log.flush_job import FlushJob
-from odradek.log.local_log import LocalLog
-from odradek.log.log_config import LogConfig
-from odradek.log.partition_dir import PartitionDir
+from odradek.log.parts.bounds import Bounds
+from odradek.log.parts.compaction import Compaction
+from odradek.log.parts.durability import Durability
+from odradek.log.parts.epoch_cache import EpochCache
+from odradek.log.parts.epoch_file import LeaderEpochFile
+from odradek.log.parts.flush_job import FlushJob
+from odradek.log.parts.local_log import LocalLog
+from odradek.log.parts.log_config import LogConfig
+from odradek.log.parts.partition_dir import PartitionDir
+from odradek.log.parts.reading import Reader
+from odradek.log.parts.rolling import Roller
+from odradek.log.parts.settling import Settling
+from odradek.log.parts.truncating import Truncator
+from odradek.log.parts.unflushed_marks import UnflushedMarks
 from odradek.log.producers.snapshot_files import SnapshotStore
 from odradek.log.producers.state import ProducerState
-from odradek.log.reading import Reader
-from odradek.log.rolling import Roller
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
-from odradek.log.settling import Settling
-from odradek.log.truncating import Truncator
-from odradek.log.unflushed_marks import UnflushedMarks
 from tests.unit.log.support import NOW_MS, TP, FaultyDisk, LogRuntime, batch, config
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.log.bounds import Bounds, Isolation
+from odradek.log.parts.bounds import Bounds, Isolation
 from odradek.log.producers.markers import Marker
 from odradek.log.producers.state import ProducerState
 from odradek.records.control import EndTransactionMarker

@@ -119,7 +119,9 @@ def test_a_mark_that_cannot_be_removed_yet_is_idle_until_the_next_flush(
     parts.write(3)
     parts.roller.roll_at(3)
     with monkeypatch.context() as patched:
-        patched.setattr("odradek.log.unflushed_marks.UnflushedMarks.remove", lambda _, marks: refuse(marks))
+        patched.setattr(
+            "odradek.log.parts.unflushed_marks.UnflushedMarks.remove", lambda _, marks: refuse(marks)
+        )
         parts.flush()
     assert parts.durability.recovery_point == 3, "what the flush proved holds"
     assert parts.durability.has_idle_marks and parts.dir.failure is None

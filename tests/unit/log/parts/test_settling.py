@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.log.settling import NEVER, Settling
+from odradek.log.parts.settling import NEVER, Settling
 from tests.unit.log.parts.support import Parts
 from tests.unit.log.support import config
 

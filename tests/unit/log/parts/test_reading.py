@@ -3,8 +3,8 @@
 import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.log.bounds import Isolation
-from odradek.log.reading import FetchInfo, Position
+from odradek.log.parts.bounds import Isolation
+from odradek.log.parts.reading import FetchInfo, Position
 from odradek.records.batch import iter_batches
 from tests.unit.log.parts.support import Parts
 

@@ -1,10 +1,10 @@
 """leader-epoch-checkpoint: the leader epochs of a log on disk, and which version of them is durable there."""
 
 from odradek.log.checkpoints import format_epochs
-from odradek.log.epoch_cache import EpochCache
 from odradek.log.files import write_file
 from odradek.log.names import LEADER_EPOCH_CHECKPOINT
-from odradek.log.partition_dir import PartitionDir
+from odradek.log.parts.epoch_cache import EpochCache
+from odradek.log.parts.partition_dir import PartitionDir
 
 
 class LeaderEpochFile:

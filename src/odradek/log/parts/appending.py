@@ -7,15 +7,15 @@ from typing import Final, NamedTuple
 
 from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, is_exhausted
 from odradek.core.types import NO_LEADER_EPOCH, NO_TIMESTAMP, Buffer
-from odradek.log.bounds import Bounds
-from odradek.log.epoch_cache import EpochCache
-from odradek.log.log_config import LogConfig
-from odradek.log.partition_dir import PartitionDir
+from odradek.log.parts.bounds import Bounds
+from odradek.log.parts.epoch_cache import EpochCache
+from odradek.log.parts.log_config import LogConfig
+from odradek.log.parts.partition_dir import PartitionDir
+from odradek.log.parts.reading import Position, Reader, out_of_range
+from odradek.log.parts.rolling import Roller
 from odradek.log.producers.entry import ProducerBatch
 from odradek.log.producers.markers import read_marker
 from odradek.log.producers.state import ProducerState, Staged
-from odradek.log.reading import Position, Reader, out_of_range
-from odradek.log.rolling import Roller
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
 from odradek.log.segments.txn_index import AbortedTxn

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
-from odradek.log.bounds import Bounds, Isolation
 from odradek.log.files import FileSlice
-from odradek.log.log_config import LogConfig
-from odradek.log.partition_dir import PartitionDir
+from odradek.log.parts.bounds import Bounds, Isolation
+from odradek.log.parts.log_config import LogConfig
+from odradek.log.parts.partition_dir import PartitionDir
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
-from odradek.log.bounds import Bounds
-from odradek.log.epoch_file import LeaderEpochFile
-from odradek.log.flush_job import FlushJob, FlushProof
-from odradek.log.partition_dir import PartitionDir
+from odradek.log.parts.bounds import Bounds
+from odradek.log.parts.epoch_file import LeaderEpochFile
+from odradek.log.parts.flush_job import FlushJob, FlushProof
+from odradek.log.parts.partition_dir import PartitionDir
+from odradek.log.parts.unflushed_marks import UnflushedMarks
 from odradek.log.producers.snapshot_files import SnapshotStore
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
-from odradek.log.unflushed_marks import UnflushedMarks
 from odradek.runtime.api import Clock
 
 

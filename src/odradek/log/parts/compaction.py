@@ -5,10 +5,10 @@ Which records stay is decided in `cleaning/`.
 
 from typing import TYPE_CHECKING
 
-from odradek.log.local_log import LocalLog
-from odradek.log.partition_dir import PartitionDir
+from odradek.log.parts.local_log import LocalLog
+from odradek.log.parts.partition_dir import PartitionDir
+from odradek.log.parts.reading import Reader
 from odradek.log.producers.snapshot_files import SnapshotStore
-from odradek.log.reading import Reader
 from odradek.log.segments.segment import Segment
 
 if TYPE_CHECKING:

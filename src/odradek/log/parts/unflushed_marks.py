@@ -5,7 +5,7 @@ from os import O_CREAT, O_WRONLY
 
 from odradek.log.files import unlink_if_exists
 from odradek.log.names import UNFLUSHED_SUFFIX, file_name
-from odradek.log.partition_dir import PartitionDir
+from odradek.log.parts.partition_dir import PartitionDir
 
 
 class UnflushedMarks:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Final
 
 from odradek.core.types import TopicPartition
-from odradek.log.bounds import Bounds
-from odradek.log.durability import Durability
-from odradek.log.log_config import LogConfig
+from odradek.log.parts.bounds import Bounds
+from odradek.log.parts.durability import Durability
+from odradek.log.parts.log_config import LogConfig
 from odradek.log.segments.segments import Segments
 
 NEVER: Final = (1 << 63) - 1

@@ -13,11 +13,11 @@ from typing import Final
 from odradek.core.errors import ExhaustedError, StorageError
 from odradek.core.types import TopicPartition
 from odradek.log import names
-from odradek.log.disk_work import DiskWork
 from odradek.log.files import remove_tree, unlink_if_exists
 from odradek.log.log import Log
-from odradek.log.log_dir import LogDir
-from odradek.log.log_dirs import LogDirs
+from odradek.log.managing.disk_work import DiskWork
+from odradek.log.managing.log_dir import LogDir
+from odradek.log.managing.log_dirs import LogDirs
 from odradek.runtime.api import Disk, Runtime
 from odradek.runtime.slices import FEW, Paced, Slices
 

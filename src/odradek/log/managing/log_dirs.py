@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from odradek.core.errors import ExhaustedError, KafkaError, StorageError, is_exhausted
 from odradek.core.types import TopicPartition
 from odradek.log.log import Log
-from odradek.log.log_dir import LogDir
+from odradek.log.managing.log_dir import LogDir
 from odradek.runtime.api import Disk
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from odradek.core.errors import ExhaustedError
 from odradek.log import names
-from odradek.log.checkpointing import checkpointed_offset
-from tests.unit.log.parts.dirs import Dirs, turn
+from odradek.log.managing.checkpointing import checkpointed_offset
+from tests.unit.log.managing.support import Dirs, turn
 from tests.unit.log.support import append, batch
 
 RECOVERY_POINTS = names.RECOVERY_POINT_CHECKPOINT
@@ -103,7 +103,7 @@ def test_a_write_that_fails_takes_its_directory_offline(tmp_path: Path) -> None:
 def test_a_write_that_lacks_descriptors_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odradek.log.checkpointing.RETRY_S", 0.01)
+    monkeypatch.setattr("odradek.log.managing.checkpointing.RETRY_S", 0.01)
 
     async def scenario(dirs: Dirs) -> None:
         log = dirs.log()

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from odradek.core.types import TopicPartition
-from odradek.log.bounds import Bounds
-from odradek.log.durability import Durability
-from odradek.log.local_log import LocalLog
-from odradek.log.partition_dir import PartitionDir
+from odradek.log.parts.bounds import Bounds
+from odradek.log.parts.durability import Durability
+from odradek.log.parts.local_log import LocalLog
+from odradek.log.parts.partition_dir import PartitionDir
 from odradek.log.producers.snapshot_files import SnapshotStore
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.segment import Segment

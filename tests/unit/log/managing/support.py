@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from odradek.core.types import TopicPartition
-from odradek.log.checkpointing import Checkpointer
 from odradek.log.checkpoints import parse_offsets
-from odradek.log.disk_work import DiskWork
-from odradek.log.flushing import Flusher
 from odradek.log.log import Log
-from odradek.log.log_dirs import LogDirs
+from odradek.log.managing.checkpointing import Checkpointer
+from odradek.log.managing.disk_work import DiskWork
+from odradek.log.managing.flushing import Flusher
+from odradek.log.managing.log_dirs import LogDirs
 from odradek.runtime.slices import Slices
 from tests.unit.log.support import LogRuntime, config
 

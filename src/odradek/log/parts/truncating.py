@@ -7,16 +7,16 @@ had, nor what was said of its durability.
 from collections.abc import Callable
 
 from odradek.core.types import TopicPartition
-from odradek.log.bounds import Bounds
-from odradek.log.compaction import Compaction
-from odradek.log.durability import Durability
-from odradek.log.local_log import LocalLog
 from odradek.log.opening.loader import load_producers
-from odradek.log.partition_dir import PartitionDir
+from odradek.log.parts.bounds import Bounds
+from odradek.log.parts.compaction import Compaction
+from odradek.log.parts.durability import Durability
+from odradek.log.parts.local_log import LocalLog
+from odradek.log.parts.partition_dir import PartitionDir
+from odradek.log.parts.reading import Reader
+from odradek.log.parts.settling import Settling
 from odradek.log.producers.snapshot_files import SnapshotStore
 from odradek.log.producers.state import ProducerState
-from odradek.log.reading import Reader
-from odradek.log.settling import Settling
 
 
 class Truncator:

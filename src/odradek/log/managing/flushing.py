@@ -11,11 +11,11 @@ from functools import partial
 from odradek.core.errors import ExhaustedError, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.log import names
-from odradek.log.checkpointing import Checkpointer
-from odradek.log.disk_work import RETRY_S, DiskWork
-from odradek.log.flush_job import FlushJob
 from odradek.log.log import Log
-from odradek.log.log_dirs import LogDirs
+from odradek.log.managing.checkpointing import Checkpointer
+from odradek.log.managing.disk_work import RETRY_S, DiskWork
+from odradek.log.managing.log_dirs import LogDirs
+from odradek.log.parts.flush_job import FlushJob
 from odradek.runtime.slices import FEW, STEP, Paced
 
 _log = logging.getLogger(__name__)

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Final
 
 from odradek.core.errors import ExhaustedError
-from odradek.log.disk_work import DiskWork
 from odradek.log.log import Log
-from odradek.log.log_dirs import LogDirs
-from odradek.log.partition_metadata import sync_topic_id
+from odradek.log.managing.disk_work import DiskWork
+from odradek.log.managing.log_dirs import LogDirs
+from odradek.log.parts.partition_metadata import sync_topic_id
 from odradek.runtime.api import Disk
 
 _AT_ONCE: Final = 16

@@ -6,7 +6,7 @@ import uuid
 from odradek.log.checkpoints import format_partition_metadata
 from odradek.log.files import sync_file, write_file
 from odradek.log.names import PARTITION_METADATA
-from odradek.log.partition_dir import PartitionDir
+from odradek.log.parts.partition_dir import PartitionDir
 from odradek.log.segments.segments import Segments
 from odradek.runtime.api import Disk
 

@@ -7,7 +7,6 @@ import random
 from collections.abc import Sequence
 
 from odradek.log.files import unlink_if_exists
-from odradek.log.log_config import LogConfig
 from odradek.log.names import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
@@ -16,7 +15,8 @@ from odradek.log.names import (
     file_name,
     offset_of,
 )
-from odradek.log.partition_dir import PartitionDir
+from odradek.log.parts.log_config import LogConfig
+from odradek.log.parts.partition_dir import PartitionDir
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
 from odradek.runtime.api import Clock, Runtime

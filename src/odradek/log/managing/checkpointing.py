@@ -10,11 +10,11 @@ from functools import partial
 from odradek.core.errors import ExhaustedError
 from odradek.core.types import TopicPartition
 from odradek.log import names
-from odradek.log.disk_work import RETRY_S, DiskWork
 from odradek.log.files import write_file
 from odradek.log.log import Log
-from odradek.log.log_dir import LogDir
-from odradek.log.log_dirs import LogDirs
+from odradek.log.managing.disk_work import RETRY_S, DiskWork
+from odradek.log.managing.log_dir import LogDir
+from odradek.log.managing.log_dirs import LogDirs
 from odradek.runtime.api import Disk
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import FEW, Paced, Slices, at_once

@@ -11,7 +11,7 @@ from odradek.core.errors import ExhaustedError, StorageError
 from odradek.log import names
 from odradek.log.log import Log
 from odradek.runtime.slices import at_once
-from tests.unit.log.parts.dirs import Dirs, turn
+from tests.unit.log.managing.support import Dirs, turn
 from tests.unit.log.support import TP, append, batch
 
 RECOVERY_POINTS = names.RECOVERY_POINT_CHECKPOINT
@@ -112,7 +112,7 @@ def test_a_flush_that_fails_takes_its_directory_offline_and_is_not_repeated(tmp_
 def test_a_flush_that_lacks_descriptors_is_begun_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odradek.log.flushing.RETRY_S", 0.01)
+    monkeypatch.setattr("odradek.log.managing.flushing.RETRY_S", 0.01)
 
     async def scenario(dirs: Dirs) -> None:
         log = dirs.log(flush_messages=1)
