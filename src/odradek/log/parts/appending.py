@@ -306,7 +306,7 @@ def _addressable_runs(batches: Sequence[BatchMeta], log_end_offset: int) -> list
             continue
         first_offset = batch.base_offset
         if batch.is_wrapper:
-            # Which offsets it holds below its own is not told: as far below as an index allows.
+            # A wrapper does not say which offsets it holds below its own: as far below as an index allows.
             previous = runs[-1][1][-1].last_offset + 1 if runs else log_end_offset
             first_offset = max(previous, batch.last_offset - MAX_INT32)
         runs.append((first_offset, [batch]))

@@ -99,7 +99,7 @@ class Reader:
         return None
 
     def _warn_of_gap(self, segment: Segment) -> None:
-        """Once. No cleaner has been here: somebody removed the segment before this one."""
+        """Warns once. No cleaner has been here: the segment before this one was removed by hand."""
         if segment.base_offset not in self._gaps:
             self._gaps.add(segment.base_offset)
             _log.warning("The records before %s are missing: reads go over the gap", segment.file.path)

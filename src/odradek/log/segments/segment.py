@@ -321,7 +321,7 @@ class Segment:
         return self._first_timestamp
 
     def _read_first_timestamp(self) -> int:
-        """Told once: whoever appends asks for it each time, and is not to fail for what cannot be read."""
+        """Warns once. Every append asks for it, and must not fail because it cannot be read."""
         try:
             return next(batch.max_timestamp for batch in self.scan(0))
         except StopIteration:
@@ -458,7 +458,7 @@ class Segment:
         return offset if found is None else min(offset, found[0])
 
     def _check_last_entries(self) -> None:
-        """Entries that nobody has looked at yet have become the last: appends and retention go by them."""
+        """Other entries are the last ones now, and were not checked yet: appends and retention go by them."""
         times = self.time_index
         is_right = self._is_offset_of_batch(self.offset_index)
         if not is_right or (times.entries and not self.is_time_of_batch(*times.last_entry)):
