@@ -14,10 +14,8 @@ from odradek.runtime.api import Clock
 
 
 class Durability:
-    """Below `recovery_point` every record is durable, with all that a restart needs to serve it.
-
-    Not covered: the indexes of segments that were flushed while they were active, and have ended since.
-    """
+    """Below `recovery_point` every record is durable. Below `restart_offset` so are the indexes: a restart
+    need not look at them."""
 
     __slots__ = (
         "_bounds",
@@ -53,7 +51,7 @@ class Durability:
         self.epoch_file = epoch_file
         self.marks = marks
         self.recovery_point = recovery_point
-        # Their files have blocks asked for ahead, too.
+        # Flushed while they were active, without their indexes and with blocks asked for ahead; ended since.
         self._unsynced_indexes = list(index_debts)
         self._last_flush_ms = clock.steady_ms()
 
