@@ -6,12 +6,13 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, TypeVar
 
+from odradek.sim.world.clock import SimClock
 from odradek.sim.world.disk import DiskFaults
 from odradek.sim.world.loop import SimLoop
 from odradek.sim.world.net import SimListener
 from odradek.sim.world.network import Network
 from odradek.sim.world.process import CURRENT_PROCESS, Process
-from odradek.sim.world.runtime import SimClock, SimRuntime
+from odradek.sim.world.runtime import SimRuntime
 from odradek.sim.world.trace import Trace
 from odradek.sim.world.volume import Volume
 
@@ -24,7 +25,7 @@ class World:
     def __init__(self, seed: int, *, keep: int = 0, sink: Callable[[str], None] | None = None) -> None:
         self.seed = seed
         self.loop = SimLoop()
-        self.trace = Trace(self.loop.time, keep=keep, sink=sink)
+        self.trace = Trace(self.loop.now, keep=keep, sink=sink)
         self.network = Network(self.loop, self.rng_for("network"), self.trace)
         self._listeners: dict[tuple[str, int], SimListener] = {}
         self._processes: list[Process] = []
@@ -43,7 +44,8 @@ class World:
         clock: SimClock | None = None,
     ) -> SimRuntime:
         """A new process on a host. `name` must be new to this world: it seeds the process's chance."""
-        process = Process(name or host)
+        clock = clock or SimClock(self.loop.now)
+        process = Process(name or host, clock.drift)
         self._processes.append(process)
         return SimRuntime(
             self.network,
@@ -52,7 +54,7 @@ class World:
             process,
             volume or Volume(),
             faults or DiskFaults(),
-            clock or SimClock(self.loop),
+            clock,
             self.rng_for(process.name),
         )
 
