@@ -16,8 +16,9 @@ from odradek.log.opening import loader
 from odradek.log.producers.state import ProducerState
 from odradek.runtime.slices import Paced
 from odradek.sim.main import EXIT_FINDING, EXIT_OK, logs_of_node, odradek_node, replay, report, run
+from odradek.sim.stories.outcome import Outcome
 from odradek.sim.stories.plan import Settings
-from odradek.sim.stories.single_node import Outcome, Scenario
+from odradek.sim.stories.single_node import SingleNodeStory
 from odradek.sim.world.cluster import NodeFactory
 from odradek.sim.world.runtime import SimRuntime
 from tests.sim.broken import LateWrites, NoSync
@@ -50,7 +51,7 @@ def test_a_seed_of_the_node_replays_in_another_process() -> None:
 def catch(factory: Callable[[Settings], NodeFactory] = odradek_node, *, first: int = 0) -> Outcome:
     """The first seed that finds something."""
     for seed in range(first, first + SEEDS_TO_CATCH_A_BUG):
-        outcome = Scenario(seed, factory, logs_of_node, seconds=30).play()
+        outcome = SingleNodeStory(seed, factory, logs_of_node, seconds=30).play()
         if outcome.violations:
             return outcome
     pytest.fail(f"nothing was found in {SEEDS_TO_CATCH_A_BUG} seeds")

@@ -20,7 +20,7 @@ class Outcome:
         self.host = host
         self.acknowledged: dict[bytes, int] = {}
         for client in clients:
-            self.acknowledged.update(client.acknowledged)
+            self.acknowledged.update({sent: number for sent, (_, number) in client.acknowledged.items()})
         self.sent = {payload for client in clients for payload in client.sent}
         node = host.node
         assert isinstance(node, ToyNode)
@@ -48,7 +48,7 @@ def play(
     async def main() -> Outcome:
         await host.start()
         clients = [ToyClient(world.runtime(f"client{i}"), f"client{i}", payload_bytes) for i in range(4)]
-        tasks = [world.loop.create_task(client.run("node", seconds)) for client in clients]
+        tasks = [world.loop.create_task(client.run(["node"], seconds)) for client in clients]
         while world.loop.time() < seconds - 5:
             host.crash_after(rng.randrange(calls), kind)
             try:

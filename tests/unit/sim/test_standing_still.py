@@ -133,7 +133,7 @@ def test_a_paused_node_is_connected_to_and_answers_when_it_is_resumed() -> None:
         await host.start()
         client = ToyClient(world.runtime("client"), "client", 10)
         host.pause()
-        task = world.loop.create_task(client.run("node", 3))
+        task = world.loop.create_task(client.run(["node"], 3))
         await asyncio.sleep(2)
         assert len(client.sent) == 1
         assert not client.acknowledged

@@ -56,6 +56,7 @@ class SimHost:
         self.node: NodeLike | None = None
         self.runtime: SimRuntime | None = None
         self.lives = 0
+        self.before_start: list[Callable[[], None]] = []
         self.before_crash: list[Callable[[CrashKind], None]] = []
         self.leaks: list[str] = []
         self._factory = factory
@@ -72,6 +73,8 @@ class SimHost:
         `crash_after` lights the fuse of `crash_after` before the first system call.
         """
         assert not self.alive, f"{self.name} is already running"
+        for hook in self.before_start:
+            hook()
         self.lives += 1
         world = self.world
         world.trace.event(self.name, "start", self.lives)

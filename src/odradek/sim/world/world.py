@@ -28,7 +28,8 @@ class World:
         self.trace = Trace(self.loop.now, keep=keep, sink=sink)
         self.network = Network(self.loop, self.rng_for("network"), self.trace)
         self._listeners: dict[tuple[str, int], SimListener] = {}
-        self._processes: list[Process] = []
+        self._processes: list[tuple[str, Process]] = []
+        """With the host that each runs on."""
 
     def rng_for(self, purpose: str) -> random.Random:
         """A source of chance of its own, so that a change in one part does not shift all the others."""
@@ -46,7 +47,7 @@ class World:
         """A new process on a host. `name` must be new to this world: it seeds the process's chance."""
         clock = clock or SimClock(self.loop.now)
         process = Process(name or host, clock.drift)
-        self._processes.append(process)
+        self._processes.append((host, process))
         return SimRuntime(
             self.network,
             self._listeners,
@@ -57,6 +58,10 @@ class World:
             clock,
             self.rng_for(process.name),
         )
+
+    def hosts(self) -> list[str]:
+        """Where processes are alive."""
+        return list(dict.fromkeys(host for host, process in self._processes if process.alive))
 
     @staticmethod
     def context_of(process: Process) -> Context:
@@ -80,7 +85,7 @@ class World:
                 gc.enable()
 
     def _close(self) -> None:
-        for process in self._processes:
+        for _, process in self._processes:
             if process.alive:
                 self.loop.kill(process)
         self.loop.after_turn = None
