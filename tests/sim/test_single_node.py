@@ -23,8 +23,8 @@ from odradek.sim.world.cluster import NodeFactory
 from odradek.sim.world.runtime import SimRuntime
 from tests.sim.broken import LateWrites, NoSync
 
-CI_SEEDS = 4
-SEEDS_TO_CATCH_A_BUG = 25
+CI_SEEDS = 3
+SEEDS_TO_CATCH_A_BUG = 12
 
 
 def test_the_first_seeds_have_no_finding(capfd: pytest.CaptureFixture[str]) -> None:
@@ -33,7 +33,10 @@ def test_the_first_seeds_have_no_finding(capfd: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_seed_of_the_node_replays_in_another_process() -> None:
-    script = "from odradek.sim.main import play; o = play(3); print(o.events, o.digest)"
+    script = (
+        "from odradek.sim.main import *; story = SingleNodeStory(3, odradek_node, logs_of_node, seconds=25);"
+        "outcome = story.play(); print(outcome.events, outcome.digest)"
+    )
     outputs = [
         subprocess.run(
             [sys.executable, "-c", script],
@@ -44,7 +47,7 @@ def test_a_seed_of_the_node_replays_in_another_process() -> None:
         ).stdout.split()
         for hash_seed in ("0", "0")
     ]
-    assert int(outputs[0][0]) > 10_000
+    assert int(outputs[0][0]) > 8_000
     assert outputs[0] == outputs[1]
 
 

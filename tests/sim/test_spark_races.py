@@ -23,7 +23,7 @@ class Run:
     def __init__(self, stage: Stage, name: str) -> None:
         self.name = name
         self.worker = Worker(stage.world, f"{name}-worker", BOOTSTRAP)
-        self.unit = Unit(stage.world, name)
+        self.unit = Unit(stage.world, name, BOOTSTRAP)
         self.decider = Decider(self.unit.client, STREAM, prefix=PREFIX)
 
     async def write(self, batch: int) -> Participant | None:

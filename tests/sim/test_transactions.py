@@ -20,8 +20,8 @@ from odradek.sim.main import EXIT_OK, StoryKind, odradek_node, report, run
 from odradek.sim.stories.outcome import Outcome
 from odradek.sim.stories.transactions import TransactionStory
 
-CHUNKS, SEEDS_PER_CHUNK = 4, 50
-SEEDS_TO_CATCH_A_BUG = 60
+CHUNKS, SEEDS_PER_CHUNK = 2, 20
+SEEDS_TO_CATCH_A_BUG = 20
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))

@@ -47,6 +47,8 @@ LogsOf = Callable[[NodeLike], Iterable[checkers.LogView]]
 class SingleNodeStory(Story):
     """Producers, groups and an administrator."""
 
+    ends_at_violation = True
+
     def __init__(
         self,
         seed: int,

@@ -25,6 +25,9 @@ Tasks: TypeAlias = "list[asyncio.Task[None]]"
 class Story(ABC):
     """A subclass adds its hosts, and says how they are struck (`plan`; None for not at all)."""
 
+    ends_at_violation = False
+    """Whether what comes after a violation proves nothing. Else all evidence is judged in the end."""
+
     def __init__(self, seed: int, *, seconds: float, sink: Callable[[str], None] | None = None) -> None:
         self.world = World(seed, keep=200, sink=sink)
         self.seconds = seconds
@@ -143,7 +146,8 @@ class Story(ABC):
     def _stop_at_violations(self, clients: Tasks) -> None:
         for task in clients:
             if task.done() and not task.cancelled() and task.exception() is not None:
-                self.outcome.violations.append(f"{task.get_name()} failed: {task.exception()!r}")
-        self.collect()
-        if self.outcome.violations:
-            raise Over
+                raise Over(f"{task.get_name()} failed: {task.exception()!r}")
+        if self.ends_at_violation:
+            self.collect()
+            if self.outcome.violations:
+                raise Over
