@@ -77,7 +77,7 @@ judge: $(ANY_INSTALL)
 bench: $(ANY_INSTALL)
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
-# Every story of the simulator over many seeds; tests/sim plays the first ones. About 20 minutes for each 1,000.
+# Every story of the simulator over many seeds; tests/sim plays the first ones. About an hour.
 SEEDS ?= 1000
 soak-sim: $(ANY_INSTALL)
 	$(BIN)/odradek sim run --seeds $(SEEDS)

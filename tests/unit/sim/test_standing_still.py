@@ -189,6 +189,7 @@ def test_a_paused_process_can_be_killed() -> None:
 def test_a_long_pause_takes_no_turns() -> None:
     """Sockets that are ready do not spin the loop while nobody can look at them."""
     world = World(1)
+    world.loop.max_turns = 10_000
     host = SimHost(world, "node", ToyNode)
 
     async def main() -> None:
