@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.forking import Harness
+from tests.mutants.forking import Harness, bound_properties
 from tests.mutants.mutations import Mutant
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +41,7 @@ def main() -> int:
     print(f"{len(files)} files, {len(tests)} files of tests name them", flush=True)
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         harness = Harness(files, options.every, options.jobs)
+        bound_properties()
         arguments = ["-o", "addopts=--import-mode=importlib", "-s", "-p", "no:terminal", "-p", "no:timeout"]
         arguments += ["-p", "no:cacheprovider"]
         pytest.main([*arguments, f"--basetemp={scratch}/tests", *tests], plugins=[harness])
