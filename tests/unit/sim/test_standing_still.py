@@ -125,6 +125,28 @@ def test_what_is_sent_after_a_stall_arrives_after_it() -> None:
     world.run(main())
 
 
+def test_what_was_held_back_runs_in_the_order_in_which_it_was_scheduled() -> None:
+    world = World(1)
+    process = world.runtime("node").process
+    ran: list[int] = []
+
+    async def main() -> None:
+        context = world.context_of(process)
+        world.loop.stall(process, 1)
+        for number in range(3):
+            world.loop.call_soon(ran.append, number, context=context)
+        # Due at the very end of the stall, before and after the process goes on.
+        for number in range(3, 9):
+            world.loop.call_at(1.0, ran.append, number, context=context)
+        await asyncio.sleep(0.9)
+        assert ran == []
+        await asyncio.sleep(0.2)
+
+    world.run(main())
+    assert ran[:3] == [0, 1, 2]
+    assert sorted(ran) == list(range(9))
+
+
 def test_a_paused_node_is_connected_to_and_answers_when_it_is_resumed() -> None:
     world = World(1)
     host = SimHost(world, "node", ToyNode)

@@ -81,7 +81,8 @@ class SimLoop(base_events.BaseEventLoop):
         self._now = 0.0
         self._selector = self
         self._hot: dict[int, asyncio.Handle] = {}
-        self._still: list[Process] = []
+        self._still = 0
+        """How many processes stand still."""
         self._clock_resolution = 1e-9
         self.turns = 0
         self.max_turns = max_turns
@@ -143,16 +144,19 @@ class SimLoop(base_events.BaseEventLoop):
         if not self._still:
             return False
         process = _process_of(handle)
-        return process is not None and process.stands_still(self._now)
+        return process is not None and process.is_still
 
     def _stand_still(self, process: Process) -> None:
-        if process not in self._still:
-            self._still.append(process)
+        if process.alive and not process.is_still:
+            process.is_still = True
+            self._still += 1
 
     def _go_on(self, process: Process) -> None:
-        if process in self._still and not process.stands_still(self._now):
-            self._still.remove(process)
-            self._ready.extend(process.held)
+        if process.is_still and not process.is_paused and process.busy_until_s <= self._now:
+            process.is_still = False
+            self._still -= 1
+            # Ahead of what became ready since: the order in which code was scheduled is kept.
+            self._ready.extendleft(reversed(process.held))
             process.held.clear()
 
     # -- readiness: what a selector would report, again every turn until it is cleared
@@ -259,8 +263,9 @@ class SimLoop(base_events.BaseEventLoop):
             if _process_of(handle) is process:
                 handle.cancel()
         process.held.clear()
-        if process in self._still:
-            self._still.remove(process)
+        if process.is_still:
+            process.is_still = False
+            self._still -= 1
         self.call_soon(self._bury, process, context=Context())
 
     def _bury(self, process: Process) -> None:

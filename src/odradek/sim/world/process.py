@@ -22,7 +22,7 @@ class Process:
     process in the middle of whatever it was doing; None means that it is safe.
 
     A process stands still while it is paused, and until `busy_until_s` where a call of its own takes long.
-    `held` is what it would have run meanwhile.
+    `held` is what it would have run meanwhile, in order.
     """
 
     __slots__ = (
@@ -33,6 +33,7 @@ class Process:
         "fuse",
         "held",
         "is_paused",
+        "is_still",
         "name",
         "on_burnt",
         "tasks",
@@ -41,6 +42,7 @@ class Process:
     def __init__(self, name: str, drift: Drift | None = None) -> None:
         self.name = name
         self.drift = drift or Drift()
+        self.is_still = False
         self.is_paused = False
         self.busy_until_s = 0.0
         self.held: list[asyncio.Handle] = []
@@ -65,9 +67,6 @@ class Process:
                 self.on_burnt()
         if not self.alive:
             raise ProcessCrashed(self.name)
-
-    def stands_still(self, world_s: float) -> bool:
-        return self.is_paused or self.busy_until_s > world_s
 
     def adopt(self, task: "asyncio.Task[Any]") -> None:
         self.tasks.append(task)
