@@ -3,6 +3,7 @@
 Each host is struck and restarted, clients go from one to another, what is lost is found, and a seed replays.
 """
 
+import re
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -123,7 +124,7 @@ class FailingNode(ToyNode):
 
 def test_a_node_that_does_not_come_up_ends_the_story() -> None:
     (found,) = ToyStory(1, FailingNode).play().violations
-    assert found == "the node does not start: ValueError('once is enough')"
+    assert re.fullmatch(r"(one|two|three) does not start: ValueError\('once is enough'\)", found)
 
 
 @pytest.mark.parametrize("error", [Over("it ends here"), ValueError("it ends here")])

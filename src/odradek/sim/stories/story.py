@@ -103,8 +103,8 @@ class Story(ABC):
     async def _play_out(self) -> None:
         assert self.hosts, "a story has hosts"
         world = self.world
-        for host in self.hosts.values():
-            await host.start()
+        # All at once: a node of a quorum may not be up before a majority of it is.
+        await asyncio.gather(*(host.start() for host in self.hosts.values()))
         await self.prepare()
         draw_net_faults(self.rng, world.network.faults)
         for host in self.hosts.values():
@@ -139,7 +139,7 @@ class Story(ABC):
                 crash_after = None
                 continue
             except Exception as e:
-                raise Over(f"the node does not start: {e!r}") from e
+                raise Over(f"{host.name} does not start: {e!r}") from e
             host.call_off_crash()
             return
 
