@@ -137,7 +137,7 @@ def test_what_was_held_back_runs_in_the_order_in_which_it_was_scheduled() -> Non
             world.loop.call_soon(ran.append, number, context=context)
         # Due at the very end of the stall, before and after the process goes on.
         for number in range(3, 9):
-            world.loop.call_at(1.0, ran.append, number, context=context)
+            world.loop.call_at(process.busy_until_s, ran.append, number, context=context)
         await asyncio.sleep(0.9)
         assert ran == []
         await asyncio.sleep(0.2)
