@@ -23,7 +23,7 @@ from odradek.sim.world.cluster import NodeFactory
 from odradek.sim.world.runtime import SimRuntime
 from tests.sim.broken import LateWrites, NoSync
 
-CI_SEEDS = 3
+CI_SEEDS = 2
 SEEDS_TO_CATCH_A_BUG = 12
 
 

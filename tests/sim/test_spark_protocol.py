@@ -17,7 +17,7 @@ from odradek.spark.ledger.deciding import Decider
 from odradek.spark.ledger.ledger import Finish, Propose, coordinator_id, participant_id
 from odradek.spark.sink.participating import Attempt, Slots
 
-CHUNKS, SEEDS_PER_CHUNK = 2, 8
+CHUNKS, SEEDS_PER_CHUNK = 2, 5
 SEEDS_TO_CATCH_A_BUG = 20
 
 
@@ -166,7 +166,7 @@ PLANTS: dict[Plant, tuple[int, str]] = {
     decides_without_fencing: (0, "lost|duplicated|was decided after"),
     looks_before_it_takes_its_id: (8, "stuck"),
     never_sweeps: (0, "stuck"),
-    sweeps_runs_that_may_decide: (0, "lost"),
+    sweeps_runs_that_may_decide: (3, "lost"),
     uses_one_slot_for_everything: (0, "the last run failed"),
     says_once_that_it_is_committed: (0, "lost"),
     decides_again_what_is_decided: (0, "duplicated"),

@@ -20,7 +20,7 @@ from odradek.sim.main import EXIT_OK, StoryKind, odradek_node, report, run
 from odradek.sim.stories.outcome import Outcome
 from odradek.sim.stories.transactions import TransactionStory
 
-CHUNKS, SEEDS_PER_CHUNK = 2, 20
+CHUNKS, SEEDS_PER_CHUNK = 2, 12
 SEEDS_TO_CATCH_A_BUG = 20
 
 
