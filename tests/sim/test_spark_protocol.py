@@ -169,7 +169,7 @@ PLANTS: dict[Plant, tuple[int, str]] = {
     sweeps_runs_that_may_decide: (3, "lost"),
     uses_one_slot_for_everything: (0, "the last run failed"),
     says_once_that_it_is_committed: (0, "lost"),
-    decides_again_what_is_decided: (0, "duplicated"),
+    decides_again_what_is_decided: (1, "duplicated"),
     decides_after_the_ends: (0, "duplicated"),
 }
 """From which seed on to look, since some are met rarely, and what is seen, as a regular expression."""
