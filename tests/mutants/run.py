@@ -18,6 +18,7 @@ import pytest
 
 from tests.mutants.forking import Harness, bound_properties
 from tests.mutants.mutations import Mutant
+from tests.support import peer
 
 ROOT = Path(__file__).parents[2]
 SURVIVORS = Path(__file__).parent / "survivors"
@@ -42,6 +43,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         harness = Harness(files, options.every, options.jobs)
         bound_properties()
+        peer.missing = lambda: "it takes too long to start for each mutant"
         arguments = ["-o", "addopts=--import-mode=importlib", "-s", "-p", "no:terminal", "-p", "no:timeout"]
         arguments += ["-p", "no:cacheprovider"]
         pytest.main([*arguments, f"--basetemp={scratch}/tests", *tests], plugins=[harness])
