@@ -9,17 +9,17 @@ import typer
 # Name -> (module, help). A module's `register` adds a verb; its `app` is a noun with verbs of its own.
 _COMMANDS = {
     "start": ("start", "Start a node."),
-    "topic": ("topic", "Create, look at, change and delete topics."),
+    "topic": ("topic", "Create, show, change and delete topics."),
     "produce": ("produce", "Write records to a topic."),
     "consume": ("consume", "Read records from topics."),
-    "group": ("group", "Look at consumer groups, move and delete them."),
-    "txn": ("txn", "Look at transactions, find and end those that hang."),
-    "pipeline": ("pipeline", "Run Spark pipelines, exactly once."),
-    "demo": ("demo", "Show exactly-once processing while everything is killed."),
-    "cluster": ("cluster", "Look at the cluster, configure its brokers."),
+    "group": ("group", "Show, seek and delete consumer groups."),
+    "txn": ("txn", "Show transactions; find and end hanging ones."),
+    "pipeline": ("pipeline", "Run Spark pipelines with exactly-once delivery."),
+    "demo": ("demo", "Show exactly-once processing while driver and broker are killed."),
+    "cluster": ("cluster", "Show the cluster, configure its brokers."),
     "log": ("log", "Read log files without a broker."),
-    "prove": ("prove", "Prove what a pipeline has done."),
-    "why": ("why", "Ask why something does not go on."),
+    "prove": ("prove", "Check that a pipeline processed its input exactly once."),
+    "why": ("why", "Explain why readers are stuck."),
     "sim": ("sim", "Simulate a cluster under faults."),
 }
 

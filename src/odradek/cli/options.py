@@ -20,7 +20,11 @@ from odradek.cli.terminal.output import check_format
 Bootstrap = Annotated[
     str | None,
     typer.Option(
-        "-b", "--bootstrap-servers", metavar="HOST:PORT", help="Brokers to ask first.", show_default=False
+        "-b",
+        "--bootstrap-servers",
+        metavar="HOST:PORT",
+        help="Brokers to connect to first.",
+        show_default=False,
     ),
 ]
 Properties = Annotated[
@@ -29,23 +33,23 @@ Properties = Annotated[
         "-X", "--property", metavar="KEY=VALUE", help="A client property, by its Java or librdkafka name."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Nothing on stderr but errors.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only errors on stderr.")]
 Raw = Annotated[
     bool,
-    typer.Option("--raw", help="Do not escape control characters on a terminal; a pipe gets bytes anyway."),
+    typer.Option(
+        "--raw", help="Do not escape control characters on a terminal; a pipe always gets raw bytes."
+    ),
 ]
 TimeZone = Annotated[
-    str, typer.Option("--tz", metavar="utc|local", help="Time zone of times shown and given.")
+    str, typer.Option("--tz", metavar="utc|local", help="Time zone of all times, in and out.")
 ]
 
-Yes: TypeAlias = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
-DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would change and change nothing.")
-]
+Yes: TypeAlias = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask for confirmation.")]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")]
 Watch: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--watch", metavar="EVERY", help="Show again every so often, for example 2s.", show_default=False
+        "--watch", metavar="EVERY", help="Repeat at this interval, for example 2s.", show_default=False
     ),
 ]
 Topic: TypeAlias = Annotated[
@@ -63,7 +67,11 @@ Groups: TypeAlias = Annotated[
 Partitions: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "-p", "--partitions", metavar="LIST", help="Only these, for example 0,2,5-7.", show_default=False
+        "-p",
+        "--partitions",
+        metavar="LIST",
+        help="Only these partitions, for example 0,2,5-7.",
+        show_default=False,
     ),
 ]
 OFFSET_FORMS = "start, end, N, +N, -N, A:B, @TIME, @TIME:TIME"

@@ -23,12 +23,13 @@ Broker = Annotated[
 def info(
     session: Session,
     unsupported: Annotated[
-        bool, typer.Option("--unsupported", help="List the known configurations that do not act yet.")
+        bool,
+        typer.Option("--unsupported", help="List Kafka's configurations that have no effect in Odradek."),
     ] = False,
 ) -> None:
     """Show the cluster and its brokers.
 
-    Defaults that differ from Apache Kafka's are listed.
+    Lists the defaults that differ from Apache Kafka's.
     """
     from odradek.cli.requests.cluster_info import describe_cluster, unsupported_table
 
@@ -42,7 +43,7 @@ def info(
 def features(session: Session) -> None:
     """Show the features of the cluster.
 
-    For each the level in force, and the levels it could take.
+    For each feature: the finalized level, and the levels that brokers support.
     """
     from odradek import __version__
     from odradek.wire.api_keys import ApiKey
@@ -63,11 +64,13 @@ def features(session: Session) -> None:
 def config(
     session: Session,
     broker: Broker = None,
-    all_configs: Annotated[bool, typer.Option("--all", help="Also configurations at their default.")] = False,
+    all_configs: Annotated[
+        bool, typer.Option("--all", help="Include configurations at their default.")
+    ] = False,
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="Set a dynamic configuration, without --broker for all."
+            "--set", metavar="KEY=VALUE", help="Set a dynamic configuration; without --broker on all brokers."
         ),
     ] = None,
     unset: Annotated[
@@ -79,7 +82,7 @@ def config(
 ) -> None:
     """Show or change the configuration of brokers.
 
-    Asks where a change can delete records.
+    Asks first if the change can delete records.
     """
     with usage():
         wanted = parse_pairs("--set", settings or ())
@@ -124,7 +127,7 @@ def _change(
     harmless = not deletes_records(changes)
     if session.confirm(table, question, yes=yes or harmless, dry_run=dry_run):
         alter_configs(session.cluster, BROKER, name, wanted, unset)
-        session.settle(lambda: shows_changes(session.cluster, BROKER, name, wanted, unset))
+        session.wait_until_shown(lambda: shows_changes(session.cluster, BROKER, name, wanted, unset))
         session.table(table)
 
 

@@ -40,13 +40,13 @@ def consume(
     ] = "start",
     regex: Annotated[
         bool,
-        typer.Option("--regex", help="TOPIC is a regular expression: all topics whose whole name matches."),
+        typer.Option("--regex", help="Take TOPIC as a regular expression; it must match the whole name."),
     ] = False,
     partitions: Partitions = None,
     count: Annotated[
         int | None,
         typer.Option(
-            "-n", "--count", min=1, metavar="COUNT", help="Stop after so many records.", show_default=False
+            "-n", "--count", min=1, metavar="COUNT", help="Stop after COUNT records.", show_default=False
         ),
     ] = None,
     grep: Annotated[
@@ -61,7 +61,7 @@ def consume(
     ] = None,
     follow: Annotated[
         bool,
-        typer.Option("--follow/--until-end", help="Wait for new records, or stop at what is the end now."),
+        typer.Option("--follow/--until-end", help="Wait for new records, or stop at the current end."),
     ] = False,
     isolation: Annotated[
         str | None,
@@ -77,7 +77,7 @@ def consume(
         typer.Option(
             "--outcome",
             metavar="LIST",
-            help="Say what became of each record, and show only these: committed, aborted, open, or all.",
+            help="Show the outcome of each record, and only these: committed, aborted, open, or all.",
             show_default=False,
         ),
     ] = None,
@@ -87,7 +87,7 @@ def consume(
             "-g",
             "--group",
             metavar="GROUP",
-            help="Read as a member of this group and commit.",
+            help="Read as a member of this group and commit its offsets.",
             show_default=False,
         ),
     ] = None,
@@ -101,9 +101,7 @@ def consume(
         tells = outcome is not None or asks_for_outcome(session.format)
     shown = _outcomes(outcome) if tells else ()
     if tells and (follow or group is not None or isolation is not None):
-        raise Usage(
-            "what became of records is told of those that are there: not with --follow, -g, --isolation"
-        )
+        raise Usage("--outcome covers only records already in the log; drop --follow, -g, --isolation")
     if regex:
         names = _matching(session, names)
     printer = _Printer(session, grep, count, with_outcome=tells)
@@ -111,7 +109,7 @@ def consume(
         with session.cluster.failing(f"topic {', '.join(names)}", names[0]):
             if group is not None:
                 if partitions is not None:
-                    raise Usage("-p does not go with -g: the group says who reads what")
+                    raise Usage("-p cannot be combined with -g: the group assigns the partitions")
                 _read_as_member(session, names, group, wanted, follow, _ISOLATION_LEVELS[level], printer)
             elif tells:
                 ranges = _find_ranges(session, names, wanted, partitions, follow, _EVERYTHING)
@@ -327,9 +325,9 @@ class _Link:
 
     def look(self, lost: OSError | None) -> None:
         if lost is not None and not self._is_lost:
-            self._terminal.note(f"lost {self._servers}: {lost.strerror or lost}, trying again")
+            self._terminal.note(f"lost {self._servers}: {lost.strerror or lost}; retrying")
         elif lost is None and self._is_lost:
-            self._terminal.note(f"{self._servers} is back")
+            self._terminal.note(f"connected to {self._servers} again")
         self._is_lost = lost is not None
 
 
@@ -348,7 +346,7 @@ def _read_as_member(
 ) -> None:
     """Read what the group gives this member; without `follow` until it has reached the end of it."""
     if wanted.stop is not None or wanted.first not in ((At.START, 0), (At.END, 0)):
-        raise Usage("-o with -g is start or end: where a group without committed offsets begins")
+        raise Usage("-o with -g must be start or end: it applies where the group has no committed offset")
     reset = "earliest" if wanted.first.at is At.START else "latest"
     topics, failures = session.cluster.find_topics(names)
     if failures:

@@ -33,12 +33,10 @@ def register(app: typer.Typer, _started_s: float) -> None:
 def demo(
     session: Session,
     orders: Annotated[
-        int, typer.Option("--orders", min=100, metavar="COUNT", help="How many orders there are.")
+        int, typer.Option("--orders", min=100, metavar="COUNT", help="How many orders to produce.")
     ] = 20_000,
-    rate: Annotated[int, typer.Option("--rate", min=10, metavar="COUNT", help="Orders a second.")] = 400,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="SEED", help="The same orders for the same seed.")
-    ] = 0,
+    rate: Annotated[int, typer.Option("--rate", min=10, metavar="COUNT", help="Orders per second.")] = 400,
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Seed of the random orders.")] = 0,
     driver_kills: Annotated[
         int, typer.Option("--driver-kills", min=0, metavar="COUNT", help="How often to kill Spark's driver.")
     ] = 3,
@@ -50,27 +48,27 @@ def demo(
         typer.Option(
             "--dir",
             metavar="DIR",
-            help="Keep data, pipeline, checkpoint and logs here; else they are removed.",
+            help="Keep data, pipeline, checkpoint and logs in this new folder. [default: keep nothing]",
             show_default=False,
         ),
     ] = None,
     picture: Annotated[
-        Path, typer.Option("--picture", metavar="FILE", help="Where the picture of the run goes (SVG).")
+        Path, typer.Option("--picture", metavar="FILE", help="Where to write the picture of the run (SVG).")
     ] = Path("demo.svg"),
 ) -> None:
     """Process a stream of orders exactly once while Spark's driver and the broker are killed.
 
-    A broker, a generator and Spark are started; orders are enriched, and summed by window and region. Driver
-    and broker are killed with SIGKILL, in the middle of batches. In the end everything is read and compared
-    with what has to be there: exits with 3 if there is a finding. Needs pyspark.
+    Starts a broker, a generator of orders, and Spark. Spark enriches the orders, and sums them by window and
+    region. Driver and broker are killed with SIGKILL in the middle of batches. At the end, the output is read
+    and compared with the input. Exits with 3 if there is a finding. Needs pyspark.
     """
     require_spark()
     from odradek.spark.demo.director import Audience, Director, Place, Plan
 
     if folder is not None and folder.exists():
-        raise Usage(f"{folder} is there already")
+        raise Usage(f"{folder} already exists")
     if not picture.parent.is_dir():
-        raise Usage(f"there is no folder {picture.parent} for the picture")
+        raise Usage(f"--picture {picture}: there is no folder {picture.parent}")
     view = DemoView(session.terminal, {"driver": driver_kills, "broker": broker_kills})
     with _folder(folder) as place:
         director = Director(
@@ -124,7 +122,7 @@ def _run(director: "Director", view: DemoView) -> "Outcome":
         raise SystemExit(_TERMINATED) from None
     except ProcessError as e:
         said = e.log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
-        raise Failure([f"{e}; its log ends so:", *(f"  {line}" for line in said)]) from e
+        raise Failure([f"{e}; its log ends with:", *(f"  {line}" for line in said)]) from e
     finally:
         view.clear()
 
@@ -160,5 +158,5 @@ def _show(session: Session, outcome: "Outcome", picture: Path) -> None:
         raise Finding("; ".join(outcome.findings))
     session.terminal.note(
         f"proven: {proof.inputs.found:,} orders in, {proof.enriched.found:,} out, {proof.windows.found:,} "
-        f"windows right, duplicates: 0, lost: 0; the driver was killed {drivers} times, the broker {brokers}"
+        f"windows correct, duplicates: 0, lost: 0; killed the driver {drivers} times, the broker {brokers}"
     )

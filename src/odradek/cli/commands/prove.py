@@ -28,7 +28,7 @@ _LOOK_S = 0.2
 
 @app.callback()
 def prove() -> None:
-    """Prove what a pipeline has done."""
+    """Check that a pipeline processed its input exactly once."""
 
 
 @command(app, "eos")
@@ -51,7 +51,7 @@ def eos(
         typer.Option(
             "--by",
             metavar="ID",
-            help="Compare records, too, by key, value or header:NAME, where a query passes on what it reads.",
+            help="Also compare records by key, value or header:NAME, if the query passes it through.",
         ),
     ] = "none",
     stream: Annotated[
@@ -59,7 +59,7 @@ def eos(
         typer.Option(
             "--stream",
             metavar="QUERY[/SINK]",
-            help="Only this query, where several go from the one to the other.",
+            help="Only this query, if several read the one topic and write the other.",
             show_default=False,
         ),
     ] = None,
@@ -67,10 +67,10 @@ def eos(
         str, typer.Option("--master", metavar="URL", help="Where Spark runs the job.")
     ] = "local[*]",
 ) -> None:
-    """Check that every offset of a topic is in exactly one committed transaction of another.
+    """Check that every offset of one topic is in exactly one committed transaction of another.
 
-    Of what Spark's exactly-once sink wrote: the batches that were decided cover the input without gap and
-    overlap, and the committed transactions in the output are those that the decisions name, with all their
+    Covers what Spark's exactly-once sink wrote. The decided batches must cover the input without gaps or
+    overlaps. The committed transactions in the output must be those that the decisions name, with all their
     records. Exits with 3 if there is a finding. Needs pyspark.
     """
     require_spark()
@@ -116,7 +116,7 @@ def _run(session: Session, connecting: "Connecting", question: "Question", maste
             with cluster.failing(f"topics {question.source} and {question.sink}"):
                 return prove(cluster.client, connecting, spark, question)
         except NothingToProveError as e:
-            hint = "only what format('odradek') writes with checkpoint and delivery=exactly-once is recorded"
+            hint = "only format('odradek') with a checkpoint and delivery=exactly-once records decisions"
             raise Failure(str(e), hint) from e
         except (PySparkException, Py4JError) as e:
             raise Failure(f"the Spark job failed: {cause(e)}") from e

@@ -36,15 +36,13 @@ class _Option(NamedTuple):
 
 
 OPTIONS = (
-    _Option("--data-dir", "DIR", "Where records are kept. [default: ./odradek-data]"),
+    _Option("--data-dir", "DIR", "Directory of the data. [default: ./odradek-data]"),
     _Option("--host", "HOST", f"Address to listen on. [default: {DEFAULT_HOST}]"),
-    _Option("--port", "PORT", f"Port to listen on, 0 for any. [default: {DEFAULT_PORT}]"),
-    _Option(
-        "--http", "PORT|off", f"Port of /metrics and /healthz. [default: {DEFAULT_HTTP_PORT} if it is free]"
-    ),
+    _Option("--port", "PORT", f"Port to listen on; 0 picks a free one. [default: {DEFAULT_PORT}]"),
+    _Option("--http", "PORT|off", f"Port of /metrics and /healthz. [default: {DEFAULT_HTTP_PORT} if free]"),
     _Option("--config", "FILE", "A server.properties file."),
-    _Option("--set", "KEY=VALUE", "One setting of server.properties; wins over the file.", is_list=True),
-    _Option("--log-format", "text|json", "Shape of the log lines on stderr. [default: text]"),
+    _Option("--set", "KEY=VALUE", "A setting of server.properties; overrides the file.", is_list=True),
+    _Option("--log-format", "text|json", "Format of the log lines on stderr. [default: text]"),
 )
 
 
@@ -99,7 +97,7 @@ def plain_options(arguments: Sequence[str]) -> dict[str, Any] | None:
 def start(started_s: float, values: Mapping[str, Any]) -> None:
     """Start a node.
 
-    Broker and controller in one process, until SIGTERM or SIGINT. A line on stdout says when it is ready.
+    Runs broker and controller in one process until SIGTERM or SIGINT. Prints a line on stdout when ready.
     """
     log_format = values["log_format"] or "text"
     if log_format not in ("text", "json"):
@@ -129,7 +127,7 @@ def start(started_s: float, values: Mapping[str, Any]) -> None:
 
 def _port(flag: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= 65535):
-        raise Usage(f"{flag} {text}: not a port" + (", nor off" if flag == "--http" else ""))
+        raise Usage(f"{flag} {text}: not a port" + (" or off" if flag == "--http" else ""))
     return int(text)
 
 
@@ -161,17 +159,17 @@ def _configure(
     if data_dir is not None:
         doubled = next((name for name in ("log.dirs", "log.dir") if name in overrides), None)
         if doubled is not None:
-            raise Usage(f"--data-dir and --set {doubled} do not go together")
+            raise Usage(f"--data-dir and --set {doubled} cannot be combined")
         given["log.dirs"] = data_dir
     listeners = overrides.get("listeners", file.get("listeners"))
     if listeners is None:
         defaults = node_defaults(host=host or DEFAULT_HOST, port=DEFAULT_PORT if port is None else port)
         given["listeners"] = defaults["listeners"]
     elif host is not None or port is not None:
-        raise Usage("--host and --port do not go with a configuration that sets listeners")
+        raise Usage("--host and --port cannot be combined with a configuration that sets listeners")
     try:
         config, warnings = NodeConfig.from_sources(file, given)
-        # A name told to clients holds wherever they ask from, a path wherever the node was started.
+        # Clients elsewhere need a host name; a path must not depend on the working directory.
         if not all(listener.host for listener in config.advertised_listeners):
             given["advertised.listeners"] = _with_this_host(config)
         given["log.dirs"] = ",".join(os.path.abspath(path) for path in config.log_dirs)

@@ -24,7 +24,7 @@ Ids = Annotated[
 OlderThan = Annotated[
     str | None,
     typer.Option(
-        "--older-than", metavar="DURATION", help="Only those open at least so long, for example 5m."
+        "--older-than", metavar="DURATION", help="Only transactions open at least this long, for example 5m."
     ),
 ]
 
@@ -37,7 +37,7 @@ def list_ids(
         typer.Option("--state", metavar="STATE", help="Only in this state, such as Ongoing."),
     ] = None,
     producer_ids: Annotated[
-        list[int] | None, typer.Option("--producer-id", metavar="ID", help="Only of this producer.")
+        list[int] | None, typer.Option("--producer-id", metavar="ID", help="Only this producer id.")
     ] = None,
     older_than: OlderThan = None,
     pattern: Annotated[
@@ -128,12 +128,12 @@ def timeline(
         typer.Argument(metavar="ID", help="A transactional id.", autocompletion=complete_transactions),
     ],
     count: Annotated[
-        int, typer.Option("-n", "--count", metavar="COUNT", help="So many of the last transactions.")
+        int, typer.Option("-n", "--count", metavar="COUNT", help="How many of the last transactions to show.")
     ] = 5,
 ) -> None:
     """Show when transactions of an id began, wrote and ended, on the coordinator and on each partition.
 
-    What compaction has left of the coordinator's log is all there is to tell.
+    Shows only what compaction has left in the coordinator's log.
     """
     from odradek.cli.requests.timeline import draw
     from odradek.cli.requests.txn_history import history
@@ -179,14 +179,16 @@ def hanging(
     older_than: Annotated[
         str,
         typer.Option(
-            "--older-than", metavar="DURATION", help="Silent at least so long: the longest timeout there is."
+            "--older-than",
+            metavar="DURATION",
+            help="Only if silent at least this long. Use transaction.max.timeout.ms.",
         ),
     ] = "15m",
 ) -> None:
-    """Find transactions that are open on a partition and that no coordinator will end.
+    """Find open transactions that no coordinator will end.
 
-    Those that no coordinator knows, and those of two-phase commit, which have no timeout: of a Spark query
-    that was killed, for example. OF tells whose they are. Exit code 3 if there are any.
+    Finds transactions that no coordinator knows, and those of two-phase commit, which have no timeout: of a
+    killed Spark query, for example. OF names their owner. Exits with 3 if there are any.
     """
     from odradek.cli.requests.txn_hanging import find_hanging
 
@@ -201,7 +203,7 @@ def hanging(
     session.done(Table(columns(_HANGING), [_hanging_row(session, p, now_ms) for p in found]), failures)
     if found:
         raise Finding(
-            f"{len(found)} hanging transaction{'s' * (len(found) > 1)}, the first one {found[0].of()}",
+            f"{len(found)} hanging transaction{'s' * (len(found) > 1)}, the first: {found[0].of()}",
             f"next: {found[0].next()}",
         )
 
@@ -231,9 +233,9 @@ def commit(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Commit an open transaction that a Spark query has decided to commit, where it does not come back.
+    """Commit an open transaction that a Spark query has decided to commit, if the query will not run again.
 
-    Any other one is left alone.
+    Refuses any other transaction.
     """
     from odradek.cli.requests.txn_admin import commit_decided, decided_rows, describe_transaction
 
@@ -241,7 +243,7 @@ def commit(
     rows = decided_rows(session.cluster, found) if found.state == "Ongoing" else 0
     if not rows:
         raise Failure(
-            f"{transactional_id} is {found.state} and was not decided to be committed",
+            f"{transactional_id} is {found.state}: not open, or no Spark query has decided to commit it",
             "next: odradek txn hanging --older-than 0s",
         )
     heads = "TRANSACTIONAL-ID BEFORE AFTER PRODUCER-ID# EPOCH# ROWS#"
@@ -272,19 +274,22 @@ def abort(
     ] = None,
     start_offset: Annotated[
         int | None,
-        typer.Option("--start-offset", metavar="OFFSET", help="Its first offset, where there are several."),
+        typer.Option(
+            "--start-offset", metavar="OFFSET", help="Its first offset, if the partition has several."
+        ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also where Spark has decided to commit it: its records are lost.")
+        bool,
+        typer.Option("--force", help="Abort even if Spark has decided to commit it: its records are lost."),
     ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """End an open transaction: all of it by its id, or a hanging one on its partition.
+    """Abort an open transaction by its id, or a hanging one on its partition.
 
-    By its id, the coordinator aborts it and fences its producer. On a partition, an abort marker is written
-    past the coordinator, which is for transactions that `txn hanging` finds. A transaction that a Spark query
-    has decided to commit is left alone: the next run of the query commits it.
+    By id, the coordinator aborts it and fences its producer. It is refused if a Spark query has decided to
+    commit the transaction: the next run of the query does so. On a partition, an abort marker is written
+    without the coordinator: for transactions that `txn hanging` finds.
     """
     if (transactional_id is None) == (topic is None or partition is None):
         raise Usage("name a transactional id, or a partition with -t TOPIC -p PARTITION")
@@ -307,8 +312,7 @@ def _abort_by_id(session: Session, transactional_id: str, force: bool, yes: bool
     rows = decided_rows(session.cluster, found)
     if rows and not force:
         raise Failure(
-            f"{transactional_id} was decided to be committed by its Spark query: {rows} records "
-            "would be lost",
+            f"the Spark query of {transactional_id} has decided to commit it: {rows} records would be lost",
             f"next: start the query again, which commits it, or odradek txn commit {transactional_id}, "
             "or add --force",
         )
@@ -342,16 +346,18 @@ def _abort_on_partition(
     open_ = [p for p in active_producers(session.cluster, [info], [tp]) if p.start_offset is not None]
     chosen = [p for p in open_ if start_offset is None or p.start_offset == start_offset]
     if not chosen:
-        at = "" if start_offset is None else f" from offset {start_offset} on"
+        at = "" if start_offset is None else f" that starts at offset {start_offset}"
         raise Failure(f"partition {tp} has no open transaction{at}", f"next: odradek txn producers {topic}")
     if len(chosen) > 1:
         starts = ", ".join(str(p.start_offset) for p in chosen)
-        raise Usage(f"partition {tp} has {len(chosen)} open transactions, at {starts}", "add --start-offset")
+        raise Usage(
+            f"partition {tp} has {len(chosen)} open transactions, starting at {starts}", "add --start-offset"
+        )
     (producer,) = chosen
     owner = owners(session.cluster, [producer.producer_id]).get(producer.producer_id)
     if owner is not None and not is_hanging(producer, owner):
         session.terminal.note(
-            f"{owner.transactional_id} has it open and is {owner.state}: its coordinator can end all of it, "
+            f"it belongs to {owner.transactional_id}, which is {owner.state}; to end it on all partitions: "
             f"odradek txn abort {owner.transactional_id}"
         )
     heads = "TOPIC PARTITION# PRODUCER-ID# EPOCH# TXN-START# BEFORE AFTER"

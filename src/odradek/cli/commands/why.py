@@ -25,7 +25,7 @@ _PATIENCE_S = 0.3
 
 @app.callback()
 def why() -> None:
-    """Ask why something does not go on."""
+    """Explain why readers are stuck."""
 
 
 @command(app, "stuck")
@@ -38,9 +38,9 @@ def stuck(
         ),
     ],
 ) -> None:
-    """Show which transaction keeps read_committed readers of a group or a topic waiting.
+    """Show which transaction keeps read_committed readers of a group or topic waiting.
 
-    Exit code 3 if there is one.
+    Exits with 3 if there is one.
     """
     from odradek.cli.requests.stuck import find_held
 

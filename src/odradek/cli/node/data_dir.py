@@ -44,4 +44,4 @@ def _foreign_files(path: str) -> list[str]:
     if not foreign or META_PROPERTIES in names:
         return []
     shown = ", ".join(foreign[:_SHOWN_FILES]) + (", ..." if len(foreign) > _SHOWN_FILES else "")
-    return [f"The data directory {path} is new to this node, but holds {shown}"]
+    return [f"The data directory {path} has no meta.properties, but holds {shown}"]

@@ -61,7 +61,7 @@ def test_options_and_set_win_over_the_file_over_the_defaults() -> None:
 def test_a_data_directory_is_named_once(name: str) -> None:
     config, _ = _configure({}, {name: "/set"}, None, None, 0)
     assert config.log_dirs == ("/set",)
-    with pytest.raises(Usage, match=f"--data-dir and --set {name} do not go together"):
+    with pytest.raises(Usage, match=f"--data-dir and --set {name} cannot be combined"):
         _configure({}, {name: "/set"}, "/option", None, 0)
 
 
@@ -82,7 +82,7 @@ def test_listeners_of_a_file_stand_and_do_not_go_with_a_port() -> None:
     file = {"listeners": "PLAINTEXT://10.0.0.1:5,CONTROLLER://10.0.0.1:6"}
     config, _ = _configure(file, {}, None, None, None)
     assert [str(listener) for listener in config.broker_listeners] == ["PLAINTEXT://10.0.0.1:5"]
-    with pytest.raises(Usage, match="do not go with a configuration that sets listeners"):
+    with pytest.raises(Usage, match="cannot be combined with a configuration that sets listeners"):
         _configure(file, {}, None, None, 9092)
 
 
