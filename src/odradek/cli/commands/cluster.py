@@ -3,19 +3,18 @@ config_admin.py's."""
 
 from typing import Annotated, Any
 
-import typer
-
+from odradek.cli.declaring import Noun, option
 from odradek.cli.errors import kafka_failure, usage
 from odradek.cli.options import DryRun, Watch, Yes, command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
 from odradek.cli.terminal.output import Table, columns
 
-app = typer.Typer()
+app = Noun()
 
 Broker = Annotated[
     int | None,
-    typer.Option("--broker", metavar="ID", help="Only this broker. [default: all]", show_default=False),
+    option("--broker", metavar="ID", help="Only this broker. [default: all]", show_default=False),
 ]
 
 
@@ -24,7 +23,7 @@ def info(
     session: Session,
     unsupported: Annotated[
         bool,
-        typer.Option("--unsupported", help="List Kafka's configurations that have no effect in Odradek."),
+        option("--unsupported", help="List Kafka's configurations that have no effect in Odradek."),
     ] = False,
 ) -> None:
     """Show the cluster and its brokers.
@@ -64,18 +63,16 @@ def features(session: Session) -> None:
 def config(
     session: Session,
     broker: Broker = None,
-    all_configs: Annotated[
-        bool, typer.Option("--all", help="Include configurations at their default.")
-    ] = False,
+    all_configs: Annotated[bool, option("--all", help="Include configurations at their default.")] = False,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--set", metavar="KEY=VALUE", help="Set a dynamic configuration; without --broker on all brokers."
         ),
     ] = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="Return a configuration to its default."),
+        option("--unset", metavar="KEY", help="Return a configuration to its default."),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -135,7 +132,7 @@ def _change(
 def logdirs(
     session: Session,
     broker: Broker = None,
-    partitions: Annotated[bool, typer.Option("--partitions", help="One row for each partition.")] = False,
+    partitions: Annotated[bool, option("--partitions", help="One row for each partition.")] = False,
     watch: Watch = None,
 ) -> None:
     """Show the log directories of brokers and what they hold."""

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
-
+from odradek.cli.declaring import Noun, option
 from odradek.cli.errors import Failure, Usage, usage
 from odradek.cli.options import OFFSET_FORMS, Format, Partitions, Topics, command
 from odradek.cli.records.offsets import At, OffsetRange
@@ -28,30 +27,28 @@ _ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 _EVERYTHING = _ISOLATION_LEVELS["read_uncommitted"]
 
 
-def register(app: typer.Typer, _started_s: float) -> None:
-    command(app, "consume", output_format=_FORMAT)(consume)
+root = Noun()
 
 
+@command(root, "consume", output_format=_FORMAT)
 def consume(
     session: Session,
     names: Topics,
     offsets: Annotated[
-        str, typer.Option("-o", "--offsets", metavar="OFFSETS", help=f"What to read: {OFFSET_FORMS}.")
+        str, option("-o", "--offsets", metavar="OFFSETS", help=f"What to read: {OFFSET_FORMS}.")
     ] = "start",
     regex: Annotated[
         bool,
-        typer.Option("--regex", help="Take TOPIC as a regular expression; it must match the whole name."),
+        option("--regex", help="Take TOPIC as a regular expression; it must match the whole name."),
     ] = False,
     partitions: Partitions = None,
     count: Annotated[
         int | None,
-        typer.Option(
-            "-n", "--count", min=1, metavar="COUNT", help="Stop after COUNT records.", show_default=False
-        ),
+        option("-n", "--count", min=1, metavar="COUNT", help="Stop after COUNT records.", show_default=False),
     ] = None,
     grep: Annotated[
         str | None,
-        typer.Option(
+        option(
             "-G",
             "--grep",
             metavar="REGEX",
@@ -61,11 +58,11 @@ def consume(
     ] = None,
     follow: Annotated[
         bool,
-        typer.Option("--follow/--until-end", help="Wait for new records, or stop at the current end."),
+        option("--follow/--until-end", help="Wait for new records, or stop at the current end."),
     ] = False,
     isolation: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--isolation",
             metavar="LEVEL",
             help="read_committed or read_uncommitted. [default: isolation.level]",
@@ -74,7 +71,7 @@ def consume(
     ] = None,
     outcome: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--outcome",
             metavar="LIST",
             help="Show the outcome of each record, and only these: committed, aborted, open, or all.",
@@ -83,7 +80,7 @@ def consume(
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(
+        option(
             "-g",
             "--group",
             metavar="GROUP",

@@ -9,9 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from odradek.cli.commands.prove import require_spark
+from odradek.cli.declaring import Noun, option
 from odradek.cli.errors import Failure, Finding, Usage
 from odradek.cli.options import command
 from odradek.cli.session import Session
@@ -26,26 +25,26 @@ _LOG_LINES = 15
 _TERMINATED = 128 + signal.SIGTERM
 
 
-def register(app: typer.Typer, _started_s: float) -> None:
-    command(app, "demo", connects=False)(demo)
+root = Noun()
 
 
+@command(root, "demo", connects=False)
 def demo(
     session: Session,
     orders: Annotated[
-        int, typer.Option("--orders", min=100, metavar="COUNT", help="How many orders to produce.")
+        int, option("--orders", min=100, metavar="COUNT", help="How many orders to produce.")
     ] = 20_000,
-    rate: Annotated[int, typer.Option("--rate", min=10, metavar="COUNT", help="Orders per second.")] = 400,
-    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Seed of the random orders.")] = 0,
+    rate: Annotated[int, option("--rate", min=10, metavar="COUNT", help="Orders per second.")] = 400,
+    seed: Annotated[int, option("--seed", metavar="SEED", help="Seed of the random orders.")] = 0,
     driver_kills: Annotated[
-        int, typer.Option("--driver-kills", min=0, metavar="COUNT", help="How often to kill Spark's driver.")
+        int, option("--driver-kills", min=0, metavar="COUNT", help="How often to kill Spark's driver.")
     ] = 3,
     broker_kills: Annotated[
-        int, typer.Option("--broker-kills", min=0, metavar="COUNT", help="How often to kill the broker.")
+        int, option("--broker-kills", min=0, metavar="COUNT", help="How often to kill the broker.")
     ] = 2,
     folder: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--dir",
             metavar="DIR",
             help="Keep data, pipeline, checkpoint and logs in this new folder. [default: keep nothing]",
@@ -53,7 +52,7 @@ def demo(
         ),
     ] = None,
     picture: Annotated[
-        Path, typer.Option("--picture", metavar="FILE", help="Where to write the picture of the run (SVG).")
+        Path, option("--picture", metavar="FILE", help="Where to write the picture of the run (SVG).")
     ] = Path("demo.svg"),
 ) -> None:
     """Process a stream of orders exactly once while Spark's driver and the broker are killed.

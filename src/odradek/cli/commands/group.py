@@ -3,9 +3,8 @@
 import threading
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from odradek.cli.complete import complete_groups
+from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Failure, Usage, raise_all, usage
 from odradek.cli.options import DryRun, Group, Groups, Partitions, Watch, Yes, command
 from odradek.cli.session import Session
@@ -16,11 +15,11 @@ from odradek.core.types import TopicPartition
 if TYPE_CHECKING:
     from odradek.cli.requests.cluster_access import Place
 
-app = typer.Typer()
+app = Noun()
 
 AllGroups = Annotated[
     list[str] | None,
-    typer.Argument(metavar="GROUP", help="Names of groups. [default: all]", autocompletion=complete_groups),
+    Argument(metavar="GROUP", help="Names of groups. [default: all]", autocompletion=complete_groups),
 ]
 
 _LAG_COLUMNS = "TOPIC PARTITION# COMMITTED# END# LAG#"
@@ -93,7 +92,7 @@ def lag(
     names: AllGroups = None,
     sample: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--sample",
             metavar="DURATION",
             help="Measure twice, DURATION apart, to estimate the ETA; --watch does so anyway.",
@@ -181,11 +180,11 @@ def seek(
     name: Group,
     offset: Annotated[
         str,
-        typer.Option("-o", "--offset", metavar="OFFSET", help="New offset: start, end, N, +N, -N, @TIME."),
+        option("-o", "--offset", metavar="OFFSET", help="New offset: start, end, N, +N, -N, @TIME."),
     ],
     topics: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "-t", "--topic", metavar="TOPIC", help="Only these topics. [default: all with committed offsets]"
         ),
     ] = None,

@@ -4,25 +4,22 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
-import typer
-
+from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Failure, Finding, Usage, raise_all, usage
 from odradek.cli.options import command
 from odradek.cli.session import Session
 
-app = typer.Typer()
+app = Noun()
 
 
 @command(app, "dump", connects=False)
 def dump(
     session: Session,
-    paths: Annotated[
-        list[str], typer.Argument(metavar="PATH", help="Files, or directories with all their files.")
-    ],
-    records: Annotated[bool, typer.Option("--records", help="Show records instead of batches.")] = False,
+    paths: Annotated[list[str], Argument(metavar="PATH", help="Files, or directories with all their files.")],
+    records: Annotated[bool, option("--records", help="Show records instead of batches.")] = False,
     offsets: Annotated[
         str | None,
-        typer.Option(
+        option(
             "-o", "--offsets", metavar="OFFSETS", help="Only these offsets: N or A:B.", show_default=False
         ),
     ] = None,
@@ -52,7 +49,7 @@ def verify(
     session: Session,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH", help="Directories of partitions, or whole log directories."),
+        Argument(metavar="PATH", help="Directories of partitions, or whole log directories."),
     ],
 ) -> None:
     """Check the files of a log directory.
@@ -70,8 +67,8 @@ def verify(
 @command(app, "diff", connects=False)
 def diff(
     session: Session,
-    a: Annotated[str, typer.Argument(metavar="A", help="Directory of a partition, or a log directory.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The same directory of the other replica.")],
+    a: Annotated[str, Argument(metavar="A", help="Directory of a partition, or a log directory.")],
+    b: Annotated[str, Argument(metavar="B", help="The same directory of the other replica.")],
 ) -> None:
     """Compare two replicas of a partition, or of all partitions that two log directories share.
 

@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Failure, Usage, usage
 from odradek.cli.options import command
 from odradek.cli.session import Session
@@ -18,24 +17,20 @@ if TYPE_CHECKING:
     from odradek.spark.pipelines.pipeline import Pipeline, Told
     from odradek.spark.pipelines.pipeline_spec import Spec
 
-app = typer.Typer()
+app = Noun()
 
 _LOOK_S = 0.5
 _PLAIN_EVERY_S = 10.0
 """Without a terminal: how often a sink has a line."""
 
-_Place = Annotated[
-    Path, typer.Argument(metavar="[FILE|FOLDER]", help="A pipeline.toml, or the folder it is in.")
-]
+_Place = Annotated[Path, Argument(metavar="[FILE|FOLDER]", help="A pipeline.toml, or the folder it is in.")]
 
 
 @command(app, "init", connects=False)
 def init(
     session: Session,
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder to create; it must not exist yet.")
-    ],
-    sql: Annotated[bool, typer.Option("--sql", help="Write the transform in SQL instead of Python.")] = False,
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="Folder to create; it must not exist yet.")],
+    sql: Annotated[bool, option("--sql", help="Write the transform in SQL instead of Python.")] = False,
 ) -> None:
     """Write a runnable example: it reads orders, enriches and writes them, exactly once."""
     from odradek.cli.pipeline_example import files

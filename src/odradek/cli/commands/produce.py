@@ -3,8 +3,7 @@
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import typer
-
+from odradek.cli.declaring import Noun, option
 from odradek.cli.errors import Failure, Usage, usage
 from odradek.cli.options import Format, Topic, command
 from odradek.cli.properties import parse_pairs
@@ -31,24 +30,24 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
 
-def register(app: typer.Typer, _started_s: float) -> None:
-    command(app, "produce", output_format=_FORMAT)(produce)
+root = Noun()
 
 
+@command(root, "produce", output_format=_FORMAT)
 def produce(
     session: Session,
     topic: Topic,
     key: Annotated[
         str | None,
-        typer.Option("-k", "--key", metavar="KEY", help="Key of records that have none.", show_default=False),
+        option("-k", "--key", metavar="KEY", help="Key of records that have none.", show_default=False),
     ] = None,
     headers: Annotated[
         list[str] | None,
-        typer.Option("-H", "--header", metavar="KEY=VALUE", help="A header for every record."),
+        option("-H", "--header", metavar="KEY=VALUE", help="A header for every record."),
     ] = None,
     partition: Annotated[
         int | None,
-        typer.Option(
+        option(
             "-p",
             "--partition",
             min=0,
@@ -58,13 +57,13 @@ def produce(
     ] = None,
     compression: Annotated[
         str | None,
-        typer.Option(
+        option(
             "-z", "--compression", metavar="CODEC", help="none, gzip, snappy, lz4, zstd.", show_default=False
         ),
     ] = None,
     acks: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--acks",
             metavar="0|1|all",
             help="Who must acknowledge a record: nobody, the leader, all in sync.",
@@ -72,7 +71,7 @@ def produce(
         ),
     ] = None,
     tombstone: Annotated[
-        bool, typer.Option("--tombstone", help="Write empty values as null (tombstones).")
+        bool, option("--tombstone", help="Write empty values as null (tombstones).")
     ] = False,
 ) -> None:
     """Write records from stdin to a topic.

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from odradek.cli.complete import complete_topics
+from odradek.cli.declaring import Noun, option
 from odradek.cli.errors import Failure, Finding, usage
 from odradek.cli.options import command
 from odradek.cli.session import Session
@@ -20,15 +19,10 @@ if TYPE_CHECKING:
     from odradek.spark.options import Connecting
     from odradek.spark.proving.job import Proof, Question
 
-app = typer.Typer()
+app = Noun()
 
 _VIOLATIONS = columns("CHECK KIND COUNT# STREAM BATCH# PLACE VIOLATION")
 _LOOK_S = 0.2
-
-
-@app.callback()
-def prove() -> None:
-    """Check that a pipeline processed its input exactly once."""
 
 
 @command(app, "eos")
@@ -36,19 +30,15 @@ def eos(
     session: Session,
     source: Annotated[
         str,
-        typer.Option(
-            "--from", metavar="TOPIC", help="The topic that was read.", autocompletion=complete_topics
-        ),
+        option("--from", metavar="TOPIC", help="The topic that was read.", autocompletion=complete_topics),
     ],
     sink: Annotated[
         str,
-        typer.Option(
-            "--to", metavar="TOPIC", help="The topic that was written.", autocompletion=complete_topics
-        ),
+        option("--to", metavar="TOPIC", help="The topic that was written.", autocompletion=complete_topics),
     ],
     by: Annotated[
         str,
-        typer.Option(
+        option(
             "--by",
             metavar="ID",
             help="Also compare records by key, value or header:NAME, if the query passes it through.",
@@ -56,16 +46,14 @@ def eos(
     ] = "none",
     stream: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--stream",
             metavar="QUERY[/SINK]",
             help="Only this query, if several read the one topic and write the other.",
             show_default=False,
         ),
     ] = None,
-    master: Annotated[
-        str, typer.Option("--master", metavar="URL", help="Where Spark runs the job.")
-    ] = "local[*]",
+    master: Annotated[str, option("--master", metavar="URL", help="Where Spark runs the job.")] = "local[*]",
 ) -> None:
     """Check that every offset of one topic is in exactly one committed transaction of another.
 

@@ -2,26 +2,25 @@
 
 from typing import Annotated, Any
 
-import typer
-
+from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Usage, raise_all, usage
 from odradek.cli.options import DryRun, Partitions, Topic, Topics, Watch, Yes, command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
 from odradek.cli.terminal.output import Table, columns
 
-app = typer.Typer()
+app = Noun()
 
 ConfigPairs = Annotated[
     list[str] | None,
-    typer.Option("-c", "--config", metavar="KEY=VALUE", help="A configuration of the topic."),
+    option("-c", "--config", metavar="KEY=VALUE", help="A configuration of the topic."),
 ]
 
 
 @command(app, "list", "ls")
 def list_topics(
     session: Session,
-    internal: Annotated[bool, typer.Option("--internal", help="Include internal topics.")] = False,
+    internal: Annotated[bool, option("--internal", help="Include internal topics.")] = False,
     watch: Watch = None,
 ) -> None:
     """List the topics of the cluster."""
@@ -40,10 +39,10 @@ def list_topics(
 @command(app, "create")
 def create(
     session: Session,
-    names: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of the new topics.")],
+    names: Annotated[list[str], Argument(metavar="TOPIC", help="Names of the new topics.")],
     partitions: Annotated[
         int,
-        typer.Option(
+        option(
             "-p",
             "--partitions",
             metavar="COUNT",
@@ -53,7 +52,7 @@ def create(
     ] = -1,
     replicas: Annotated[
         int,
-        typer.Option(
+        option(
             "-r",
             "--replicas",
             metavar="COUNT",
@@ -63,7 +62,7 @@ def create(
     ] = -1,
     configs: ConfigPairs = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="Succeed if the topic already exists.")
+        bool, option("--if-not-exists", help="Succeed if the topic already exists.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -91,7 +90,7 @@ def describe(
     session: Session,
     names: Topics,
     all_configs: Annotated[
-        bool, typer.Option("--all-configs", help="Include configurations at their default.")
+        bool, option("--all-configs", help="Include configurations at their default.")
     ] = False,
 ) -> None:
     """Show partitions, offsets and configurations of topics."""
@@ -108,11 +107,11 @@ def alter(
     session: Session,
     name: Topic,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a configuration.")
+        list[str] | None, option("--set", metavar="KEY=VALUE", help="Set a configuration.")
     ] = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="Return a configuration to its default."),
+        option("--unset", metavar="KEY", help="Return a configuration to its default."),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -174,11 +173,11 @@ def add_partitions(
     name: Topic,
     total: Annotated[
         int | None,
-        typer.Option("--to", metavar="TOTAL", min=1, help="Total number of partitions.", show_default=False),
+        option("--to", metavar="TOTAL", min=1, help="Total number of partitions.", show_default=False),
     ] = None,
     more: Annotated[
         int | None,
-        typer.Option("--by", metavar="COUNT", min=1, help="Number of partitions to add.", show_default=False),
+        option("--by", metavar="COUNT", min=1, help="Number of partitions to add.", show_default=False),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -210,9 +209,7 @@ def trim(
     name: Topic,
     offset: Annotated[
         str,
-        typer.Option(
-            "-o", "--offset", metavar="OFFSET", help="New first offset: start, end, N, +N, -N, @TIME."
-        ),
+        option("-o", "--offset", metavar="OFFSET", help="New first offset: start, end, N, +N, -N, @TIME."),
     ],
     partitions: Partitions = None,
     yes: Yes = False,

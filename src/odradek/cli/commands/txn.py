@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from odradek.cli.complete import complete_topics, complete_transactions
+from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Failure, Finding, Usage, raise_all, usage
 from odradek.cli.options import DryRun, Partitions, Topics, Watch, Yes, command
 from odradek.cli.session import Session
@@ -15,15 +14,15 @@ if TYPE_CHECKING:
     from odradek.cli.requests.txn_admin import Described
     from odradek.cli.requests.txn_hanging import Hanging
 
-app = typer.Typer()
+app = Noun()
 
 Ids = Annotated[
     list[str],
-    typer.Argument(metavar="ID", help="Transactional ids.", autocompletion=complete_transactions),
+    Argument(metavar="ID", help="Transactional ids.", autocompletion=complete_transactions),
 ]
 OlderThan = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--older-than", metavar="DURATION", help="Only transactions open at least this long, for example 5m."
     ),
 ]
@@ -34,15 +33,13 @@ def list_ids(
     session: Session,
     states: Annotated[
         list[str] | None,
-        typer.Option("--state", metavar="STATE", help="Only in this state, such as Ongoing."),
+        option("--state", metavar="STATE", help="Only in this state, such as Ongoing."),
     ] = None,
     producer_ids: Annotated[
-        list[int] | None, typer.Option("--producer-id", metavar="ID", help="Only this producer id.")
+        list[int] | None, option("--producer-id", metavar="ID", help="Only this producer id.")
     ] = None,
     older_than: OlderThan = None,
-    pattern: Annotated[
-        str | None, typer.Option("--pattern", metavar="REGEX", help="Only ids that match.")
-    ] = None,
+    pattern: Annotated[str | None, option("--pattern", metavar="REGEX", help="Only ids that match.")] = None,
     watch: Watch = None,
 ) -> None:
     """List the transactional ids of the cluster."""
@@ -125,10 +122,10 @@ def timeline(
     session: Session,
     transactional_id: Annotated[
         str,
-        typer.Argument(metavar="ID", help="A transactional id.", autocompletion=complete_transactions),
+        Argument(metavar="ID", help="A transactional id.", autocompletion=complete_transactions),
     ],
     count: Annotated[
-        int, typer.Option("-n", "--count", metavar="COUNT", help="How many of the last transactions to show.")
+        int, option("-n", "--count", metavar="COUNT", help="How many of the last transactions to show.")
     ] = 5,
 ) -> None:
     """Show when transactions of an id began, wrote and ended, on the coordinator and on each partition.
@@ -172,13 +169,11 @@ def hanging(
     session: Session,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="TOPIC", help="Names of topics. [default: all]", autocompletion=complete_topics
-        ),
+        Argument(metavar="TOPIC", help="Names of topics. [default: all]", autocompletion=complete_topics),
     ] = None,
     older_than: Annotated[
         str,
-        typer.Option(
+        option(
             "--older-than",
             metavar="DURATION",
             help="Only if silent at least this long. Use transaction.max.timeout.ms.",
@@ -228,7 +223,7 @@ def _hanging_row(session: Session, found: "Hanging", now_ms: int) -> list[Any]:
 def commit(
     session: Session,
     transactional_id: Annotated[
-        str, typer.Argument(metavar="ID", help="A transactional id.", autocompletion=complete_transactions)
+        str, Argument(metavar="ID", help="A transactional id.", autocompletion=complete_transactions)
     ],
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -259,28 +254,24 @@ def abort(
     session: Session,
     transactional_id: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="ID", help="A transactional id.", autocompletion=complete_transactions, show_default=False
         ),
     ] = None,
     topic: Annotated[
         str | None,
-        typer.Option(
-            "-t", "--topic", metavar="TOPIC", help="Topic of a hanging transaction.", show_default=False
-        ),
+        option("-t", "--topic", metavar="TOPIC", help="Topic of a hanging transaction.", show_default=False),
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("-p", "--partition", metavar="PARTITION", help="Its partition.")
+        int | None, option("-p", "--partition", metavar="PARTITION", help="Its partition.")
     ] = None,
     start_offset: Annotated[
         int | None,
-        typer.Option(
-            "--start-offset", metavar="OFFSET", help="Its first offset, if the partition has several."
-        ),
+        option("--start-offset", metavar="OFFSET", help="Its first offset, if the partition has several."),
     ] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Abort even if Spark has decided to commit it: its records are lost."),
+        option("--force", help="Abort even if Spark has decided to commit it: its records are lost."),
     ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,

@@ -3,9 +3,8 @@
 import threading
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from odradek.cli.complete import complete_groups_and_topics
+from odradek.cli.declaring import Argument, Noun
 from odradek.cli.errors import Failure, Finding
 from odradek.cli.options import command
 from odradek.cli.session import Session
@@ -17,15 +16,10 @@ if TYPE_CHECKING:
     from odradek.cli.requests.cluster_access import TopicInfo
     from odradek.cli.requests.stuck import Held
 
-app = typer.Typer()
+app = Noun()
 
 _PATIENCE_S = 0.3
 """A transaction that is open now and then is how things should be; one that stays is looked at."""
-
-
-@app.callback()
-def why() -> None:
-    """Explain why readers are stuck."""
 
 
 @command(app, "stuck")
@@ -33,7 +27,7 @@ def stuck(
     session: Session,
     name: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="GROUP|TOPIC", help="A group, or a topic.", autocompletion=complete_groups_and_topics
         ),
     ],

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from odradek.cli.commands.start import OPTIONS, _configure, plain_options
+from odradek.cli.commands.start import OPTIONS, _configure
 from odradek.cli.errors import Usage
+from odradek.cli.plain import read
 from odradek.core.configs import ConfigError
 from odradek.metadata.bootstrap import bootstrap_features
 from odradek.metadata.records import ConfigRecord
@@ -30,7 +31,7 @@ READY_WITH_HTTP = re.compile(
 
 
 def test_plain_command_lines_are_read_without_typer() -> None:
-    values = plain_options(["--port", "0", "--set=a=1", "--set", "b=2", "--http=off"])
+    values = read(OPTIONS, ["--port", "0", "--set=a=1", "--set", "b=2", "--http=off"])
     assert values is not None
     assert (values["port"], values["set"], values["http"], values["config"]) == (
         "0",
@@ -43,7 +44,7 @@ def test_plain_command_lines_are_read_without_typer() -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--prot", "0"], ["--port"], ["extra"]])
 def test_anything_else_is_left_to_typer(arguments: list[str]) -> None:
-    assert plain_options(arguments) is None
+    assert read(OPTIONS, arguments) is None
     assert odradek("start", *arguments).code == (0 if "h" in arguments[0][:3] else 2)
 
 
