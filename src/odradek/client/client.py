@@ -295,7 +295,7 @@ def check(error_code: int, message: str | None = None, *, place: str | None = No
             code = ErrorCode(error_code)
         except ValueError:
             code = ErrorCode.UNKNOWN_SERVER_ERROR
-            message = f"error code {error_code}, unknown here" + (f": {message}" if message else "")
+            message = f"unknown error code {error_code}" + (f": {message}" if message else "")
         raise KafkaError(code, message or None, place=place)
 
 

@@ -23,9 +23,9 @@ def describe_predecessors(view: View, stream: Stream, known: Entry | None, entry
         read = sources & source_topics(other.decision.range)
         if owner.query != stream.query and written and read:
             found.append(
-                f"{_named(stream, entry)} begins to write to {_listed(written)} what it reads of "
-                f"{_listed(read)}, and {_named(owner, other)} has done so before: a checkpoint was changed "
-                "or deleted? What both have read is there twice"
+                f"{_named(stream, entry)} begins to write to {_listed(written)} what it reads from "
+                f"{_listed(read)}, but {_named(owner, other)} did so before: was a checkpoint changed "
+                "or deleted? Records that both read are written twice"
             )
     return sorted(found)
 
