@@ -1,7 +1,7 @@
 """What went wrong, for a person: the thing, Kafka's code, the likely cause and the next command.
 
-Commands raise `Failure` (exit 1), `Usage` (exit 2) or `Finding` (exit 3); everything else that can be
-foreseen is put into words by `explain`.
+Commands raise `Failure` (exit 1), `Usage` (exit 2) or `Finding` (exit 3). `kafka_failure` and
+`connection_failure` put errors of the cluster and the network into words.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""The `odradek` command: nouns and verbs are put together here, and exit codes decided.
+"""The `odradek` command: it finds the command to run, and decides the exit code.
 
 Everything heavy is imported by the command that needs it: `--version` and completion stay light.
 """

@@ -1,4 +1,4 @@
-"""The options that commands share, declared once: where the cluster is, how output looks, who is asked.
+"""The options that commands share, declared once: the cluster, the output, confirmation.
 
 A command is a function whose first parameter is a `Session`; `@command` adds the shared options to it.
 """

@@ -1,6 +1,6 @@
 """One run of a command: its properties, its streams, its clock, and the client once it is needed.
 
-What is common to commands lives here: printing in the chosen format, asking before harm, watching.
+What commands share lives here: printing in the chosen format, asking for confirmation, watching.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""The client: finds brokers, leaders and coordinators, keeps a connection to each, tries again in time.
+"""The client: finds brokers, leaders and coordinators, keeps a connection to each, retries until a deadline.
 
-What is sent is decided by its users: admin.py, producer.py, consumer.py, and any tool through `send`.
+admin.py, producer.py, consumer.py and any tool that uses `send` decide what is sent.
 """
 
 import asyncio

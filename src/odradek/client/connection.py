@@ -1,6 +1,6 @@
 """One connection to one broker: requests pipelined, answered in order, versions negotiated at the start.
 
-Which broker to ask, and whether to ask again, is decided in client.py.
+client.py decides which broker to ask, and whether to retry.
 """
 
 import asyncio

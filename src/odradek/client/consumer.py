@@ -1,6 +1,6 @@
 """The consumer: assigned by hand or through a group, it fetches from leaders and hands out records in order.
 
-The position in each partition is partition_reader.py's, membership group.py's.
+partition_reader.py keeps the position in each partition, group.py the membership.
 """
 
 import asyncio

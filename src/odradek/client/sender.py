@@ -1,6 +1,6 @@
-"""The sending side of a producer: takes batches from the queues to the leaders and tells what became of them.
+"""The sending side of a producer: takes batches from the queues to the leaders and reports their outcome.
 
-Which batch goes next is batches.py's; as whom it is written, and what a failure means, its `Terms` decide.
+batches.py chooses the next batch. `Terms` decide the producer's identity, and what a failure means.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`odradek consume`: records of topics to stdout. How they look there is record_format.py's."""
+"""`odradek consume`: records of topics to stdout. record_format.py writes them."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""`odradek demo`: exactly-once processing while driver and broker are killed. It is odradek.spark.demo's."""
+"""`odradek demo`: exactly-once processing while driver and broker are killed. odradek.spark.demo runs it."""
 
 import os
 import signal

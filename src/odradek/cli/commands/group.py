@@ -1,4 +1,4 @@
-"""`odradek group`: consumer groups, how far they are, and moving them. The requests are group_admin.py's."""
+"""`odradek group`: consumer groups, their lag, and moving their offsets. group_admin.py has the requests."""
 
 import threading
 from typing import TYPE_CHECKING, Annotated, Any

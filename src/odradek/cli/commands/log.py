@@ -1,4 +1,4 @@
-"""`odradek log`: files of a log directory, read without a broker. What they hold is dump_rows.py's."""
+"""`odradek log`: files of a log directory, read without a broker. dump_rows.py decodes them."""
 
 import os
 from collections.abc import Iterable, Iterator

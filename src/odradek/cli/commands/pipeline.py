@@ -1,4 +1,4 @@
-"""`odradek pipeline`: Spark pipelines from a file. What one is stands in spark/pipelines/pipeline_spec.py."""
+"""`odradek pipeline`: Spark pipelines from a file. spark/pipelines/pipeline_spec.py describes the file."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""`odradek produce`: records from stdin into a topic. How they are written there is record_input.py's."""
+"""`odradek produce`: records from stdin into a topic. record_input.py reads them."""
 
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar

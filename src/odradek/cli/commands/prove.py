@@ -1,4 +1,4 @@
-"""`odradek prove`: was everything done exactly once? The checks are odradek.spark.proving's."""
+"""`odradek prove`: was everything processed exactly once? odradek.spark.proving checks it."""
 
 import os
 import threading

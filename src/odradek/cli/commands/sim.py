@@ -1,4 +1,4 @@
-"""`odradek sim`: whole clusters under virtual time. The simulation itself is odradek.sim's."""
+"""`odradek sim`: whole clusters under virtual time. odradek.sim simulates them."""
 
 from typing import TYPE_CHECKING, Annotated
 

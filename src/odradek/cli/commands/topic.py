@@ -1,4 +1,4 @@
-"""`odradek topic`: what topics there are, and changing them. The requests are topic_admin.py's."""
+"""`odradek topic`: showing and changing topics. topic_admin.py has the requests."""
 
 from typing import Annotated, Any
 

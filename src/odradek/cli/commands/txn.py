@@ -1,4 +1,4 @@
-"""`odradek txn`: who has transactions, where they are open, and ending them. Requests are txn_admin.py's."""
+"""`odradek txn`: transactional ids, open transactions, and ending them. txn_admin.py has the requests."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

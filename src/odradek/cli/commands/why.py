@@ -1,4 +1,4 @@
-"""`odradek why`: questions that Kafka's own tools leave to guessing. `stuck` is stuck.py's."""
+"""`odradek why`: why readers are stuck. requests/stuck.py finds the transactions that hold them."""
 
 import threading
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""What `odradek log verify` and `odradek log diff` show. The checks themselves are log/verifying's."""
+"""What `odradek log verify` and `odradek log diff` show. log/verifying does the checks."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A node run in this process until a signal ends it. What it is made of, broker/ knows."""
+"""Runs a node in this process until a signal ends it. broker/node.py puts the node together."""
 
 import asyncio
 import errno

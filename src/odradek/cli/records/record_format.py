@@ -1,7 +1,7 @@
 """How records are written and read: `%t %p %o %k %v %h %d %e`, JSON lines, CSV. Pure: records in, bytes out.
 
 Tokens are those of rpk and kcl: topic, partition, offset, key, value, headers, timestamp, leader epoch; and
-ours: `%S` what became of the record's transaction, `%X` its transactional id.
+ours: `%S` the outcome of the record's transaction, `%X` its transactional id.
 """
 
 import base64

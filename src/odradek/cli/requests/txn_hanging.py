@@ -1,4 +1,4 @@
-"""Transactions that stay open unless somebody does something: whose they are, and what that is."""
+"""Hanging transactions: which stay open until somebody ends them, their owners, and the command that does."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

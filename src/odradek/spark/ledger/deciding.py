@@ -1,6 +1,6 @@
 """Deciding a batch: fence, read the ledger, write the decision, commit the participants, sweep what is left.
 
-The rules are ledger.py's; here they are carried out, by the driver, once per batch.
+ledger.py has the rules; the driver applies them here, once per batch.
 """
 
 import asyncio
@@ -152,8 +152,8 @@ class Decider:
         if batch.skipped is not None and not self._adopts:
             check_rows(decision, batch.skipped + sum(p.rows for p in batch.participants))
         _log.warning(
-            "%s: batch %d was committed by the run %s, and is not written again. Only its number and count of "
-            "rows were compared: no checkpoint says which offsets it has",
+            "%s: batch %d was committed by the run %s, and is not written again. Only its number and row "
+            "count were compared: no checkpoint says which offsets it has",
             self._stream,
             batch.number,
             decision.run,

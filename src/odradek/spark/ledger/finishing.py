@@ -1,4 +1,4 @@
-"""Committing what was decided: the participants of a decision, by whoever finds them open.
+"""Committing the participants of a decision.
 
 The driver does it after each decision. A run that comes after one that died does it before anything else:
 until then readers see a part of a batch, or wait behind it.

@@ -1,7 +1,7 @@
-"""Whether a stream does what another one did before it: reads the same topics, and writes to the same. Pure.
+"""Whether another stream has read the same topics and written to the same topics before. Pure.
 
-More often than not that is a query whose checkpoint was changed or deleted: it begins anew, and what it reads
-again, it writes again.
+That is mostly a query whose checkpoint was changed or deleted: it starts from the beginning, and writes again
+what it reads again.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A pipeline that runs: its session, its queries, what they tell of themselves."""
+"""A running pipeline: its session, its queries, their progress."""
 
 import importlib.util
 import json

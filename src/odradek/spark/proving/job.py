@@ -1,4 +1,4 @@
-"""The proof as a whole: what was decided, held against what is in the output, by a job of Spark's."""
+"""The whole proof: a Spark job compares the decisions with the output."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Whether streams took offsets of the input that others took, too, or more than the input has. Pure."""
+"""Whether two streams read the same offsets of the input, or more offsets than it has. Pure."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain

@@ -1,6 +1,6 @@
 """The headers of a segment file's batches, one after the other, without reading what lies between them.
 
-CRCs are not looked at: that is for who reads the records.
+CRCs are not checked here: the reader of the records does.
 """
 
 from collections.abc import Iterator
