@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LITE_STAMP := $(VENV)/.installed-lite
-# Whoever chose to do without Spark is not given it by a check or a test.
+# After `make install-lite`, check and test do not install Spark.
 ANY_INSTALL := $(if $(wildcard $(STAMP)),install,$(if $(wildcard $(LITE_STAMP)),install-lite,install))
 KERNEL := $(wildcard src/odradek/records/*.c src/odradek/records/native/*.h setup.py)
 UV := $(shell command -v uv 2>/dev/null)
@@ -70,7 +70,7 @@ test: $(ANY_INSTALL)
 JUDGE_DIR := /tmp/odradek-judge
 judge: $(ANY_INSTALL)
 	tools/peer/peer start --port 23092 --dir $(JUDGE_DIR)
-	ODRADEK_TEST_BOOTSTRAP=127.0.0.1:23092 $(BIN)/python -m pytest tests/compat \
+	ODRADEK_TEST_BOOTSTRAP=127.0.0.1:23092 $(BIN)/python -m pytest tests/compat tests/examples \
 		tests/peer/test_java_tools.py tests/peer/test_java_transactions.py tests/robustness/test_frames.py $(PYTEST_ARGS); status=$$?; \
 		tools/peer/peer stop --dir $(JUDGE_DIR); rm -rf $(JUDGE_DIR); exit $$status
 
@@ -117,6 +117,13 @@ soak-held: $(ANY_INSTALL)
 # What six small loads cost in calls, system calls, allocations and (with valgrind) instructions; the tests hold it.
 counts: $(ANY_INSTALL)
 	$(BIN)/python -m tests.counts.main
+
+# The parts of docs/ that are made from the code: commands, states, diagrams. The tests hold them up to date.
+.PHONY: docs
+docs: $(ANY_INSTALL)
+	$(BIN)/python -m tests.support.cli_reference
+	$(BIN)/python -m tests.support.client_states
+	$(BIN)/python -m tests.documents.diagrams
 
 # One line at a time is broken in FOLDER; what no test notices is listed, and compared with the list of what is known.
 FOLDER ?= src/odradek/raft

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from odradek import __version__
 from odradek.testing.broker import Broker
 from tests.support.cli_reference import DOCUMENT, MARK, command_tree, leaves, reference
 from tests.support.command import odradek
@@ -126,7 +127,7 @@ def test_the_version_needs_nothing_heavy() -> None:
         "assert not heavy, heavy"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("odradek 0.1.0\n", "")
+    assert (done.stdout, done.stderr) == (f"odradek {__version__}\n", "")
 
 
 def test_a_list_needs_neither_typer_nor_producers_and_consumers() -> None:
