@@ -76,7 +76,7 @@ def test_a_partition_that_ends_before_what_was_read_is_told_whatever_the_trigger
         made.prepareForTriggerAvailableNow()
         return made
 
-    told = f"{topic}-0 ends at offset 5, and was read up to 9 before"
+    told = f"{topic}-0 ends at offset 5, but was read up to 9 before"
     with pytest.raises(DataLossError, match=told):
         available_now().latestOffset(at(topic, p0=9), ALL)
     end = available_now(failOnDataLoss="false").latestOffset(at(topic, p0=9), ALL)
@@ -162,7 +162,7 @@ def test_offsets_of_topics_that_are_not_read_are_another_querys(
     other = make_topic()
     with pytest.raises(DataLossError) as told:
         reader().latestOffset(at(other, p0=0), ALL)
-    assert f"the checkpoint has offsets of {other}-0, and this query reads subscribe={topic}" in str(
+    assert f"the checkpoint has offsets of {other}-0, but this query reads subscribe={topic}" in str(
         told.value
     )
     assert "is it the checkpoint of another query?" in str(told.value)

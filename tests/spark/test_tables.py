@@ -79,7 +79,7 @@ def test_errors_of_tables_tell_what_to_do_first(spark: SparkSession, create: Cre
 
     assert told(lambda: create(subscibe=topic)) == "unknown option subscibe: did you mean subscribe?"
     table = create("(key STRING, value STRING)", subscribe=topic)
-    assert "make it without columns" in told(lambda: spark.sql(f"SELECT * FROM {table}").collect())
+    assert "Make it without columns" in told(lambda: spark.sql(f"SELECT * FROM {table}").collect())
     written = create(topic=topic)
     assert told(lambda: spark.sql(f"SELECT * FROM {written}").collect()).startswith("no topics to read")
 
