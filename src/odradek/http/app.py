@@ -1,4 +1,4 @@
-"""What the node says over HTTP: /metrics for Prometheus, /healthz for whoever restarts it."""
+"""What the node says over HTTP: /metrics for Prometheus, /healthz for a supervisor."""
 
 import importlib
 from collections.abc import Awaitable, Callable

@@ -167,7 +167,7 @@ def _transactions(node: "Observed", now_ms: int) -> Iterator[Metric | None]:
     yield family
     yield gauge(
         "odradek_txn_oldest_open_seconds",
-        "How long the oldest transaction that is not at its end has been open",
+        "Age of the oldest transaction that has not ended",
         (now_ms - oldest_ms) / 1000,
     )
 
@@ -175,11 +175,11 @@ def _transactions(node: "Observed", now_ms: int) -> Iterator[Metric | None]:
 def _cleaner(node: "Observed", now_ms: int) -> Iterator[Metric]:
     prefix, cleaner = "kafka_log_logcleaner", node.cleaner
     dirty_percent = int(100 * cleaner.max_dirty_ratio)
-    yield gauge(
-        f"{prefix}manager_max_dirty_percent", "Share of the dirtiest log to be cleaned", dirty_percent
-    )
+    yield gauge(f"{prefix}manager_max_dirty_percent", "Dirty share of the dirtiest log", dirty_percent)
     since_ms = max(0, now_ms - cleaner.last_look_ms)
-    yield gauge(f"{prefix}manager_time_since_last_run_ms", "Since logs to clean were looked for", since_ms)
+    yield gauge(
+        f"{prefix}manager_time_since_last_run_ms", "Time since the cleaner last looked for logs", since_ms
+    )
     count = GaugeMetricFamily(
         f"{prefix}manager_uncleanable_partitions_count",
         "Logs that cannot be cleaned",
@@ -195,7 +195,7 @@ def _cleaner(node: "Observed", now_ms: int) -> Iterator[Metric]:
     yield from (count, size)
     yield gauge(
         f"{prefix}_cleaner_recopy_percent",
-        "Share of what the last cleaning read that it wrote again",
+        "Bytes that the last cleaning wrote, in percent of those it read",
         100 * cleaner.recopied_ratio,
     )
     yield gauge(f"{prefix}_max_clean_time_secs", "Duration of the last cleaning", cleaner.last_clean_seconds)
