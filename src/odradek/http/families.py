@@ -20,7 +20,7 @@ from odradek.http.rows import ROWS_AT_ONCE, gauge
 from odradek.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from odradek.broker.node import Node
+    from odradek.http.observed import Observed
 
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 
@@ -37,7 +37,7 @@ _TOPIC_COUNTERS = (
 
 
 def families(
-    node: "Node", lags: Lags, idle_share: float, process: Sequence[Metric], now_ms: int
+    node: "Observed", lags: Lags, idle_share: float, process: Sequence[Metric], now_ms: int
 ) -> Iterator[Metric | None]:
     yield from _topics(node)
     yield from _requests(node, now_ms)
@@ -52,7 +52,7 @@ def families(
     yield from _groups(lags, now_ms)
 
 
-def _topics(node: "Node") -> Iterator[Metric | None]:
+def _topics(node: "Observed") -> Iterator[Metric | None]:
     """In the order in which their first partitions came to this node."""
     counted = {}
     for i, (topic, _) in enumerate(list(node.replicas.partitions)):
@@ -71,7 +71,7 @@ def _topics(node: "Node") -> Iterator[Metric | None]:
         yield family
 
 
-def _requests(node: "Node", now_ms: int) -> Iterator[Metric]:
+def _requests(node: "Observed", now_ms: int) -> Iterator[Metric]:
     counts = CounterMetricFamily(
         "kafka_network_requestmetrics_requests", "Requests answered", labels=["request", "version"]
     )
@@ -105,7 +105,7 @@ def _add_times(times: SummaryMetricFamily, name: str, stats: RequestMetrics) -> 
     times.add_metric([name], stats.count, stats.total_us / 1000)
 
 
-def _controller(node: "Node") -> Iterator[Metric | None]:
+def _controller(node: "Observed") -> Iterator[Metric | None]:
     prefix = "kafka_controller_kafkacontroller"
     image = node.metadata.image
     count = leaderless = 0
@@ -117,7 +117,7 @@ def _controller(node: "Node") -> Iterator[Metric | None]:
             leaderless += not partition.has_leader
     brokers = image.brokers.values()
     serving = sum(not b.fenced for b in brokers)
-    yield gauge(f"{prefix}_activecontrollercount", "1 on the active controller", node.is_active_controller)
+    yield gauge(f"{prefix}_activecontrollercount", "1 on the active controller", node.quorum.is_active)
     yield gauge(f"{prefix}_globaltopiccount", "Topics", len(image.topics_by_name))
     yield gauge(f"{prefix}_globalpartitioncount", "Partitions", count)
     yield gauge(f"{prefix}_offlinepartitionscount", "Partitions without a leader", leaderless)
@@ -131,10 +131,10 @@ def _controller(node: "Node") -> Iterator[Metric | None]:
     yield info
 
 
-def _raft(node: "Node") -> Iterator[Metric]:
+def _raft(node: "Observed") -> Iterator[Metric]:
     """Of the quorum that has the metadata log. The state is a label: a text is no number."""
     prefix = "kafka_server_raftmetrics"
-    raft = node.raft
+    raft = node.quorum.raft
     state = GaugeMetricFamily(
         f"{prefix}_current_state", "1 for the role of this node", labels=["current_state"]
     )
@@ -146,7 +146,7 @@ def _raft(node: "Node") -> Iterator[Metric]:
     yield gauge(f"{prefix}_log_end_offset", "End of the metadata log", raft.log_end_offset)
 
 
-def _transactions(node: "Node", now_ms: int) -> Iterator[Metric | None]:
+def _transactions(node: "Observed", now_ms: int) -> Iterator[Metric | None]:
     """Of the transactional ids that this node coordinates; nothing before the first."""
     counts: dict[str, int] = {}
     oldest_ms = now_ms
@@ -172,7 +172,7 @@ def _transactions(node: "Node", now_ms: int) -> Iterator[Metric | None]:
     )
 
 
-def _cleaner(node: "Node", now_ms: int) -> Iterator[Metric]:
+def _cleaner(node: "Observed", now_ms: int) -> Iterator[Metric]:
     prefix, cleaner = "kafka_log_logcleaner", node.cleaner
     dirty_percent = int(100 * cleaner.max_dirty_ratio)
     yield gauge(

@@ -12,14 +12,14 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from odradek.http.rows import ROWS_AT_ONCE, gauge
 
 if TYPE_CHECKING:
-    from odradek.broker.node import Node
+    from odradek.http.observed import Observed
     from odradek.replication.leader import Leader
     from odradek.replication.partition import Partition
 
 _LABELS = ["topic", "partition"]
 
 
-def partitions(node: "Node", now_ms: int) -> Iterator[Metric | None]:
+def partitions(node: "Observed", now_ms: int) -> Iterator[Metric | None]:
     logs, led, counts = _Logs(), _Led(), _Counts()
     max_timeout_ms = node.transactions.config.max_timeout_ms
     for i, ((topic, index), partition) in enumerate(list(node.replicas.partitions.items())):
