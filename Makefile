@@ -13,7 +13,7 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
-.PHONY: install install-lite demo check test judge bench soak-eos soak-storage soak-spark soak-hostile soak-ids \
+.PHONY: install install-lite demo check test judge bench soak-sim soak-eos soak-storage soak-spark soak-hostile soak-ids \
 	soak-held soak-topics soak-bombs mutants counts lock clean
 
 install: $(STAMP)
@@ -76,6 +76,13 @@ judge: $(ANY_INSTALL)
 
 bench: $(ANY_INSTALL)
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
+
+# Every story of the simulator over many seeds; tests/sim plays the first ones. About an hour.
+SEEDS ?= 1000
+soak-sim: $(ANY_INSTALL)
+	$(BIN)/odradek sim run --seeds $(SEEDS)
+	$(BIN)/odradek sim run --transactions --seeds $(SEEDS)
+	$(BIN)/odradek sim run --pipelines --seeds $(SEEDS)
 
 # Consume-transform-produce while clients and node are killed, for ten minutes; CI does one.
 soak-eos: $(ANY_INSTALL)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from odradek.core.configs import Listener, NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.log.log_dir import LogDir
+from odradek.log.managing.log_dir import LogDir
 from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.versions import SUPPORTED_FEATURES

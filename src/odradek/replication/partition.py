@@ -58,7 +58,7 @@ class Partition:
         self.rules: CheckRules = check_rules(log.config)
         self.verification = Verification()
         self.fetch_waiters = FetchWaiters(slices or Slices())
-        log.on_settled = self._settled
+        log.settling.on_settled = self._settled
 
     # --- roles ----------------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class Partition:
         if resigned is not None:
             resigned.resign(code)
         self.fetch_waiters.wake()
-        self.log.on_settled = None  # else log and partition would keep each other alive
+        self.log.settling.on_settled = None  # else log and partition would keep each other alive
 
     def require_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> Leader:
         """Refuse what only the leader of the caller's epoch may answer."""

@@ -33,9 +33,8 @@ def test_each_coordinator_hears_of_its_own_topic(topic: str, of_groups: bool, of
     groups, transactions = Coordinator(), Coordinator()
     of: Any = (groups, transactions)
     roles = CoordinatorRoles(*of)
-    partition: Any = SimpleNamespace(
-        topic_partition=TopicPartition(topic, 3), require_leader=lambda: SimpleNamespace(epoch=5)
-    )
+    leader = SimpleNamespace(epoch=5)
+    partition: Any = SimpleNamespace(topic_partition=TopicPartition(topic, 3), require_leader=lambda: leader)
     roles.elected(partition)
     roles.resigned(TopicPartition(topic, 3))
     all_of_it = [("elected", 3), ("resigned", 3)]

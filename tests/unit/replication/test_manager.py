@@ -60,7 +60,7 @@ def test_who_goes_offline_while_a_delta_is_applied_was_not_elected(tmp_path: Pat
     for index in topic.partitions:
         logs.get_or_create(TopicPartition("t", index), topic.id, config())
     lost = logs.logs[TopicPartition("t", 3)]
-    lost.topic_id = None  # as after a start that found no partition.metadata
+    lost.metadata.topic_id = None  # as after a start that found no partition.metadata
     shutil.rmtree(lost.path)
     changes = at_once(replicas.apply_delta(delta_of(topic)))
     assert [d.failure is None for d in logs.directories] == [True, False]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from odradek.sim.main import Story
+    from odradek.sim.main import StoryKind
 
 app = typer.Typer()
 
@@ -52,9 +52,9 @@ def replay(
     raise typer.Exit(replay_seed(seed, trace=trace, story=_story(transactions, pipelines)))
 
 
-def _story(transactions: bool, pipelines: bool) -> "Story":
-    from odradek.sim.main import Story
+def _story(transactions: bool, pipelines: bool) -> "StoryKind":
+    from odradek.sim.main import StoryKind
 
     if transactions and pipelines:
         raise typer.BadParameter("one story at a time: --transactions or --pipelines")
-    return Story.TRANSACTIONS if transactions else Story.PIPELINES if pipelines else Story.GROUPS
+    return StoryKind.TRANSACTIONS if transactions else StoryKind.PIPELINES if pipelines else StoryKind.GROUPS

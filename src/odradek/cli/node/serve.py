@@ -21,7 +21,7 @@ from odradek.core.errors import KafkaError, StorageError
 from odradek.http.app import App
 from odradek.http.server import HttpServer
 from odradek.log.checkpoints import CheckpointError
-from odradek.log.log_dir import DirectoryInUseError, DuplicateLogError
+from odradek.log.managing.log_dir import DirectoryInUseError, DuplicateLogError
 from odradek.metadata.formatting import FormatError
 from odradek.raft.quorum_state import QuorumStateError
 from odradek.runtime.eager import new_event_loop
