@@ -40,7 +40,7 @@ def opened(path: Path, registration: PartitionRegistration | None = None, **chan
     """
     path.mkdir(exist_ok=True)
     partition = Partition(open_log(LogRuntime(), path, changes=changes), ME, TopicMetrics())
-    partition.log.on_flush_due = lambda tp: None
+    partition.log.settling.on_flush_due = lambda tp: None
     if registration is not None:
         partition.apply(registration)
     return partition

@@ -118,7 +118,7 @@ def test_stopping_fails_every_wait(tmp_path: Path) -> None:
     partition.fetch_waiters.add(fetch)
     partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert [error and error.code for error in waiting] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    assert not partition.is_leader and fetch.times == 1 and partition.log.on_settled is None
+    assert not partition.is_leader and fetch.times == 1 and partition.log.settling.on_settled is None
     opened(tmp_path / "b").stop(ErrorCode.KAFKA_STORAGE_ERROR)  # in no role
 
 
