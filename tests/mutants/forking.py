@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 import pytest
 
@@ -42,6 +42,23 @@ class _Calls(NamedTuple):
     failed: list[str]
 
 
+class _Job(NamedTuple):
+    """A mutant and its tests; with a suspect, that test alone and no mutant."""
+
+    file: Path
+    mutant: Mutant
+    chosen: list[int]
+    suspect: int | None = None
+
+
+class _Running(NamedTuple):
+    """A fork: what it does, until when, and where it says which test failed."""
+
+    job: _Job
+    deadline_s: float
+    reading: int
+
+
 class Harness:
     """Mutants of files, run against the tests that pytest has collected."""
 
@@ -53,6 +70,7 @@ class Harness:
         self._every = every
         self._jobs = jobs
         self._has_failed = False
+        self._unreliable: set[int] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._has_failed = self._has_failed or report.failed
@@ -62,18 +80,15 @@ class Harness:
         if calls.failed:
             self.failure = "these fail without a mutant:\n" + "\n".join(calls.failed)
             return True
-        work = list(self._work(calls))
-        running: dict[int, tuple[Path, Mutant, float]] = {}
-        for number, (file, mutant, chosen) in enumerate(work):
+        work = [_Job(file, mutant, chosen) for file, mutant, chosen in self._work(calls)]
+        running: dict[int, _Running] = {}
+        for number, job in enumerate(work):
             while len(running) >= self._jobs:
-                self._reap(running)
-            limit_s = 3 + 10 * sum(calls.seconds[index] for index in chosen)
-            pid = self._fork(session, file, mutant, chosen, limit_s)
-            # A busy machine makes nobody late; whoever waits for ever is, in the end.
-            running[pid] = file, mutant, time.monotonic() + _PATIENCE * limit_s
+                self._reap(session, calls, running)
+            self._start(session, calls, running, job)
             _progress(number, len(work), len(self.survivors))
         while running:
-            self._reap(running)
+            self._reap(session, calls, running)
         _progress(len(work), len(work), len(self.survivors))
         return True
 
@@ -146,26 +161,43 @@ class Harness:
             if self._has_failed:
                 return
 
-    def _fork(
-        self, session: pytest.Session, file: Path, mutant: Mutant, chosen: list[int], cpu_s: float
-    ) -> int:
+    def _start(self, session: pytest.Session, calls: _Calls, running: dict[int, _Running], job: _Job) -> None:
+        chosen = [index for index in job.chosen if index not in self._unreliable]
+        if job.suspect is not None:
+            chosen = [job.suspect]
+        seconds = sum(calls.seconds[index] for index in chosen)
+        reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
-            os.setsid()  # what its tests start ends with it
-            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(cpu_s), math.ceil(cpu_s) + 1))
-            try:
-                _silence()
-                exchange(file, mutant)
-                self._has_failed = False
-                self._run(session, chosen)
-                os._exit(_CAUGHT if self._has_failed else _SURVIVED)
-            finally:
-                os._exit(_CAUGHT)
-        return pid
+            os.close(reading)
+            self._live(session, job, chosen, 3 + 10 * seconds, writing)
+        os.close(writing)
+        # A busy machine makes nobody late; one that waits for ever is, in the end.
+        running[pid] = _Running(job, time.monotonic() + 15 + 4 * _PATIENCE * seconds, reading)
 
-    def _reap(self, running: dict[int, tuple[Path, Mutant, float]]) -> None:
-        """Wait until a mutant is decided; one that hangs was noticed."""
-        for pid, (file, mutant, deadline_s) in list(running.items()):
+    def _live(
+        self, session: pytest.Session, job: _Job, chosen: list[int], cpu_s: float, writing: int
+    ) -> NoReturn:
+        """The fork: exchange the code, run the tests, and say which one failed."""
+        os.setsid()  # what its tests start ends with it
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(cpu_s), math.ceil(cpu_s) + 1))
+        try:
+            _silence()
+            if job.suspect is None:
+                exchange(job.file, job.mutant)
+            for index in chosen:
+                self._has_failed = False
+                self._run(session, [index])
+                if self._has_failed:
+                    os.write(writing, str(index).encode())
+                    os._exit(_CAUGHT)
+            os._exit(_SURVIVED)
+        finally:
+            os._exit(_CAUGHT)
+
+    def _reap(self, session: pytest.Session, calls: _Calls, running: dict[int, _Running]) -> None:
+        """Wait until a fork has ended, and decide. A mutant that hangs was noticed."""
+        for pid, (job, deadline_s, reading) in list(running.items()):
             ended, status = os.waitpid(pid, os.WNOHANG)
             is_late = time.monotonic() > deadline_s
             if not ended and not is_late:
@@ -174,12 +206,34 @@ class Harness:
             if not ended:
                 os.waitpid(pid, 0)
             del running[pid]
-            if not is_late and os.waitstatus_to_exitcode(status) == _SURVIVED:
-                self.survivors.append((file, mutant))
-            else:
-                self.caught += 1
+            failed = os.read(reading, 20)
+            os.close(reading)
+            has_survived = not is_late and os.waitstatus_to_exitcode(status) == _SURVIVED
+            follow_up = self._decided(job, has_survived, int(failed) if failed else None)
+            if follow_up is not None:
+                self._start(session, calls, running, follow_up)
             return
         select.select([], [], [], 0.002)
+
+    def _decided(self, job: _Job, has_survived: bool, failed: int | None) -> _Job | None:
+        """Count the mutant, or say what to run before it can be counted.
+
+        A test that fails under a mutant is run once more without it: one that fails then too proves nothing,
+        and is left out from then on.
+        """
+        if job.suspect is not None:
+            if has_survived:
+                self.caught += 1
+                return None
+            self._unreliable.add(job.suspect)
+            return job._replace(suspect=None)
+        if has_survived:
+            self.survivors.append((job.file, job.mutant))
+        elif failed is not None:
+            return job._replace(suspect=failed)
+        else:
+            self.caught += 1
+        return None
 
 
 def exchange(file: Path, mutant: Mutant) -> None:

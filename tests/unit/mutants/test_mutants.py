@@ -34,7 +34,14 @@ def endless(count):
     return count
 """
 TESTS = """\
+from pathlib import Path
+
 from measured import biggest, clamp, endless
+
+
+def test_it_passes_only_once():
+    assert clamp(3, 2, 4) == 3
+    Path(__file__).with_name("seen").open("x").close()
 
 
 def test_the_biggest_is_found():
@@ -117,7 +124,7 @@ def test_every_mutant_has_the_lines_of_its_source() -> None:
 
 
 def test_what_no_test_notices_survives(tmp_path: Path) -> None:
-    """Planted: a boundary that makes no difference, and a function that nobody calls."""
+    """Planted: a boundary that makes no difference, a function that nobody calls, a test that proves nothing."""
     (tmp_path / "measured.py").write_text(MODULE)
     (tmp_path / "test_measured.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
