@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LITE_STAMP := $(VENV)/.installed-lite
-# Whoever chose to do without Spark is not given it by a check or a test.
+# After `make install-lite`, check and test do not install Spark.
 ANY_INSTALL := $(if $(wildcard $(STAMP)),install,$(if $(wildcard $(LITE_STAMP)),install-lite,install))
 KERNEL := $(wildcard src/odradek/records/*.c src/odradek/records/native/*.h setup.py)
 UV := $(shell command -v uv 2>/dev/null)
@@ -13,7 +13,7 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
-.PHONY: install install-lite demo check test judge bench soak-eos soak-storage soak-spark soak-hostile soak-ids \
+.PHONY: install install-lite demo check test judge bench soak-sim soak-eos soak-storage soak-spark soak-hostile soak-ids \
 	soak-held soak-topics soak-bombs mutants counts lock clean
 
 install: $(STAMP)
@@ -70,12 +70,19 @@ test: $(ANY_INSTALL)
 JUDGE_DIR := /tmp/odradek-judge
 judge: $(ANY_INSTALL)
 	tools/peer/peer start --port 23092 --dir $(JUDGE_DIR)
-	ODRADEK_TEST_BOOTSTRAP=127.0.0.1:23092 $(BIN)/python -m pytest tests/compat \
+	ODRADEK_TEST_BOOTSTRAP=127.0.0.1:23092 $(BIN)/python -m pytest tests/compat tests/examples \
 		tests/peer/test_java_tools.py tests/peer/test_java_transactions.py tests/robustness/test_frames.py $(PYTEST_ARGS); status=$$?; \
 		tools/peer/peer stop --dir $(JUDGE_DIR); rm -rf $(JUDGE_DIR); exit $$status
 
 bench: $(ANY_INSTALL)
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
+
+# Every story of the simulator over many seeds; tests/sim plays the first ones. About an hour.
+SEEDS ?= 1000
+soak-sim: $(ANY_INSTALL)
+	$(BIN)/odradek sim run --seeds $(SEEDS)
+	$(BIN)/odradek sim run --transactions --seeds $(SEEDS)
+	$(BIN)/odradek sim run --pipelines --seeds $(SEEDS)
 
 # Consume-transform-produce while clients and node are killed, for ten minutes; CI does one.
 soak-eos: $(ANY_INSTALL)
@@ -117,6 +124,13 @@ soak-held: $(ANY_INSTALL)
 # What six small loads cost in calls, system calls, allocations and (with valgrind) instructions; the tests hold it.
 counts: $(ANY_INSTALL)
 	$(BIN)/python -m tests.counts.main
+
+# The parts of docs/ that are made from the code: commands, states, diagrams. The tests hold them up to date.
+.PHONY: docs
+docs: $(ANY_INSTALL)
+	$(BIN)/python -m tests.support.cli_reference
+	$(BIN)/python -m tests.support.client_states
+	$(BIN)/python -m tests.documents.diagrams
 
 # One line at a time is broken in FOLDER; what no test notices is listed, and compared with the list of what is known.
 FOLDER ?= src/odradek/raft

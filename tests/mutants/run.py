@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.forking import Harness
+from tests.mutants.forking import Harness, bound_properties
 from tests.mutants.mutations import Mutant
+from tests.support import peer
 
 ROOT = Path(__file__).parents[2]
 SURVIVORS = Path(__file__).parent / "survivors"
@@ -41,6 +42,8 @@ def main() -> int:
     print(f"{len(files)} files, {len(tests)} files of tests name them", flush=True)
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         harness = Harness(files, options.every, options.jobs)
+        bound_properties()
+        peer.missing = lambda: "it takes too long to start for each mutant"
         arguments = ["-o", "addopts=--import-mode=importlib", "-s", "-p", "no:terminal", "-p", "no:timeout"]
         arguments += ["-p", "no:cacheprovider"]
         pytest.main([*arguments, f"--basetemp={scratch}/tests", *tests], plugins=[harness])

@@ -109,12 +109,12 @@ def test_a_sync_that_fails_takes_the_directory_offline(broker):
         assert broker.disk.refused > 0
         assert int(produce(connection, "t", batch([b"refused"])).error_code) == KAFKA_STORAGE_ERROR
         assert int(connection.call(API_VERSIONS, 0, {}).error_code) == 0, "the process lives"
-    assert broker.look(lambda node: node.trouble()) is not None
+    assert broker.look(lambda node: node.health.trouble()) is not None
 
 
 def test_health_reports_the_failed_directory(broker):
-    assert broker.look(lambda node: node.trouble()) is None
+    assert broker.look(lambda node: node.health.trouble()) is None
     broker.disk.code = errno.EIO
     with Connection(broker.bootstrap_servers) as connection:
         assert int(produce(connection, "t", batch()).error_code) == KAFKA_STORAGE_ERROR
-    assert "Input/output error" in broker.look(lambda node: node.trouble())
+    assert "Input/output error" in broker.look(lambda node: node.health.trouble())

@@ -151,7 +151,7 @@ def test_what_a_truncation_has_to_say_does_not_wait_until_a_checkpoint_is_due() 
         disks = Disks()
         log = disks.manager.get_or_create(A, A_ID, MARKED)
         disks.write(log, 3)
-        await disks.manager.flush(log)
+        await disks.manager.flusher.flush(log)
         disks.manager.checkpoint_recovery_points()
         disks.lack("open", "/one/recovery-point-offset-checkpoint*", times=1, code=errno.EMFILE)
         log.truncate_to(1)
@@ -194,7 +194,7 @@ def test_a_log_begun_in_a_directory_that_fails_since_is_begun_in_no_other() -> N
         with pytest.raises(ExhaustedError):
             disks.manager.get_or_create(A, A_ID, CONFIG)
         disks.well()
-        disks.manager._take_offline(disks.manager.directories[0], StorageError("broken"))
+        disks.manager.dirs.take_offline(disks.manager.directories[0], StorageError("broken"))
         with pytest.raises(StorageError, match="/one"):
             disks.manager.get_or_create(A, A_ID, CONFIG)
         disks.manager.get_or_create(B, NEW_ID, CONFIG)

@@ -129,7 +129,7 @@ def test_a_directory_that_fails_takes_only_its_own_partitions_offline(broker, tm
         assert len([name for name in os.listdir(tmp_path / "a") if name.startswith("new-")]) == 4
     registered = broker.look(lambda node: node.metadata.image.brokers[1].log_dirs)
     assert len(registered) == 1, "the controller knows of one directory"
-    assert "Input/output error" in broker.look(lambda node: node.trouble())
+    assert "Input/output error" in broker.look(lambda node: node.health.trouble())
     broker.disk.broken = None
     broker.stop()
     broker.start()

@@ -119,7 +119,7 @@ def test_a_directory_that_takes_no_more_goes_offline_and_loses_nothing(
         node.faults.rules.append(DiskFault(code, fault.operations, fault.pattern))
         with contextlib.suppress(StorageError):
             step(node)
-        while node.manager._in_flight:
+        while node.manager.work.in_flight:
             await asyncio.sleep(0)
         assert [info.failure is None for info in at_once(node.manager.describe())] == [False, True]
         assert re.search(f"Log directory /one is offline: .*{named}", caplog.text), caplog.text

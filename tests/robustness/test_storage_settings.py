@@ -23,7 +23,7 @@ MEGABYTE = 1 << 20
 
 
 def now_ms(log: Log) -> int:
-    return log._clock.now_ms()
+    return log.local_log._clock.now_ms()
 
 
 def rolls_by_size(log: Log) -> int:

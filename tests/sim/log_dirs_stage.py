@@ -9,7 +9,8 @@ from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
 from odradek.records.batch import build_batch
-from odradek.sim.stories.single_node import HOST, PORT
+from odradek.sim.stories.single_node import HOST
+from odradek.sim.stories.story import PORT
 from odradek.sim.workloads.caller import Caller
 from odradek.sim.world.cluster import CrashKind, SimHost
 from odradek.sim.world.disk import DiskFault
@@ -50,7 +51,7 @@ def halting_node_of(runtime: SimRuntime, data_dir: str) -> Node:
     return node
 
 
-class Story:
+class LogDirsStage:
     """A node with two log directories on a volume, and a client."""
 
     def __init__(
@@ -65,7 +66,7 @@ class Story:
             self.host.volume = volume
         if fault is not None:
             self.host.faults.rules.append(fault)
-        self.client = Caller(self.world.runtime("client"), (HOST, PORT), "client", random.Random(1))
+        self.client = Caller(self.world.runtime("client"), [(HOST, PORT)], "client", random.Random(1))
 
     @property
     def node(self) -> Node:
@@ -76,7 +77,7 @@ class Story:
     def disk(self) -> Volume:
         return self.host.volume
 
-    def play(self, scenes: Callable[["Story"], Coroutine[Any, Any, None]]) -> "Story":
+    def play(self, scenes: Callable[["LogDirsStage"], Coroutine[Any, Any, None]]) -> "LogDirsStage":
         async def all_of_it() -> None:
             await self.start()
             await scenes(self)
@@ -131,13 +132,13 @@ class Story:
         return sorted(name for name in found if name.startswith(f"{topic}-"))
 
 
-async def make_topics(story: Story) -> None:
+async def make_topics(story: LogDirsStage) -> None:
     for name in ("stay", "gone"):
         await story.create(name)
         await story.write_everywhere(name)
 
 
-async def die_with_a_deletion_to_finish(story: Story) -> None:
+async def die_with_a_deletion_to_finish(story: LogDirsStage) -> None:
     await make_topics(story)
     await story.create("left")
     await story.delete("left")
@@ -153,6 +154,6 @@ async def die_with_a_deletion_to_finish(story: Story) -> None:
 
 
 def used_volume() -> Volume:
-    story = Story()
+    story = LogDirsStage()
     story.play(die_with_a_deletion_to_finish)
     return story.disk

@@ -51,7 +51,7 @@ class LogNode:
         for tp, topic_id in _IDS.items():
             log = manager.get_or_create(tp, topic_id, topic_config(tp.topic))
             log.advance_high_watermark(log.log_end_offset)
-            log.on_settled = partial(self._acknowledge, tp)
+            log.settling.on_settled = partial(self._acknowledge, tp)
         self._scope.spawn(self._write())
         self._scope.spawn(self._tick())
 

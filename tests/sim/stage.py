@@ -14,7 +14,8 @@ from odradek.runtime.reply import Reply
 from odradek.sim.checkers.txn_history import TxnHistory
 from odradek.sim.main import odradek_node
 from odradek.sim.stories.plan import Settings
-from odradek.sim.stories.single_node import HOST, PORT
+from odradek.sim.stories.single_node import HOST
+from odradek.sim.stories.story import PORT
 from odradek.sim.stories.transactions import TxnSettings
 from odradek.sim.workloads.caller import Caller
 from odradek.sim.workloads.txn_workload import CommittedReader
@@ -51,7 +52,7 @@ class Stage:
     def caller(self) -> Caller:
         self.callers += 1
         name = f"client{self.callers}"
-        return Caller(self.world.runtime(name), (HOST, PORT), name, random.Random(1))
+        return Caller(self.world.runtime(name), [(HOST, PORT)], name, random.Random(1))
 
     async def prepare(self) -> Caller:
         await self.host.start()

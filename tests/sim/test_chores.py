@@ -14,7 +14,8 @@ from odradek.core.types import TopicPartition
 from odradek.log import names
 from odradek.log.checkpoints import parse_offsets
 from odradek.records.batch import build_batch
-from odradek.sim.stories.single_node import HOST, PORT
+from odradek.sim.stories.single_node import HOST
+from odradek.sim.stories.story import PORT
 from odradek.sim.workloads.caller import Caller
 from odradek.sim.world.cluster import DATA_DIR, SimHost
 from odradek.sim.world.runtime import SimRuntime
@@ -52,7 +53,7 @@ class Story:
             return Node(config, runtime)
 
         self.host = SimHost(self.world, HOST, node)
-        self.client = Caller(self.world.runtime("client"), (HOST, PORT), "client", random.Random(1))
+        self.client = Caller(self.world.runtime("client"), [(HOST, PORT)], "client", random.Random(1))
         self._started = 0.0
 
     def play(self, scenes: Callable[["Story"], Coroutine[Any, Any, None]]) -> None:

@@ -28,7 +28,7 @@ def test_a_node_goes_on_when_descriptors_are_there_again(code: int) -> None:
         assert await stage.write(caller, producer, 11, sequence=1) == E.KAFKA_STORAGE_ERROR  # cannot roll
         created = asyncio.get_running_loop().create_task(stage.create_topic(other, "u"))
         await asyncio.sleep(7)
-        assert stage.node.trouble() is None
+        assert stage.node.health.trouble() is None
         stage.host.faults.rules.clear()
         await created
         await asyncio.sleep(3)
@@ -38,7 +38,7 @@ def test_a_node_goes_on_when_descriptors_are_there_again(code: int) -> None:
         assert await stage.write(caller, producer, 11, topic="u") == E.NONE
         await stage.end(caller, producer, 3)
         assert len(await stage.committed()) == 2
-        assert stage.node.trouble() is None
+        assert stage.node.health.trouble() is None
         assert stage.node.replicas.offline == {}
 
     play(story, ROLLS)

@@ -18,7 +18,7 @@ from tests.sim.log_dirs_stage import (
     CHORES_SECONDS,
     SICK,
     WELL,
-    Story,
+    LogDirsStage,
     halting_node_of,
     make_topics,
     node_of,
@@ -43,7 +43,7 @@ class CallFault(DiskFault):
         return self.calls - 1 == self.nth
 
 
-async def change_everything(story: Story) -> None:
+async def change_everything(story: LogDirsStage) -> None:
     """Topics created, altered, deleted and written to; then every chore, and a clean stop."""
     if not story.entries(WELL, "stay"):
         await make_topics(story)
@@ -67,7 +67,7 @@ async def change_everything(story: Story) -> None:
     assert ".kafka_cleanshutdown" in story.disk.find_directory(WELL).entries
 
 
-async def find_everything(story: Story) -> None:
+async def find_everything(story: LogDirsStage) -> None:
     """The disk is well again: all that the well directory acknowledged is there, and nothing else."""
     assert [directory.failure for directory in story.node.logs.directories] == [None, None]
     topics = {tp.topic for tp in story.node.logs.logs}
@@ -82,10 +82,10 @@ async def find_everything(story: Story) -> None:
 def sweep(volume: Volume, calls: int, make_node: Callable[[SimRuntime, str], Node] = node_of) -> None:
     """Play the story once for each of the first calls on the sick directory, which fails."""
     for nth in range(calls):
-        story = Story(copy.deepcopy(volume), CallFault(nth), make_node)
+        story = LogDirsStage(copy.deepcopy(volume), CallFault(nth), make_node)
         try:
             story.play(change_everything)
-            Story(story.disk).play(find_everything)
+            LogDirsStage(story.disk).play(find_everything)
         except Exception as e:
             raise AssertionError(f"call {nth} of {calls} failed") from e
 
@@ -101,7 +101,7 @@ def quiet() -> Iterator[None]:
 def test_a_directory_that_fails_at_any_call_takes_only_its_own_partitions_with_it() -> None:
     volume = used_volume()
     counting = CallFault(-1)
-    Story(copy.deepcopy(volume), counting).play(change_everything)
+    LogDirsStage(copy.deepcopy(volume), counting).play(change_everything)
     assert counting.calls > 100
     sweep(volume, counting.calls)
 
@@ -109,7 +109,7 @@ def test_a_directory_that_fails_at_any_call_takes_only_its_own_partitions_with_i
 def test_the_same_holds_while_others_run_between_the_steps_of_taking_it_offline() -> None:
     volume = used_volume()
     counting = CallFault(-1)
-    Story(copy.deepcopy(volume), counting, halting_node_of).play(change_everything)
+    LogDirsStage(copy.deepcopy(volume), counting, halting_node_of).play(change_everything)
     assert counting.calls > 100
     sweep(volume, counting.calls, halting_node_of)
 
@@ -117,21 +117,21 @@ def test_the_same_holds_while_others_run_between_the_steps_of_taking_it_offline(
 def test_a_new_directory_that_cannot_be_formatted_leaves_the_others_in_use() -> None:
     counting, to_start = CallFault(-1), []
 
-    async def stop(story: Story) -> None:
+    async def stop(story: LogDirsStage) -> None:
         to_start.append(counting.calls)
         await story.node.stop()
 
-    Story(None, counting).play(stop)
+    LogDirsStage(None, counting).play(stop)
     assert to_start[0] > 10
     sweep(Volume(), to_start[0])
 
 
 def test_a_metadata_log_that_cannot_be_closed_keeps_no_directory_from_a_clean_stop() -> None:
-    async def stop(story: Story) -> None:
+    async def stop(story: LogDirsStage) -> None:
         await make_topics(story)
         broken = DiskFault(errno.EIO, ["open"], f"{WELL}/__cluster_metadata-0/*.snapshot")
         story.host.faults.rules.append(broken)
         await story.node.stop()
         assert ".kafka_cleanshutdown" in story.disk.find_directory(SICK).entries
 
-    Story().play(stop)
+    LogDirsStage().play(stop)

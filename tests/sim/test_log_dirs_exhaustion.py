@@ -17,7 +17,7 @@ from odradek.sim.world.cluster import CrashKind
 from odradek.sim.world.disk import DiskFault
 from odradek.sim.world.volume import Directory, Volume
 from odradek.wire.api_keys import ApiKey
-from tests.sim.log_dirs_stage import PARTITIONS, SICK, WELL, Story, make_topics, used_volume
+from tests.sim.log_dirs_stage import PARTITIONS, SICK, WELL, LogDirsStage, make_topics, used_volume
 
 E = ErrorCode
 CHORES_SECONDS = 8
@@ -43,7 +43,7 @@ class Exhaustion(DiskFault):
         return self._first is not None and 0 <= self.calls - 1 - self._first < self._length
 
 
-class Patient(Story):
+class Patient(LogDirsStage):
     """Whoever is told that something is lacking tries again, a node that does not start included."""
 
     async def start(self) -> None:
@@ -78,7 +78,7 @@ class Patient(Story):
                 raise AssertionError(f"{name}-{partition} was never written")
 
 
-async def change_everything(story: Story) -> None:
+async def change_everything(story: LogDirsStage) -> None:
     if not story.entries(WELL, "stay"):
         await make_topics(story)
     await story.alter("stay", "retention.ms", "123456789")
@@ -103,7 +103,7 @@ async def change_everything(story: Story) -> None:
         assert all(name.endswith("-stray") for name in story.entries(directory, "stray"))
 
 
-async def find_everything(story: Story) -> None:
+async def find_everything(story: LogDirsStage) -> None:
     logs = story.node.logs.logs
     for name in ("stay", "new"):
         ends = [logs[TopicPartition(name, index)].log_end_offset for index in range(PARTITIONS)]
@@ -134,6 +134,6 @@ def test_a_lack_at_any_call_takes_no_directory_offline(code: int, length: int, s
         disk = copy.deepcopy(volume)
         try:
             Patient(disk, Exhaustion(code, disk, first, length)).play(change_everything)
-            Story(disk).play(find_everything)
+            LogDirsStage(disk).play(find_everything)
         except Exception as e:
             raise AssertionError(f"from call {first} of {counting.calls} on") from e

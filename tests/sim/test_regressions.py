@@ -10,7 +10,7 @@ from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.errors import StorageError
 from odradek.core.types import TopicPartition
 from odradek.log.log import Log
-from odradek.log.log_dir import LogDir
+from odradek.log.managing.log_dir import LogDir
 from odradek.records.batch import build_batch, iter_batches
 from odradek.records.check import CheckedRecords
 from odradek.sim.main import odradek_node

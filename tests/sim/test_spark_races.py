@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from odradek.core.types import TopicPartition
-from odradek.sim.stories.spark import read_committed
+from odradek.sim.stories.spark import BOOTSTRAP, read_committed
 from odradek.sim.workloads.spark_workload import PREFIX, STREAM, TARGET, Temper, Unit, Worker
 from odradek.spark.ledger import finishing
 from odradek.spark.ledger.deciding import Batch, Decider
@@ -22,8 +22,8 @@ class Run:
 
     def __init__(self, stage: Stage, name: str) -> None:
         self.name = name
-        self.worker = Worker(stage.world, f"{name}-worker")
-        self.unit = Unit(stage.world, name)
+        self.worker = Worker(stage.world, f"{name}-worker", BOOTSTRAP)
+        self.unit = Unit(stage.world, name, BOOTSTRAP)
         self.decider = Decider(self.unit.client, STREAM, prefix=PREFIX)
 
     async def write(self, batch: int) -> Participant | None:
@@ -60,7 +60,7 @@ def test_a_sweep_spares_what_was_decided_while_it_looked_around() -> None:
     async def story(stage: Stage) -> None:
         first = await prepared(stage)
         await first.worker.client.close()
-        first.worker = Worker(stage.world, "another-worker")
+        first.worker = Worker(stage.world, "another-worker", BOOTSTRAP)
         written = await first.write(1)
         second = Run(stage, "second")
         listed, go_on = asyncio.Event(), asyncio.Event()

@@ -16,31 +16,31 @@ from odradek.core.types import NO_PRODUCER_ID
 from odradek.log.log import FetchInfo, Log
 from odradek.log.producers.state import ProducerState
 from odradek.runtime.slices import Paced
-from odradek.sim.main import EXIT_OK, Story, odradek_node, report, run
-from odradek.sim.stories.single_node import Outcome
-from odradek.sim.stories.transactions import TxnScenario
+from odradek.sim.main import EXIT_OK, StoryKind, odradek_node, report, run
+from odradek.sim.stories.outcome import Outcome
+from odradek.sim.stories.transactions import TransactionStory
 
-CHUNKS, SEEDS_PER_CHUNK = 4, 50
-SEEDS_TO_CATCH_A_BUG = 60
+CHUNKS, SEEDS_PER_CHUNK = 2, 12
+SEEDS_TO_CATCH_A_BUG = 20
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_seeds_have_no_finding(chunk: int, capfd: pytest.CaptureFixture[str]) -> None:
-    code = run(SEEDS_PER_CHUNK, chunk * SEEDS_PER_CHUNK, story=Story.TRANSACTIONS)
+    code = run(SEEDS_PER_CHUNK, chunk * SEEDS_PER_CHUNK, story=StoryKind.TRANSACTIONS)
     output = capfd.readouterr().out
     assert code == EXIT_OK, output
     assert f"{SEEDS_PER_CHUNK} seeds without a finding" in output
 
 
 def test_a_seed_tells_the_same_story_again() -> None:
-    first, second = (TxnScenario(3, odradek_node).play() for _ in range(2))
+    first, second = (TransactionStory(3, odradek_node).play() for _ in range(2))
     assert first.acknowledged_commits > 20
     assert (first.digest, first.events) == (second.digest, second.events)
 
 
 def catch() -> Outcome:
     for seed in range(SEEDS_TO_CATCH_A_BUG):
-        outcome = TxnScenario(seed, odradek_node).play()
+        outcome = TransactionStory(seed, odradek_node).play()
         if outcome.violations:
             return outcome
     pytest.fail(f"nothing was found in {SEEDS_TO_CATCH_A_BUG} seeds")
@@ -172,4 +172,5 @@ def test_a_node_that_breaks_a_promise_is_caught(plant: Plant, monkeypatch: pytes
     plant(monkeypatch)
     outcome = catch()
     assert any(PLANTS[plant] in violation for violation in outcome.violations), outcome.violations
-    assert f"odradek sim replay {outcome.seed} --transactions" in report(outcome, story=Story.TRANSACTIONS)
+    told = report(outcome, story=StoryKind.TRANSACTIONS)
+    assert f"odradek sim replay {outcome.seed} --transactions" in told

@@ -20,7 +20,7 @@ class Outcome:
         self.host = host
         self.acknowledged: dict[bytes, int] = {}
         for client in clients:
-            self.acknowledged.update(client.acknowledged)
+            self.acknowledged.update({sent: number for sent, (_, number) in client.acknowledged.items()})
         self.sent = {payload for client in clients for payload in client.sent}
         node = host.node
         assert isinstance(node, ToyNode)
@@ -48,7 +48,7 @@ def play(
     async def main() -> Outcome:
         await host.start()
         clients = [ToyClient(world.runtime(f"client{i}"), f"client{i}", payload_bytes) for i in range(4)]
-        tasks = [world.loop.create_task(client.run("node", seconds)) for client in clients]
+        tasks = [world.loop.create_task(client.run(["node"], seconds)) for client in clients]
         while world.loop.time() < seconds - 5:
             host.crash_after(rng.randrange(calls), kind)
             try:
@@ -102,10 +102,10 @@ def test_a_seed_replays_to_the_same_trace() -> None:
     assert one.digest() != other.digest()
 
 
-def test_a_seed_replays_in_another_process_over_100k_events() -> None:
+def test_a_seed_replays_in_another_process_over_50k_events() -> None:
     script = (
         "from tests.sim.test_world import play; from odradek.sim.world.cluster import CrashKind;"
-        "trace = play(11, CrashKind.POWER, seconds=110, calls=9000, payload_bytes=50).world.trace;"
+        "trace = play(11, CrashKind.POWER, seconds=60, calls=9000, payload_bytes=50).world.trace;"
         "print(trace.count, trace.digest())"
     )
     outputs = []
@@ -115,7 +115,7 @@ def test_a_seed_replays_in_another_process_over_100k_events() -> None:
             [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
         )
         outputs.append(done.stdout.split())
-    assert int(outputs[0][0]) > 100_000
+    assert int(outputs[0][0]) > 50_000
     assert outputs[0] == outputs[1]
 
 

@@ -5,9 +5,11 @@ start the log is scanned and cut after the last whole entry. The flags plant the
 """
 
 import asyncio
+import itertools
 import os
 import struct
 import zlib
+from collections.abc import Sequence
 
 from odradek.runtime.api import Listener, Runtime, Socket
 
@@ -49,8 +51,12 @@ class ToyNode:
         assert self._listener is not None
         net.remove_reader(self._listener)
         self._listener.close()
-        for connection in list(self._connections.values()):
+        connections = list(self._connections.values())
+        for connection in connections:
             connection.close()
+        for connection in connections:
+            if connection.append is not None:
+                await connection.append
         if not self._leak:
             self._runtime.disk.close(self._fd)
 
@@ -103,6 +109,7 @@ class _Connection:
         self._input = bytearray()
         self._output = bytearray()
         self._busy = False
+        self.append: asyncio.Task[None] | None = None
         runtime.net.add_reader(sock, self._on_readable)
 
     def close(self) -> None:
@@ -134,7 +141,7 @@ class _Connection:
         payload = bytes(self._input[_LENGTH.size : _LENGTH.size + length])
         del self._input[: _LENGTH.size + length]
         self._busy = True
-        asyncio.get_running_loop().create_task(self._append(payload))
+        self.append = asyncio.get_running_loop().create_task(self._append(payload))
 
     async def _append(self, payload: bytes) -> None:
         number = await self._node.append(payload)
@@ -160,18 +167,23 @@ class _Connection:
 
 
 class ToyClient:
-    """Sends numbered payloads one by one and remembers which were acknowledged under which number."""
+    """Sends numbered payloads one by one and remembers which host acknowledged which, and its number.
+
+    It knows several hosts and goes to the next one whenever a connection fails.
+    """
 
     def __init__(self, runtime: Runtime, name: str, payload_bytes: int) -> None:
         self._runtime = runtime
         self._name = name
         self._payload_bytes = payload_bytes
         self.sent: list[bytes] = []
-        self.acknowledged: dict[bytes, int] = {}
+        self.acknowledged: dict[bytes, tuple[str, int]] = {}
 
-    async def run(self, host: str, until: float) -> None:
+    async def run(self, hosts: Sequence[str], until: float) -> None:
         loop = asyncio.get_running_loop()
-        while loop.time() < until:
+        for host in itertools.cycle(hosts):
+            if loop.time() >= until:
+                return
             try:
                 sock = await self._runtime.net.connect(host, PORT)
             except OSError:
@@ -179,7 +191,7 @@ class ToyClient:
                 continue
             try:
                 while loop.time() < until:
-                    await asyncio.wait_for(self._one(sock), 5)
+                    await asyncio.wait_for(self._one(sock, host), 5)
                     await asyncio.sleep(self._runtime.rng.random() * 0.02)
             except (OSError, EOFError, TimeoutError):
                 pass
@@ -188,7 +200,7 @@ class ToyClient:
                 sock.close()
             await asyncio.sleep(0.1)
 
-    async def _one(self, sock: Socket) -> None:
+    async def _one(self, sock: Socket, host: str) -> None:
         rng = self._runtime.rng
         payload = f"{self._name}-{len(self.sent)}-".encode() + b"x" * rng.randrange(self._payload_bytes)
         self.sent.append(payload)
@@ -208,4 +220,4 @@ class ToyClient:
             if count == 0:
                 raise EOFError
             reply += buffer[:count]
-        self.acknowledged[payload] = _NUMBER.unpack(reply)[0]
+        self.acknowledged[payload] = host, _NUMBER.unpack(reply)[0]

@@ -74,7 +74,7 @@ def test_two_writes_of_a_batch_to_one_sink_are_refused(
             write(frame.select("value"), options, topic=sink, checkpointLocation=str(tmp_path))
 
     for _ in range(2):
-        with pytest.raises(PySparkException, match="give each write in foreachBatch a sinkId of its own"):
+        with pytest.raises(PySparkException, match="give each write in foreachBatch its own sinkId"):
             each_batch(spark, options, source, tmp_path, write_twice)
 
 
@@ -158,7 +158,7 @@ def test_a_write_that_is_not_told_of_the_checkpoint_is_refused_and_one_of_anothe
     with pytest.raises(PySparkException, match=r'Add this line to the write.*"checkpointLocation"'):
         run(tmp_path / "one")
     run(tmp_path / "one", checkpointLocation=str(tmp_path / "one"))
-    with pytest.raises(PySparkException, match="is that of the query"):
+    with pytest.raises(PySparkException, match="belongs to the query"):
         run(tmp_path / "two", checkpointLocation=str(tmp_path / "one"))
     assert ids(committed(sink)) == Counter([1])
 

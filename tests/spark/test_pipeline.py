@@ -144,7 +144,7 @@ def test_what_is_wrong_is_told_and_the_example_in_sql_runs(tmp_path: Path) -> No
         example(folder, node.bootstrap, "available-now", "--sql")
         refused = odradek("pipeline", "init", str(folder))
         assert refused.code == 2
-        assert "is there already" in refused.stderr
+        assert "already exists" in refused.stderr
         (unknown,) = json.loads(odradek("pipeline", "status", str(folder), "-f", "json").text)
         assert unknown["batch"] is None
         process = start(folder)

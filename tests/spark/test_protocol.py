@@ -70,7 +70,7 @@ def test_a_decided_transaction_is_not_aborted_by_hand(
         assert written is not None
         refused = odradek("txn", "abort", written.transactional_id, "-y", "-b", bootstrap)
         assert refused.code == 1
-        assert "was decided to be committed by its Spark query: 2 records would be lost" in refused.stderr
+        assert "has decided to commit it: 2 records would be lost" in refused.stderr
         forced = odradek("txn", "abort", written.transactional_id, "-y", "--force", "-b", bootstrap)
         assert forced.code == 0
         assert "2 decided records lost" in forced.text
@@ -99,10 +99,10 @@ def test_what_a_query_that_died_has_left_open_is_told_with_a_way_out(
         row, told = hanging()
         assert row["of"] == f"Spark query {query.stream}, run run00000, undecided"
         assert row["transactional_id"] == name
-        assert f"start the query again, or if it is over: odradek txn abort {name}" in told
+        assert f"start the query again, or if it will not run again: odradek txn abort {name}" in told
         refused = odradek("txn", "commit", name, "-y", "-b", bootstrap)
         assert refused.code == 1
-        assert "was not decided to be committed" in refused.stderr
+        assert "no Spark query has decided to commit it" in refused.stderr
         query.decider.finish = nothing  # type: ignore[method-assign]
         await query.decider.commit(query.batch(0, written))
         row, told = hanging()
@@ -149,9 +149,9 @@ def test_a_new_query_that_does_what_another_did_warns_once_with_both_names(
                 await query.decider.commit(written._replace(range=Range((), (line,))))
 
     play(story, runs=2)
-    told = [record.message for record in caplog.records if "a checkpoint was changed" in record.message]
+    told = [record.message for record in caplog.records if "was a checkpoint changed" in record.message]
     (once,) = told
-    assert once.startswith("two (") and "and one (" in once
+    assert once.startswith("two (") and "but one (" in once
 
 
 def test_what_others_write_later_waits_behind_a_batch_that_is_open(

@@ -99,7 +99,7 @@ def test_what_cannot_become_a_record_is_told_and_nothing_is_written(
         (rows.selectExpr("id value"), {"topic": topic}, "the column value is bigint"),
         (rows.selectExpr("cast(id as string) valu"), {"topic": topic}, "there is no column value"),
         (rows.selectExpr("cast(id as string) key"), {"topic": topic}, "there is no column value"),
-        (rows.selectExpr("cast(id as string) value"), {}, "to which topic?"),
+        (rows.selectExpr("cast(id as string) value"), {}, "no topic: give the option topic"),
         (rows.selectExpr("cast(id as string) value", "cast(null as string) topic"), {}, "topic is null"),
         (rows.selectExpr("cast(id as string) value"), {"topic": "no/where"}, "INVALID_TOPIC"),
         (rows.selectExpr("'x' value", "9 partition"), {"topic": topic}, "there is no partition 9"),

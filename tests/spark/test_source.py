@@ -181,7 +181,7 @@ def test_retention_that_overtook_the_offsets_is_told(
         future.result(20)
     given = {"startingOffsets": f'{{"{topic}": {{"0": 2}}}}'}
     with pytest.raises(
-        PySparkException, match="begins at offset 6 now, and offsets 2 to 9 were to be"
+        PySparkException, match="now begins at offset 6, but offsets 2 to 9 are to be"
     ) as refusal:
         read(topic, **given).collect()
     assert "4 are gone" in str(refusal.value)

@@ -50,23 +50,23 @@ def clean(
     try:
         while (progress := job.advance(budget_bytes)) is not None:
             if progress.replacement is not None:
-                segment = log.begin_swap(progress.replacement)
+                segment = log.compaction.begin_swap(progress.replacement)
                 assert segment is not None
                 job.taken()
                 runtime.disk.fsync_dir(log.path)
-                log.finish_swap(segment)
+                log.compaction.finish_swap(segment)
             if after_piece is not None:
                 after_piece()
     except OSError:
         job.discard()
         raise
-    log.cleaned_offset = job.end_offset
+    log.compaction.cleaned_offset = job.end_offset
     return candidate
 
 
 def clean_all(log: Log, runtime: LogRuntime) -> None:
     """Clean a log once more, as if all of it were dirty."""
-    log.cleaned_offset = None
+    log.compaction.cleaned_offset = None
     clean(log, runtime)
 
 

@@ -1,5 +1,6 @@
 """What is installed: the wheel has all that Spark is told to look for, and Spark's Java can be run."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -8,6 +9,8 @@ from pathlib import Path
 from shutil import copytree, ignore_patterns
 
 import pytest
+
+from odradek import __version__
 
 ROOT = Path(__file__).parents[2]
 BUILD = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
@@ -27,6 +30,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     assert ran.returncode == 0, ran.stderr[-2_000:]
     (built,) = folder.glob("*.whl")
     return zipfile.ZipFile(built)
+
+
+def test_its_version_is_the_packages_own(wheel: zipfile.ZipFile) -> None:
+    assert wheel.filename is not None
+    assert Path(wheel.filename).name.split("-")[:2] == ["odradek", __version__]
+
+
+def test_the_documents_show_the_version_that_is_here() -> None:
+    shown = re.findall(r"\bodradek (\d+\.\d+\.\d+)", (ROOT / "README.md").read_text())
+    assert set(shown) == {__version__}
+    newest = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)[0]
+    assert newest == __version__
 
 
 def test_java_is_there_and_may_be_run(wheel: zipfile.ZipFile) -> None:

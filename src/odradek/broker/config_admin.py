@@ -5,14 +5,17 @@ broker. Levels of its loggers it changes itself. What remains is the controller'
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from odradek.broker.loggers import LogLevels
 from odradek.controller.configs import MAX_RECORDS, TOO_MANY_RECORDS, changed_configs, replaced_configs
 from odradek.core.config.keys import LISTENER_PREFIX, broker_key
-from odradek.core.configs import ConfigError, validate_dynamic_broker_configs
+from odradek.core.configs import ConfigError, NodeConfig, validate_dynamic_broker_configs
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER, RESOURCE_BROKER_LOGGER
-from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.metadata.publisher import MetadataPublisher
+from odradek.runtime.slices import FEW, STEP, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types, response_types
 
@@ -23,9 +26,17 @@ VALIDATED = 1_000
 """What it takes to judge a node's configuration as a whole."""
 
 
-async def alter(ctx: "RequestContext", api_key: ApiKey, request: Any) -> Any:
+class Needs(Protocol):
+    config: NodeConfig
+    controller: ControllerChannel
+    log_levels: LogLevels
+    metadata: MetadataPublisher
+    slices: Slices
+
+
+async def alter(ctx: "RequestContext[Needs]", api_key: ApiKey, request: Any) -> Any:
     """Answer what this broker refuses itself, and ask the controller about the rest."""
-    slices = ctx.node.slices
+    slices = ctx.services.slices
     decided, asked = await slices.run(_judged(ctx, api_key, request))
     answers = await _ask(ctx, api_key, request, asked) if asked else []
     types = response_types(api_key)
@@ -36,13 +47,13 @@ async def alter(ctx: "RequestContext", api_key: ApiKey, request: Any) -> Any:
 
 
 def _judged(
-    ctx: "RequestContext", api_key: ApiKey, request: Any
+    ctx: "RequestContext[Needs]", api_key: ApiKey, request: Any
 ) -> Paced[tuple[dict[int, KafkaError | None], list[Any]]]:
     """What is decided here, by its place in the request, and what is left to ask about."""
     resources = request.resources
     decided: dict[int, KafkaError | None] = {}
     asked = []
-    own_loggers = (RESOURCE_BROKER_LOGGER, str(ctx.node.config.node_id))
+    own_loggers = (RESOURCE_BROKER_LOGGER, str(ctx.services.config.node_id))
     times = 0
     for resource in resources:
         times += (resource.resource_type, resource.resource_name) == own_loggers
@@ -64,10 +75,10 @@ def _judged(
 
 
 def _change_levels(
-    ctx: "RequestContext", resource: Any, validate_only: bool, *, is_only: bool
+    ctx: "RequestContext[Needs]", resource: Any, validate_only: bool, *, is_only: bool
 ) -> Paced[None]:
     """Of this node's loggers."""
-    node_id, name = ctx.node.config.node_id, resource.resource_name
+    node_id, name = ctx.services.config.node_id, resource.resource_name
     _check_number(name)
     if int(name) != node_id:
         raise KafkaError(
@@ -75,7 +86,7 @@ def _change_levels(
         )
     if not is_only:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-    yield from ctx.node.log_levels.change(resource.configs, validate_only=validate_only)
+    yield from ctx.services.log_levels.change(resource.configs, validate_only=validate_only)
 
 
 def _merged(
@@ -90,7 +101,7 @@ def _merged(
     return responses
 
 
-async def _ask(ctx: "RequestContext", api_key: ApiKey, request: Any, asked: list[Any]) -> list[Any]:
+async def _ask(ctx: "RequestContext[Needs]", api_key: ApiKey, request: Any, asked: list[Any]) -> list[Any]:
     types = request_types(api_key)
     fields = {"resources": asked, "validate_only": request.validate_only}
     if api_key is ApiKey.ALTER_CONFIGS:
@@ -98,9 +109,9 @@ async def _ask(ctx: "RequestContext", api_key: ApiKey, request: Any, asked: list
     else:
         rest = types.IncrementalAlterConfigsRequest(**fields)
     try:
-        response = await ctx.node.controller.call(api_key, rest)
+        response = await ctx.services.controller.call(api_key, rest)
     except KafkaError as e:
-        return await ctx.node.slices.run(_all_refused(response_types(api_key), asked, e))
+        return await ctx.services.slices.run(_all_refused(response_types(api_key), asked, e))
     answers: list[Any] = response.responses
     return answers
 
@@ -127,8 +138,8 @@ def _check_number(name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
 
 
-def _check_broker(ctx: "RequestContext", api_key: ApiKey, resource: Any) -> Paced[None]:
-    node_id, name = ctx.node.config.node_id, resource.resource_name
+def _check_broker(ctx: "RequestContext[Needs]", api_key: ApiKey, resource: Any) -> Paced[None]:
+    node_id, name = ctx.services.config.node_id, resource.resource_name
     if name != CLUSTER_DEFAULT:
         _check_number(name)
         if int(name) != node_id:
@@ -136,7 +147,7 @@ def _check_broker(ctx: "RequestContext", api_key: ApiKey, resource: Any) -> Pace
                 ErrorCode.INVALID_REQUEST,
                 f"Unexpected broker id, expected {node_id}, but received {name}",
             )
-    current: Mapping[str, str] = ctx.node.metadata.image.config(RESOURCE_BROKER, name)
+    current: Mapping[str, str] = ctx.services.metadata.image.config(RESOURCE_BROKER, name)
     change = replaced_configs if api_key is ApiKey.ALTER_CONFIGS else changed_configs
     wanted = yield from change(resource, current)
     if len(wanted) > MAX_RECORDS:
@@ -148,6 +159,6 @@ def _check_broker(ctx: "RequestContext", api_key: ApiKey, resource: Any) -> Pace
             judged[key] = value
     yield VALIDATED
     try:
-        validate_dynamic_broker_configs(ctx.node.config, judged, cluster_default=name == CLUSTER_DEFAULT)
+        validate_dynamic_broker_configs(ctx.services.config, judged, cluster_default=name == CLUSTER_DEFAULT)
     except ConfigError as e:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(e)) from e

@@ -2,7 +2,8 @@
 
 A handler lives in `broker/handlers/<api name>.py`, registers itself with `@serves`, and is imported the
 first time a client asks for it: a node that nobody asks for groups never loads them. Handlers see requests
-and fill responses in their newest shape (wire/messages.py); versions are this file's business.
+and fill responses in their newest shape (wire/messages.py); versions are this file's business. Of the
+broker a handler gets the services that its module names in a protocol `Needs` (services.py).
 """
 
 import importlib
@@ -10,7 +11,7 @@ import inspect
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from odradek.broker.apis import SERVED, Versions, is_served
 from odradek.broker.refusals import refusal
@@ -31,13 +32,14 @@ from odradek.wire.messages import (
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection, Place
-    from odradek.broker.node import Node
+    from odradek.broker.services import Services
 
 _log = logging.getLogger(__name__)
 
-Handler = Callable[["RequestContext", Any], Reply[Any]]
-LongHandler = Callable[["RequestContext", Any], Paced[Any] | Coroutine[Any, Any, Any]]
-RawHandler = Callable[["Node", "Connection", RequestHeader, memoryview, int], None]
+S_co = TypeVar("S_co", covariant=True)
+Handler = Callable[["RequestContext[Services]", Any], Reply[Any]]
+LongHandler = Callable[["RequestContext[Services]", Any], Paced[Any] | Coroutine[Any, Any, Any]]
+RawHandler = Callable[["Services", "Connection", RequestHeader, memoryview, int], None]
 MAX_ENTRIES = 500_000
 """Of one request, topics and partitions and all; each takes some hundred bytes of memory."""
 
@@ -47,14 +49,14 @@ _raw_handlers: dict[int, RawHandler] = {}
 _waiting: set[int] = set()
 
 
-class RequestContext:
-    """Who asks, and the node that answers."""
+class RequestContext(Generic[S_co]):
+    """Who asks, and the services to answer with: those that the handler's module names as its needs."""
 
-    __slots__ = ("api_version", "client_id", "connection", "node", "place")
+    __slots__ = ("api_version", "client_id", "connection", "place", "services")
 
     def __init__(
         self,
-        node: "Node",
+        services: S_co,
         connection: "Connection",
         api_version: int,
         client_id: str | None,
@@ -62,7 +64,7 @@ class RequestContext:
     ) -> None:
         """`place` is that of a long request, whose handler may reply to the connection by itself."""
         self.place = place
-        self.node = node
+        self.services = services
         self.connection = connection
         self.api_version = api_version
         self.client_id = client_id
@@ -93,15 +95,15 @@ def serves(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[
     return register
 
 
-def _sliced(handler: Callable[["RequestContext", Any], Paced[Any]]) -> Handler:
-    def begin(context: RequestContext, request: Any) -> Reply[Any]:
-        return context.node.slices.run(handler(context, request))
+def _sliced(handler: Callable[["RequestContext[Services]", Any], Paced[Any]]) -> Handler:
+    def begin(context: "RequestContext[Services]", request: Any) -> Reply[Any]:
+        return context.services.slices.run(handler(context, request))
 
     return begin
 
 
 def _started(handler: Callable[..., Any], name: str) -> Handler:
-    def begin(context: RequestContext, request: Any) -> Reply[Any]:
+    def begin(context: "RequestContext[Services]", request: Any) -> Reply[Any]:
         return start(handler(context, request), context.connection.spawn, name)
 
     return begin
@@ -198,7 +200,7 @@ def encode_in_slices(header: RequestHeader, response: Any) -> Paced[list[bytes]]
 
 
 def dispatch(
-    node: "Node", connection: "Connection", header: RequestHeader, frame: memoryview, position: int
+    services: "Services", connection: "Connection", header: RequestHeader, frame: memoryview, position: int
 ) -> None:
     """Run the handler and hand its reply to the connection, now or when it is ready."""
     api_key, version = header.api_key, header.api_version
@@ -207,7 +209,7 @@ def dispatch(
             connection.reply(header, _unsupported_api_versions(header))
             return
         raise ProtocolError(f"api {api_key} v{version} of client {header.client_id!r} is not served")
-    planted = node.faults.take(api_key) if node.faults.active and api_key != ApiKey.METADATA else None
+    planted = services.faults.take(api_key) if services.faults.active and api_key != ApiKey.METADATA else None
     if planted is not None:
         request = decode(header, frame, position)
         connection.reply(header, encode(header, at_once(refusal(api_key, version, request, planted))))
@@ -217,15 +219,15 @@ def dispatch(
     raw = _raw_handlers.get(api_key)
     if raw is not None:
         try:
-            raw(node, connection, header, frame, position)
+            raw(services, connection, header, frame, position)
         except LongRequest:
             connection.answer_in_slices(header, frame, position)
         return
-    if len(frame) > node.slices.short_bytes:
+    if len(frame) > services.slices.short_bytes:
         connection.answer_in_slices(header, frame, position)
         return
     request = decode(header, frame, position)
-    reply = handle(node, connection, header, request)
+    reply = handle(services, connection, header, request)
     if reply.is_ready:
         if reply.error is None:
             connection.reply(header, encode(header, reply.value))
@@ -233,11 +235,11 @@ def dispatch(
             connection.reply(header, encode(header, at_once(refusal_to(header, request, reply.error))))
     else:
         place = connection.reserve(header)
-        reply.when_ready(partial(_finish, node, connection, place, request))
+        reply.when_ready(partial(_finish, services, connection, place, request))
 
 
 def handle(
-    node: "Node",
+    services: "Services",
     connection: "Connection",
     header: RequestHeader,
     request: Any,
@@ -245,7 +247,7 @@ def handle(
 ) -> Reply[Any]:
     """What the handler of an API says to a request."""
     try:
-        context = RequestContext(node, connection, header.api_version, header.client_id, place)
+        context = RequestContext(services, connection, header.api_version, header.client_id, place)
         handler = _handlers.get(header.api_key) or handler_of(header.api_key)
         return handler(context, request)
     except Exception as e:
@@ -257,7 +259,9 @@ def waits_for_others(api_key: int) -> bool:
     return api_key in _waiting
 
 
-def _finish(node: "Node", connection: "Connection", place: "Place", request: Any, reply: Reply[Any]) -> None:
+def _finish(
+    services: "Services", connection: "Connection", place: "Place", request: Any, reply: Reply[Any]
+) -> None:
     """Encode an answer that took its time; it may be long."""
 
     def steps() -> Paced[list[bytes]]:
@@ -266,7 +270,7 @@ def _finish(node: "Node", connection: "Connection", place: "Place", request: Any
             response = yield from refusal_to(place.header, request, reply.error)
         return (yield from encode_in_slices(place.header, response))
 
-    node.slices.run(steps()).when_ready(partial(_fulfil, connection, place))
+    services.slices.run(steps()).when_ready(partial(_fulfil, connection, place))
 
 
 def _fulfil(connection: "Connection", place: "Place", frame: Reply[list[bytes]]) -> None:

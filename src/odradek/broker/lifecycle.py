@@ -5,12 +5,13 @@ What the controller makes of it is brokers.py's; it may be on another node.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from odradek.core.configs import Listener, NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.log.managing.log_dir import LogDir
 from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.versions import SUPPORTED_FEATURES
@@ -22,6 +23,20 @@ _log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+def advertised_listeners(config: NodeConfig, bound: Mapping[str, tuple[str, int]]) -> list[Listener]:
+    """What clients are given: as configured, with the port that the system chose where it was 0."""
+    return [
+        listener if listener.port else listener._replace(port=bound[listener.name][1])
+        for listener in config.advertised_listeners
+    ]
+
+
+def previous_broker_epoch(directories: Sequence[LogDir]) -> int:
+    """The epoch at which this broker stopped cleanly, or -1 where any of its directories did not."""
+    epochs = {directory.previous_broker_epoch for directory in directories}
+    return epochs.pop() if len(epochs) == 1 else -1
 
 
 class RegistrationError(Exception):

@@ -17,7 +17,7 @@ from odradek.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection, Place
-    from odradek.broker.node import Node
+    from odradek.broker.services import Services
 
 _log = logging.getLogger(__name__)
 
@@ -81,25 +81,25 @@ class LongRequests:
 
 
 async def answer_long(
-    node: "Node", connection: "Connection", place: "Place", frame: memoryview, position: int
+    services: "Services", connection: "Connection", place: "Place", frame: memoryview, position: int
 ) -> None:
     """From a frame to its reply. `connection` is suspended, and goes on afterwards."""
     header = place.header
     room: Room | None = None
     try:
-        room = await node.long_requests.enter(len(frame))
-        request = await node.slices.run(decode_in_slices(header, frame, position))
+        room = await services.long_requests.enter(len(frame))
+        request = await services.slices.run(decode_in_slices(header, frame, position))
         del frame
         connection.on_close.pop(place, None)
-        reply = handle(node, connection, header, request, place)
+        reply = handle(services, connection, header, request, place)
         if waits_for_others(header.api_key):
             room.leave()
         try:
             response = await reply
         except Exception as e:
-            response = await node.slices.run(refusal_to(header, request, e))
+            response = await services.slices.run(refusal_to(header, request, e))
         if response is not None:
-            pieces = await node.slices.run(encode_in_slices(header, response))
+            pieces = await services.slices.run(encode_in_slices(header, response))
             connection.fulfil(place, *pieces)
     except ProtocolError as e:
         connection.refuse(e)

@@ -2,23 +2,35 @@
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 from uuid import UUID
 
+from odradek.broker.network.server import Server
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.log.files import FileSlice
 from odradek.log.log import Isolation
+from odradek.log.manager import LogManager
+from odradek.metadata.availability import endpoint_of
+from odradek.metadata.publisher import MetadataPublisher
 from odradek.replication.fetch import FetchRead, read_partitions
-from odradek.replication.fetch_sessions import INVALID_SESSION_ID, FetchContext, PartitionFetch, PartitionKey
+from odradek.replication.fetch_sessions import (
+    INVALID_SESSION_ID,
+    FetchContext,
+    FetchSessions,
+    PartitionFetch,
+    PartitionKey,
+)
+from odradek.replication.follower_fetch import FetchingReplica, record_progress
+from odradek.replication.manager import ReplicaManager
+from odradek.runtime.api import Runtime
 from odradek.runtime.reply import Reply
-from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.runtime.slices import FEW, STEP, Paced, Slices
 from odradek.wire.fetch import FetchRequest, PartitionFetched, encode_fetch_response, fetch_response_in_slices
 from odradek.wire.headers import RequestHeader
 from odradek.wire.produce import NodeEndpoint
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection, Place
-    from odradek.broker.node import Node
     from odradek.replication.partition import Partition
 
 _log = logging.getLogger(__name__)
@@ -31,39 +43,54 @@ AT_A_TIME = 16  # partitions between two looks at the cost
 Pieces: TypeAlias = list[bytes | FileSlice]
 
 
+class Needs(Protocol):
+    fetch_max_bytes: int
+    fetch_sessions: FetchSessions
+    logs: LogManager
+    metadata: MetadataPublisher
+    replicas: ReplicaManager
+    runtime: Runtime
+    server: Server
+    slices: Slices
+
+
 class PendingFetch:
     """`begin` replies at once, or keeps its place and replies when there is enough."""
 
     __slots__ = (
         "_connection",
         "_context",
+        "_follower",
         "_header",
         "_is_due",
         "_is_looking",
         "_isolation",
         "_max_bytes",
         "_missed",
-        "_node",
         "_place",
         "_poked",
         "_request",
+        "_services",
         "_timer",
         "_watched",
     )
 
     def __init__(
         self,
-        node: "Node",
+        services: Needs,
         connection: "Connection",
         header: RequestHeader,
         request: FetchRequest,
         place: "Place | None" = None,
     ) -> None:
-        self._node = node
+        self._services = services
         self._connection = connection
         self._header = header
         self._request = request
-        self._max_bytes = min(request.max_bytes, node.fetch_max_bytes)
+        self._max_bytes = min(request.max_bytes, services.fetch_max_bytes)
+        self._follower: FetchingReplica | None = None
+        if request.replica_id >= 0:
+            self._follower = FetchingReplica(request.replica_id, request.replica_epoch)
         if request.replica_id != CONSUMER:
             self._isolation = Isolation.LOG_END
         elif request.isolation_level == READ_COMMITTED:
@@ -81,7 +108,7 @@ class PendingFetch:
 
     def begin(self, partitions: int = 0) -> None:
         """`partitions`: how many it names, where they are many."""
-        reply = self._node.slices.run(self._first())
+        reply = self._services.slices.run(self._first())
         if reply.is_ready and reply.value is not None and self._place is None:
             self._connection.reply(self._header, *reply.value)
             return
@@ -89,7 +116,7 @@ class PendingFetch:
             self._place = self._connection.reserve(self._header)
         self._is_looking = True
         if not reply.is_ready:
-            self._connection.wait_for(self._place, partitions or self._node.slices.few_entries)
+            self._connection.wait_for(self._place, partitions or self._services.slices.few_entries)
         reply.when_ready(self._looked)
 
     # --- looking --------------------------------------------------------------------------------------
@@ -102,6 +129,8 @@ class PendingFetch:
             return encode_fetch_response(
                 self._header.api_version, self._header.correlation_id, [], error_code=e.code
             )
+        if self._follower is not None:
+            yield from record_progress(self._services.replicas, self._context.partitions, self._follower)
         read = yield from self._read()
         if self._is_enough(read) or self._request.max_wait_ms <= 0:
             return (yield from self._encode(read))
@@ -147,30 +176,33 @@ class PendingFetch:
                 if not len(forgotten) % AT_A_TIME:
                     yield AT_A_TIME * FEW
         request.topics, request.forgotten = [], []  # a fetch may wait for long: this is not to wait with it
-        context: FetchContext = yield from self._node.fetch_sessions.begin(
+        context: FetchContext = yield from self._services.fetch_sessions.begin(
             request.session_id,
             request.session_epoch,
             wanted,
             forgotten,
-            privileged=request.replica_id >= 0,
+            privileged=self._follower is not None,
             uses_topic_ids=self._header.api_version >= TOPIC_IDS_FROM,
-            now_ms=self._node.runtime.clock.now_ms(),
-            new_id=self._node.new_session_id,
+            now_ms=self._services.runtime.clock.now_ms(),
+            new_id=self._new_session_id,
         )
         return context
 
+    def _new_session_id(self) -> int:
+        return self._services.runtime.rng.randrange(1, 1 << 31)
+
     def _read(self) -> Paced[FetchRead]:
-        files = self._node.logs.files
+        files = self._services.logs.files
         most_files = max(1, files.max_held // 8)
         if files.is_short:
-            self._node.server.close_slow_readers()
+            self._services.server.close_slow_readers()
             most_files = 1
         return read_partitions(
-            self._node.replicas,
+            self._services.replicas,
             self._context.partitions,
             self._max_bytes,
             self._isolation,
-            self._request.replica_id,
+            self._follower,
             most_files,
         )
 
@@ -214,7 +246,7 @@ class PendingFetch:
             self._missed = True
         elif self._place is not None:
             self._is_looking, self._missed = True, False
-            self._node.slices.run(self._again()).when_ready(self._looked)
+            self._services.slices.run(self._again()).when_ready(self._looked)
 
     def _time_out(self) -> None:
         self._is_due = True
@@ -228,7 +260,7 @@ class PendingFetch:
         self._connection.on_close.pop(self, None)
         watched, self._watched = self._watched, []
         if watched:
-            self._node.slices.run(self._unwatch(watched))
+            self._services.slices.run(self._unwatch(watched))
 
     def _unwatch(self, watched: "list[Partition]") -> Paced[None]:
         for partition in watched:
@@ -278,10 +310,11 @@ class PendingFetch:
         rows = list(topics.items())
         version, correlation_id = self._header.api_version, self._header.correlation_id
         session_id = INVALID_SESSION_ID if session is None else session.id
+        image = self._services.metadata.image
         endpoints = [
             NodeEndpoint(leader, *endpoint)
             for leader in leaders
-            if (endpoint := self._node.endpoint(leader, self._connection.listener)) is not None
+            if (endpoint := endpoint_of(image, leader, self._connection.listener)) is not None
         ]
         if len(read.answers) < AT_A_TIME:
             return encode_fetch_response(

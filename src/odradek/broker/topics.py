@@ -2,33 +2,51 @@
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.metadata.channel import ControllerChannel
+from odradek.metadata.image import MetadataImage
+from odradek.metadata.publisher import MetadataPublisher
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
-
-if TYPE_CHECKING:
-    from odradek.broker.node import Node
 
 _log = logging.getLogger(__name__)
 
 USE_DEFAULT = -1
 
 
+def partition_count(config: NodeConfig, image: MetadataImage, internal_topic: str) -> int:
+    """How many partitions an internal topic has, or will have when it is created."""
+    topic = image.topics_by_name.get(internal_topic)
+    return _configured_partitions(config, internal_topic) if topic is None else len(topic.partitions)
+
+
+def _configured_partitions(config: NodeConfig, internal_topic: str) -> int:
+    if internal_topic == GROUP_METADATA_TOPIC:
+        return config.int("offsets.topic.num.partitions")
+    assert internal_topic == TRANSACTION_STATE_TOPIC
+    return config.int("transaction.state.log.num.partitions")
+
+
 class TopicCreation:
     """Creates topics through the controller, each at most once at a time, and waits until they are led."""
 
-    __slots__ = ("_in_flight", "_node")
+    __slots__ = ("_config", "_controller", "_in_flight", "_metadata")
 
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(
+        self, config: NodeConfig, metadata: MetadataPublisher, controller: ControllerChannel
+    ) -> None:
+        self._config = config
+        self._metadata = metadata
+        self._controller = controller
         self._in_flight: dict[str, asyncio.Future[ErrorCode]] = {}
 
     async def ensure(self, name: str) -> None:
         """The topic exists when this returns; KafkaError where it cannot."""
-        if name in self._node.metadata.image.topics_by_name:
+        if name in self._metadata.image.topics_by_name:
             return
         code = (await self.auto_create([name])).get(name, ErrorCode.NONE)
         if code is not ErrorCode.NONE:
@@ -56,10 +74,10 @@ class TopicCreation:
             types = request_types(ApiKey.CREATE_TOPICS)
             request = types.CreateTopicsRequest(
                 topics=[self._creatable(types, name) for name in names],
-                timeout=self._node.config.int("request.timeout.ms"),
+                timeout=self._config.int("request.timeout.ms"),
                 validate_only=False,
             )
-            response = await self._node.controller.call(ApiKey.CREATE_TOPICS, request)
+            response = await self._controller.call(ApiKey.CREATE_TOPICS, request)
             for result in response.topics:
                 code = ErrorCode(result.error_code)
                 if code is ErrorCode.TOPIC_ALREADY_EXISTS:
@@ -75,10 +93,10 @@ class TopicCreation:
                 self._in_flight.pop(name).set_result(codes[name])
 
     def _creatable(self, types: Any, name: str) -> Any:
-        config = self._node.config
+        config = self._config
         partitions, factor, settings = USE_DEFAULT, USE_DEFAULT, {}
         if name == GROUP_METADATA_TOPIC:
-            partitions = config.int("offsets.topic.num.partitions")
+            partitions = _configured_partitions(config, name)
             factor = config.int("offsets.topic.replication.factor")
             settings = {
                 "cleanup.policy": "compact",
@@ -86,7 +104,7 @@ class TopicCreation:
                 "compression.type": "producer",
             }
         elif name == TRANSACTION_STATE_TOPIC:
-            partitions = config.int("transaction.state.log.num.partitions")
+            partitions = _configured_partitions(config, name)
             factor = config.int("transaction.state.log.replication.factor")
             settings = {
                 "cleanup.policy": "compact",

@@ -1,4 +1,4 @@
-"""Shell completion with the names a live cluster knows. Silence is the answer to every trouble."""
+"""Shell completion with the names a live cluster knows. A failure completes nothing."""
 
 import os
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """What went wrong, for a person: the thing, Kafka's code, the likely cause and the next command.
 
-Commands raise `Failure` (exit 1), `Usage` (exit 2) or `Finding` (exit 3); everything else that can be
-foreseen is put into words by `explain`.
+Commands raise `Failure` (exit 1), `Usage` (exit 2) or `Finding` (exit 3). `kafka_failure` and
+`connection_failure` put errors of the cluster and the network into words.
 """
 
 import errno
@@ -47,7 +47,7 @@ class Finding(Failure):
 
 @contextmanager
 def usage() -> Iterator[None]:
-    """What is wrong with a value given by the user is a usage error."""
+    """Turn a ValueError about a value of the command line into a usage error."""
     try:
         yield
     except ValueError as e:
@@ -65,8 +65,8 @@ def raise_all(failures: Sequence[Failure]) -> None:
 # Kafka's code -> (likely cause, next command). {} stands for the thing the command was about.
 _ADVICE: dict[ErrorCode, tuple[str, str | None]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ("there is no such topic or partition", "odradek topic list"),
-    ErrorCode.UNKNOWN_TOPIC_ID: ("the topic was deleted or created anew meanwhile", "odradek topic list"),
-    ErrorCode.TOPIC_ALREADY_EXISTS: ("a topic of this name exists", "odradek topic describe {}"),
+    ErrorCode.UNKNOWN_TOPIC_ID: ("the topic was deleted or recreated meanwhile", "odradek topic list"),
+    ErrorCode.TOPIC_ALREADY_EXISTS: ("a topic with this name already exists", "odradek topic describe {}"),
     ErrorCode.INVALID_TOPIC_EXCEPTION: (
         "a topic name has 1 to 249 letters, digits, dots, underscores and hyphens",
         None,
@@ -78,10 +78,13 @@ _ADVICE: dict[ErrorCode, tuple[str, str | None]] = {
         "the brokers run with delete.topic.enable=false",
         "odradek cluster config",
     ),
-    ErrorCode.OFFSET_OUT_OF_RANGE: ("the offset is not in the log any more, or not yet", None),
-    ErrorCode.LEADER_NOT_AVAILABLE: ("an election is going on, or no replica lives", "odradek cluster info"),
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ("leadership has moved", "try again"),
-    ErrorCode.NOT_ENOUGH_REPLICAS: ("fewer replicas are in sync than min.insync.replicas asks for", None),
+    ErrorCode.OFFSET_OUT_OF_RANGE: ("the offset is before the start or beyond the end of the log", None),
+    ErrorCode.LEADER_NOT_AVAILABLE: (
+        "an election is in progress, or no replica is alive",
+        "odradek cluster info",
+    ),
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ("the leader has moved to another broker", "try again"),
+    ErrorCode.NOT_ENOUGH_REPLICAS: ("fewer replicas are in sync than min.insync.replicas requires", None),
     ErrorCode.MESSAGE_TOO_LARGE: (
         "a record is larger than the topic's max.message.bytes",
         "odradek topic alter {} --set max.message.bytes=BYTES",
@@ -93,14 +96,14 @@ _ADVICE: dict[ErrorCode, tuple[str, str | None]] = {
         "odradek group members {}",
     ),
     ErrorCode.UNKNOWN_MEMBER_ID: ("the group has members: stop them first", "odradek group members {}"),
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: ("the coordinator is not there yet", "try again"),
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ("the coordinator is not available yet", "try again"),
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ("the coordinator is loading", "try again"),
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: ("there is no such transactional id", "odradek txn list"),
     ErrorCode.INVALID_PRODUCER_EPOCH: ("the transaction has ended meanwhile", "odradek txn producers {}"),
     ErrorCode.CONCURRENT_TRANSACTIONS: ("the transaction is being ended", "odradek txn describe {}"),
     ErrorCode.REQUEST_TIMED_OUT: ("the cluster did not answer in time", "odradek cluster info"),
     ErrorCode.NETWORK_EXCEPTION: ("the connection broke", "odradek cluster info"),
-    ErrorCode.UNSUPPORTED_VERSION: ("the cluster does not serve what this command needs", None),
+    ErrorCode.UNSUPPORTED_VERSION: ("the cluster does not support a request that this command needs", None),
     ErrorCode.KAFKA_STORAGE_ERROR: ("a log directory failed on the broker", "odradek cluster logdirs"),
     ErrorCode.POLICY_VIOLATION: ("a policy of the cluster forbids it", None),
 }
@@ -121,6 +124,6 @@ def connection_failure(servers: str, error: OSError) -> Failure:
     if isinstance(error, TimeoutError):
         return Failure(f"no answer from {servers} in time", "is the address right? -b HOST:PORT")
     if isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError):
-        return Failure(f"{servers}: {error}", "the log of the node tells why it hung up")
+        return Failure(f"{servers}: {error}", "the node's log says why it closed the connection")
     reason = error.strerror or str(error)
     return Failure(f"cannot connect to {servers}: {reason}", "is the address right? -b HOST:PORT")

@@ -1,4 +1,4 @@
-"""The `odradek` command: nouns and verbs are put together here, and exit codes decided.
+"""The `odradek` command: it finds the command to run, and decides the exit code.
 
 Everything heavy is imported by the command that needs it: `--version` and completion stay light.
 """
@@ -7,6 +7,8 @@ import sys
 import time
 
 _STARTED_S = time.monotonic()
+_COMPLETING = "_ODRADEK_COMPLETE"
+"""What a shell sets to ask for completions."""
 
 
 def main() -> None:
@@ -51,17 +53,15 @@ def _give_up_stdout() -> None:
 
 
 def _dispatch() -> int:
-    if sys.argv[1:2] == ["start"]:
-        from odradek.cli.commands.start import plain_options, start
+    import os
 
-        values = plain_options(sys.argv[2:])
-        if values is not None:
-            start(_STARTED_S, values)
-            return 0
+    from odradek.cli.app import make_app, run_plain
+    from odradek.cli.errors import USAGE
+
+    if _COMPLETING not in os.environ and run_plain(sys.argv[1:], _STARTED_S):
+        return 0
     from typer.exceptions import TyperException
 
-    from odradek.cli.app import make_app
-    from odradek.cli.errors import USAGE
     from odradek.cli.usage_errors import usage_error
 
     try:

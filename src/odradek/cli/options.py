@@ -1,69 +1,69 @@
-"""The options that commands share, declared once: where the cluster is, how output looks, who is asked.
+"""The options that commands share, declared once: the cluster, the output, confirmation.
 
 A command is a function whose first parameter is a `Session`; `@command` adds the shared options to it.
 """
 
 import functools
-import inspect
 import os
 from collections.abc import Callable
 from datetime import UTC
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-import typer
-
 from odradek.cli.complete import complete_groups, complete_topics
+from odradek.cli.declaring import Argument, Command, Noun, option, parameter, parameters_of
 from odradek.cli.errors import Usage, usage
 from odradek.cli.session import Session
 from odradek.cli.terminal.output import check_format
 
 Bootstrap = Annotated[
     str | None,
-    typer.Option(
-        "-b", "--bootstrap-servers", metavar="HOST:PORT", help="Brokers to ask first.", show_default=False
+    option(
+        "-b",
+        "--bootstrap-servers",
+        metavar="HOST:PORT",
+        help="Brokers to connect to first.",
+        show_default=False,
     ),
 ]
 Properties = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "-X", "--property", metavar="KEY=VALUE", help="A client property, by its Java or librdkafka name."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Nothing on stderr but errors.")]
+Quiet = Annotated[bool, option("-q", "--quiet", help="Print only errors on stderr.")]
 Raw = Annotated[
     bool,
-    typer.Option("--raw", help="Do not escape control characters on a terminal; a pipe gets bytes anyway."),
+    option("--raw", help="Do not escape control characters on a terminal; a pipe always gets raw bytes."),
 ]
-TimeZone = Annotated[
-    str, typer.Option("--tz", metavar="utc|local", help="Time zone of times shown and given.")
-]
+TimeZone = Annotated[str, option("--tz", metavar="utc|local", help="Time zone of all times, in and out.")]
 
-Yes: TypeAlias = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
-DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would change and change nothing.")
-]
+Yes: TypeAlias = Annotated[bool, option("-y", "--yes", help="Do not ask for confirmation.")]
+DryRun: TypeAlias = Annotated[bool, option("--dry-run", help="Show what would change; change nothing.")]
 Watch: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--watch", metavar="EVERY", help="Show again every so often, for example 2s.", show_default=False
-    ),
+    option("--watch", metavar="EVERY", help="Repeat at this interval, for example 2s.", show_default=False),
 ]
 Topic: TypeAlias = Annotated[
-    str, typer.Argument(metavar="TOPIC", help="Name of the topic.", autocompletion=complete_topics)
+    str, Argument(metavar="TOPIC", help="Name of the topic.", autocompletion=complete_topics)
 ]
 Topics: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="TOPIC", help="Names of topics.", autocompletion=complete_topics)
+    list[str], Argument(metavar="TOPIC", help="Names of topics.", autocompletion=complete_topics)
 ]
 Group: TypeAlias = Annotated[
-    str, typer.Argument(metavar="GROUP", help="Name of the group.", autocompletion=complete_groups)
+    str, Argument(metavar="GROUP", help="Name of the group.", autocompletion=complete_groups)
 ]
 Groups: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="GROUP", help="Names of groups.", autocompletion=complete_groups)
+    list[str], Argument(metavar="GROUP", help="Names of groups.", autocompletion=complete_groups)
 ]
 Partitions: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "-p", "--partitions", metavar="LIST", help="Only these, for example 0,2,5-7.", show_default=False
+    option(
+        "-p",
+        "--partitions",
+        metavar="LIST",
+        help="Only these partitions, for example 0,2,5-7.",
+        show_default=False,
     ),
 ]
 OFFSET_FORMS = "start, end, N, +N, -N, A:B, @TIME, @TIME:TIME"
@@ -77,7 +77,7 @@ class Format(NamedTuple):
 
     @property
     def annotation(self) -> Any:
-        return Annotated[str, typer.Option("-f", "--format", metavar="FORMAT", help=self.help)]
+        return Annotated[str, option("-f", "--format", metavar="FORMAT", help=self.help)]
 
 
 LIST_FORMAT = Format("text, wide, json, jsonl, csv, or a template such as '{topic}'.", check_format)
@@ -94,13 +94,14 @@ _OFFLINE = ("output_format", "quiet", "raw", "tz")
 
 
 def command(
-    app: typer.Typer, name: str, *aliases: str, connects: bool = True, output_format: Format = LIST_FORMAT
+    noun: Noun, name: str, *aliases: str, connects: bool = True, output_format: Format = LIST_FORMAT
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command under a name and hidden aliases, with the shared options it needs."""
+    """Add a command to a noun under a name and hidden aliases, with the shared options it needs."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         shared = {key: _SHARED[key] for key in (_SHARED if connects else _OFFLINE)}
         shared["output_format"] = (output_format.annotation, "text")
+        parameters = [parameter(key, annotation, default) for key, (annotation, default) in shared.items()]
 
         @functools.wraps(function)
         def run(**arguments: Any) -> None:
@@ -112,17 +113,7 @@ def command(
             finally:
                 session.close()
 
-        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        extra = [
-            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for key, (annotation, default) in shared.items()
-        ]
-        own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
-        run.__signature__ = inspect.Signature([*own, *extra])  # type: ignore[attr-defined]
-        run.__annotations__ = {}
-        app.command(name)(run)
-        for alias in aliases:
-            app.command(alias, hidden=True)(run)
+        noun.add(Command(name, run, (*parameters_of(function), *parameters), aliases))
         return function
 
     return register

@@ -1,10 +1,10 @@
 """The example that `odradek pipeline init` writes."""
 
 _SPEC = """\
-# A pipeline: what it reads, what it makes of it, where that goes. odradek pipeline run
+# A pipeline: sources, a transform, sinks. Run it: odradek pipeline run
 name = "{name}"
-checkpoint = "checkpoint"        # how far it is; delete it, and the pipeline begins anew
-trigger = "1s"                   # or "available-now": all that is there, then stop
+checkpoint = "checkpoint"        # its progress; delete it to start from the beginning
+trigger = "1s"                   # or "available-now": process what is there, then stop
 transform = "{transform}"
 
 [cluster]
@@ -23,7 +23,7 @@ topic = "orders-enriched"
 """
 
 _PYTHON = '''\
-"""Orders, enriched. One argument for every source; a DataFrame, or one for every sink by its name."""
+"""Enrich orders. Takes a DataFrame for each source; returns one, or a dict of one for each sink."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -42,7 +42,7 @@ def transform(spark: SparkSession, orders: DataFrame) -> DataFrame:
 '''
 
 _SQL = """\
--- Orders, enriched. Every source is a view; the columns are those of a record.
+-- Enrich orders. Each source is a view with the columns of a record.
 SELECT
   key,
   to_json(struct(
@@ -66,5 +66,5 @@ def files(name: str, sql: bool) -> dict[str, tuple[str, str]]:
     clean = clean if clean[0].isalpha() else f"p-{clean}"
     return {
         "pipeline.toml": (_SPEC.format(name=clean, transform=transform), "sources, sinks, trigger, settings"),
-        transform: (_SQL if sql else _PYTHON, "what becomes of a record"),
+        transform: (_SQL if sql else _PYTHON, "the transform of records"),
     }

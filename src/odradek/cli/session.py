@@ -1,6 +1,6 @@
 """One run of a command: its properties, its streams, its clock, and the client once it is needed.
 
-What is common to commands lives here: printing in the chosen format, asking before harm, watching.
+What commands share lives here: printing in the chosen format, asking for confirmation, watching.
 """
 
 import json
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from odradek.cli.requests.cluster_access import ClusterAccess, TopicInfo
 
 
-_SETTLE_TRIES = 100
-_SETTLE_PAUSE_S = 0.05
+_SHOWN_TRIES = 100
+_SHOWN_PAUSE_S = 0.05
 _SHORTEST_WATCH_S = 0.1
 
 
@@ -127,13 +127,13 @@ class Session:
     def progress(self, label: str, unit: str, total: int | None = None) -> Progress:
         return Progress(self.terminal, self.now_ms, label, unit, total)
 
-    def settle(self, has_arrived: Callable[[], bool]) -> None:
-        """Wait until a change that the controller has made is what brokers tell, so that the next command
-        of a script finds it. A cluster that takes longer is not waited for."""
-        for _ in range(_SETTLE_TRIES):
-            if has_arrived():
+    def wait_until_shown(self, is_shown: Callable[[], bool]) -> None:
+        """Wait until brokers show a change that the controller has made: the next command of a script
+        shall find it. A cluster that takes longer is not waited for."""
+        for _ in range(_SHOWN_TRIES):
+            if is_shown():
                 return
-            threading.Event().wait(_SETTLE_PAUSE_S)
+            threading.Event().wait(_SHOWN_PAUSE_S)
         self.terminal.note("the cluster has accepted the change, but its brokers do not show it yet")
 
     def watch(self, every: str | None, show: Callable[[], None]) -> None:
@@ -162,9 +162,7 @@ class Session:
         if yes:
             return True
         if not self.terminal.can_ask:
-            raise Usage(
-                f"refusing without a terminal to ask on: {question}", "add -y, or look first with --dry-run"
-            )
+            raise Usage(f"not a terminal: pass -y to confirm: {question}", "to look first: --dry-run")
         self.terminal.note(render_table(change, "text").rstrip("\n"))
         if not self.terminal.ask(question):
             self.terminal.note("nothing was changed")

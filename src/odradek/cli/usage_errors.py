@@ -1,4 +1,4 @@
-"""What typer says of a command line it cannot take, in the words of all other errors."""
+"""typer's errors about a wrong command line, in the form of all other errors."""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
 """The client for code that is not asynchronous: the same calls, on an event loop in a thread of its own.
 
 Only the way to call is different here; what the calls do is in client.py, admin.py, producer.py,
-transactional.py and consumer.py.
+transactional.py and consumer.py. Producers and consumers are imported when one is made: most commands of the
+command line need neither.
 """
 
 import asyncio
@@ -9,19 +10,20 @@ import threading
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from odradek.client.admin import Admin
 from odradek.client.client import GROUP_COORDINATOR, Client
-from odradek.client.consumer import Consumer
-from odradek.client.partition_reader import ConsumerRecord
-from odradek.client.producer import Delivery, Producer
-from odradek.client.transaction_requests import GroupMetadata
 from odradek.client.transaction_states import State
-from odradek.client.transactional import PreparedTransaction, TransactionalProducer
 from odradek.core.types import TopicPartition
-from odradek.records.batch import Headers
 from odradek.runtime.api import Runtime
+
+if TYPE_CHECKING:
+    from odradek.client.partition_reader import ConsumerRecord
+    from odradek.client.producer import Delivery
+    from odradek.client.transaction_requests import GroupMetadata
+    from odradek.client.transactional import PreparedTransaction
+    from odradek.records.batch import Headers
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -126,6 +128,8 @@ class BlockingProducer:
     """`send` returns once the record is queued; `flush` waits, and raises the first failure since then."""
 
     def __init__(self, client: BlockingClient, options: Mapping[str, Any]) -> None:
+        from odradek.client.producer import Producer
+
         self._client = client
         self._failure: BaseException | None = None
 
@@ -148,8 +152,8 @@ class BlockingProducer:
         key: bytes | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
-        headers: Headers = (),
-        on_delivery: Callable[[Delivery | None, BaseException | None], None] | None = None,
+        headers: "Headers" = (),
+        on_delivery: "Callable[[Delivery | None, BaseException | None], None] | None" = None,
     ) -> None:
         """`on_delivery` is called on the client's thread with the delivery or the error."""
 
@@ -161,10 +165,10 @@ class BlockingProducer:
 
         self._client.call(queue)
 
-    def deliver(self, topic: str, value: bytes | None, **options: Any) -> Delivery:
+    def deliver(self, topic: str, value: bytes | None, **options: Any) -> "Delivery":
         """Send one record and wait for it."""
 
-        async def sent() -> Delivery:
+        async def sent() -> "Delivery":
             return await (await self._producer.send(topic, value, **options))
 
         return self._client.call(sent)
@@ -184,7 +188,7 @@ class BlockingProducer:
     def _on_done(
         self,
         future: "asyncio.Future[Delivery]",
-        on_delivery: Callable[[Delivery | None, BaseException | None], None] | None,
+        on_delivery: "Callable[[Delivery | None, BaseException | None], None] | None",
     ) -> None:
         error = future.exception()
         if error is not None and self._failure is None and on_delivery is None:
@@ -197,6 +201,8 @@ class BlockingTransactionalProducer:
     """`TransactionalProducer` for code that is not asynchronous. A record that fails makes `commit` raise."""
 
     def __init__(self, client: BlockingClient, transactional_id: str, options: Mapping[str, Any]) -> None:
+        from odradek.client.transactional import TransactionalProducer
+
         self._client = client
 
         async def make() -> TransactionalProducer:
@@ -214,7 +220,7 @@ class BlockingTransactionalProducer:
     def state(self) -> State:
         return self.producer.state
 
-    def init_transactions(self, *, keep_prepared: bool = False) -> PreparedTransaction | None:
+    def init_transactions(self, *, keep_prepared: bool = False) -> "PreparedTransaction | None":
         return self._client.call(self.producer.init_transactions, keep_prepared=keep_prepared)
 
     def begin(self) -> None:
@@ -231,7 +237,7 @@ class BlockingTransactionalProducer:
 
         self._client.call(queue)
 
-    def send_offsets(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata | str) -> None:
+    def send_offsets(self, offsets: Mapping[TopicPartition, int], group: "GroupMetadata | str") -> None:
         self._client.call(self.producer.send_offsets, offsets, group)
 
     def commit(self) -> None:
@@ -252,10 +258,10 @@ class BlockingTransactionalProducer:
                 self.abort()
             raise
 
-    def prepare(self) -> PreparedTransaction:
+    def prepare(self) -> "PreparedTransaction":
         return self._client.call(self.producer.prepare)
 
-    def complete(self, decided: PreparedTransaction) -> bool:
+    def complete(self, decided: "PreparedTransaction") -> bool:
         return self._client.call(self.producer.complete, decided)
 
     def close(self) -> None:
@@ -264,6 +270,8 @@ class BlockingTransactionalProducer:
 
 class BlockingConsumer:
     def __init__(self, client: BlockingClient, options: Mapping[str, Any]) -> None:
+        from odradek.client.consumer import Consumer
+
         self._client = client
 
         async def make() -> Consumer:
@@ -298,10 +306,10 @@ class BlockingConsumer:
         return self.consumer.assignment
 
     @property
-    def group_metadata(self) -> GroupMetadata:
+    def group_metadata(self) -> "GroupMetadata":
         return self.consumer.group_metadata
 
-    def poll(self, timeout_ms: float = 1_000, max_records: int = 500) -> list[ConsumerRecord]:
+    def poll(self, timeout_ms: float = 1_000, max_records: int = 500) -> "list[ConsumerRecord]":
         return self._client.call(self.consumer.poll, timeout_ms, max_records)
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:

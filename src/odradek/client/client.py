@@ -1,6 +1,6 @@
-"""The client: finds brokers, leaders and coordinators, keeps a connection to each, tries again in time.
+"""The client: finds brokers, leaders and coordinators, keeps a connection to each, retries until a deadline.
 
-What is sent is decided by its users: admin.py, producer.py, consumer.py, and any tool through `send`.
+admin.py, producer.py, consumer.py and any tool that uses `send` decide what is sent.
 """
 
 import asyncio
@@ -295,7 +295,7 @@ def check(error_code: int, message: str | None = None, *, place: str | None = No
             code = ErrorCode(error_code)
         except ValueError:
             code = ErrorCode.UNKNOWN_SERVER_ERROR
-            message = f"error code {error_code}, unknown here" + (f": {message}" if message else "")
+            message = f"unknown error code {error_code}" + (f": {message}" if message else "")
         raise KafkaError(code, message or None, place=place)
 
 

@@ -1,6 +1,6 @@
 """One connection to one broker: requests pipelined, answered in order, versions negotiated at the start.
 
-Which broker to ask, and whether to ask again, is decided in client.py.
+client.py decides which broker to ask, and whether to retry.
 """
 
 import asyncio
@@ -239,7 +239,7 @@ class Connection:
 
     def _on_frame(self, frame: memoryview) -> None:
         if not self._waiting:
-            raise ProtocolError(f"{self.host}:{self.port} sent a response that nobody waits for")
+            raise ProtocolError(f"{self.host}:{self.port} sent a response to no request")
         request = self._waiting[0]
         correlation_id, position = parse_response_header(frame, 0, request.api_key, request.version)
         if correlation_id != request.correlation_id:

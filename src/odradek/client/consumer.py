@@ -1,6 +1,6 @@
 """The consumer: assigned by hand or through a group, it fetches from leaders and hands out records in order.
 
-The position in each partition is partition_reader.py's, membership group.py's.
+partition_reader.py keeps the position in each partition, group.py the membership.
 """
 
 import asyncio
@@ -81,7 +81,7 @@ class Consumer:
 
     def assign(self, partitions: Sequence[TopicPartition] | Mapping[TopicPartition, int]) -> None:
         """Read these: from given offsets, else from the group's, else as auto_offset_reset says."""
-        assert self._member is None, "a subscription assigns by itself"
+        assert self._member is None, "assign cannot be combined with subscribe"
         self._take(list(partitions), partitions if isinstance(partitions, Mapping) else {})
 
     def subscribe(self, topics: Sequence[str]) -> None:
@@ -109,7 +109,7 @@ class Consumer:
     @property
     def group_metadata(self) -> GroupMetadata:
         """As which member this consumer reads now, for a transaction that commits its offsets."""
-        assert self._group_id is not None, "there is no group without a group_id"
+        assert self._group_id is not None, "group_metadata needs a group_id"
         member = self._member
         if member is None:
             return GroupMetadata(self._group_id)

@@ -1,6 +1,6 @@
 """A member of a classic consumer group: join, sync, heartbeat, leave; the leader shares out partitions.
 
-What is read from the partitions it is given is the consumer's business.
+The consumer reads the partitions.
 """
 
 import asyncio

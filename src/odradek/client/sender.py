@@ -1,6 +1,6 @@
-"""The sending side of a producer: takes batches from the queues to the leaders and tells what became of them.
+"""The sending side of a producer: takes batches from the queues to the leaders and reports their outcome.
 
-Which batch goes next is batches.py's; as whom it is written, and what a failure means, its `Terms` decide.
+batches.py chooses the next batch. `Terms` decide the producer's identity, and what a failure means.
 """
 
 import asyncio
@@ -242,7 +242,7 @@ class Sender:
             batch = queue.candidate()
             if batch is not None and self._client.cluster.leader(queue.tp) == NO_LEADER:
                 code = self._client.cluster.errors.get(queue.tp.topic, ErrorCode.LEADER_NOT_AVAILABLE)
-                self._settle(queue, batch, KafkaError(code, place=f"produce to {queue.tp}"))
+                self._retry_or_fail(queue, batch, KafkaError(code, place=f"produce to {queue.tp}"))
 
     def _start(self, node_id: int, queues: list[PartitionQueue]) -> Any:
         """Give the batches their sequences now, in order; the request itself may have to wait its turn."""
@@ -271,7 +271,7 @@ class Sender:
             if answer is None:
                 self._client.forget_leader(queue.tp)
                 error = failure or KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no answer for {queue.tp}")
-                self._settle(queue, batch, error, in_doubt=batch.tries > tries_before)
+                self._retry_or_fail(queue, batch, error, in_doubt=batch.tries > tries_before)
             else:
                 self._on_answer(queue, batch, answer)
 
@@ -340,7 +340,7 @@ class Sender:
             if error.code in _STATE_LOST and self._discarding is None and self._comes_again(queue, batch):
                 queue.put_back(batch, asyncio.get_running_loop().time())
             else:
-                self._settle(queue, batch, error, in_doubt=error.code in _IN_DOUBT)
+                self._retry_or_fail(queue, batch, error, in_doubt=error.code in _IN_DOUBT)
             return
         queue.delivered(batch)
         self._done(batch)
@@ -361,7 +361,7 @@ class Sender:
             queue.break_off()
         return self._terms.recovers
 
-    def _settle(
+    def _retry_or_fail(
         self, queue: PartitionQueue, batch: Batch, error: Exception, *, in_doubt: bool = False
     ) -> None:
         """A batch was not acknowledged: send it again later, or fail it."""

@@ -1,4 +1,4 @@
-"""What an error code means to a transactional producer, by the step that got it, and what its user is told.
+"""What an error code means to a transactional producer at each step, and which error its user gets.
 
 The verdicts are those of Apache Kafka's own client, 4.3.1. Pure.
 

@@ -191,7 +191,9 @@ class TransactionalProducer:
                     KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the transaction was aborted")
                 )
         except TimeoutError:
-            raise TimeoutError(f"{self.transactional_id}: records are still under way: abort again") from None
+            raise TimeoutError(
+                f"{self.transactional_id}: records are still in flight: call abort again"
+            ) from None
         self._bump_due = self._bump_due or (gap and self._terms.version_1)
         await self._end(False, deadline)
 
@@ -336,7 +338,7 @@ class TransactionalProducer:
             except UnansweredError as e:
                 if not e.sent:
                     raise
-                raise OutcomeUnknownError(f"{e}; it may have been carried out all the same") from e
+                raise OutcomeUnknownError(f"{e}; it may have taken effect anyway") from e
             except RefusedError as e:
                 if not (e.code is E.INVALID_TXN_STATE and self._was_never_open(committed)):
                     self._refused(e)

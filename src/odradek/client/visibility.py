@@ -11,8 +11,8 @@ from odradek.records.scanning import Scanned, scan
 
 _FINDINGS = {
     BAD_CRC: "the batch at position {} of what was fetched fails its CRC",
-    BAD_LENGTH: "the batch at position {} of what was fetched has a length that no batch has",
-    BAD_MAGIC: "the batch at position {} of what was fetched has a magic that no batch has",
+    BAD_LENGTH: "the batch at position {} of what was fetched has an impossible length",
+    BAD_MAGIC: "the batch at position {} of what was fetched has an unknown magic",
 }
 
 

@@ -1,18 +1,17 @@
 """The controller on this node: its decisions go through the quorum's log and are answered when committed.
 
 What is decided is controller.py's, how records become durable raft's. Here is the order between them: stage,
-encode, append, take, wait for the commit, publish, answer. What is long of it is done in slices, but for one
-append: the records of a request are one batch. Nothing else is decided meanwhile (decisions.py).
+encode, append, take, wait for the commit, answer. What is long of it is done in slices, but for one append:
+the records of a request are one batch. Nothing else is decided meanwhile (decisions.py).
+The staged image, at the end of the log, is the controller's. What is committed of it is the loader's
+(metadata/loader.py), which publishes it and writes snapshots.
 """
 
 import asyncio
 import logging
-from bisect import insort
-from collections import deque
 from collections.abc import Sequence
 from functools import partial
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from odradek.controller.controller import Controller
@@ -21,17 +20,14 @@ from odradek.controller.quorum_description import describe_quorum
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
 from odradek.metadata.bootstrap import bootstrap_batch, bootstrap_features
-from odradek.metadata.delta import MetadataDelta, full_delta
-from odradek.metadata.log_reader import LogReader
-from odradek.metadata.publisher import MetadataPublisher
+from odradek.metadata.delta import full_delta
+from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.records import (
     AbortTransactionRecord,
     MetadataRecord,
     NoOpRecord,
     encode_record,
 )
-from odradek.metadata.replay import Replayer
-from odradek.metadata.snapshot_writer import SnapshotWriter
 from odradek.metadata.versions import SUPPORTED_FEATURES
 from odradek.raft.driver import RaftDriver
 from odradek.runtime.api import Runtime
@@ -44,18 +40,10 @@ _log = logging.getLogger(__name__)
 
 _TICK_SECONDS = 0.5
 _STALL_SECONDS = 1.0
-_offset = itemgetter(0)
 _ENCODED = 25
 """What it takes to encode a record."""
 _ANSWERED_WHEN_COMMITTED = frozenset((ApiKey.BROKER_HEARTBEAT, ApiKey.ALLOCATE_PRODUCER_IDS))
 """Nobody who asks these looks for partitions afterwards, and sessions end while many are being created."""
-
-
-class _Pending(NamedTuple):
-    """A delta that waits for its last offset to be committed."""
-
-    last_offset: int
-    delta: MetadataDelta
 
 
 class QuorumController:
@@ -66,7 +54,7 @@ class QuorumController:
         runtime: Runtime,
         config: NodeConfig,
         raft: RaftDriver,
-        publisher: MetadataPublisher,
+        loader: MetadataLoader,
         *,
         cluster_id: str,
         incarnation_id: UUID,
@@ -75,22 +63,14 @@ class QuorumController:
         self._runtime = runtime
         self._config = config
         self.raft = raft
-        self._publisher = publisher
+        self._loader = loader
         self._cluster_id = cluster_id
         self._incarnation_id = incarnation_id
         self._controller: Controller | None = None
-        self._pending: deque[_Pending] = deque()
         self._slices = slices or Slices()
         self._decisions = Decisions(self._slices)
-        self._commit_waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._apply_waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._last_append_time = 0.0
-        self._stopping = False
         self._scope = Scope(self._task_failed)
-        self._snapshots = SnapshotWriter(runtime, config, raft, publisher, self._slices)
-        raft.on_committed = self._committed
-        raft.on_failed = self._failed
-        publisher.on_applied = self._applied
 
     # --- start and stop -------------------------------------------------------------------------------
 
@@ -99,13 +79,8 @@ class QuorumController:
 
         `bootstrap` are the records of bootstrap.checkpoint, else those of a cluster of this release.
         """
-        replayer = Replayer()
-        reader = LogReader(replayer)
-        self.raft.load(lambda i, timestamp_ms: reader.snapshot_end(*i, timestamp_ms), reader.add)
-        reader.flush()
-        self._snapshots.loaded(reader.bytes_read, reader.first_timestamp_ms)
+        replayer = self._loader.load()
         self.raft.start()
-        self._publisher.kraft_version = self.raft.facts.kraft_version
         controller = self._controller = Controller(
             config=self._config,
             cluster_id=self._cluster_id,
@@ -130,7 +105,7 @@ class QuorumController:
             [], last_offset=last_offset, epoch=self.raft.epoch, timestamp_ms=self._runtime.clock.now_ms()
         )
         image = controller.take(at_once(staging)).image
-        self._pending.append(_Pending(last_offset, full_delta(image)))
+        self._loader.appended(last_offset, full_delta(image))
 
     def _register(self) -> None:
         """Tell the cluster where this controller is and what it supports."""
@@ -157,22 +132,19 @@ class QuorumController:
 
     async def finish(self) -> None:
         """Decide nothing more, and wait until all that was decided is committed and applied."""
-        self._stopping = True
         await self._scope.close()
         await self._decisions.close()
-        last_offset = self.raft.log_end_offset - 1
-        if self._controller is not None and last_offset > self._publisher.applied_offset:
-            try:
-                if self.raft.failure is None:
-                    await self._wait(self._apply_waiters, last_offset)
-            except KafkaError as e:
-                _log.error("The last decisions are not committed: %s", e)
-        await self._publisher.drain()
+        await self._loader.finish()
 
     async def stop(self) -> None:
         """Make durable what was decided and give the log up."""
         await self.finish()
         await self.raft.close()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the controller on this node is the one that decides."""
+        return self.raft.is_leader and self.raft.failure is None
 
     # --- commands -------------------------------------------------------------------------------------
 
@@ -192,10 +164,9 @@ class QuorumController:
         if self.raft.failure is not None:
             raise self.raft.failure
         if api_key in _ANSWERED_WHEN_COMMITTED:
-            if last_offset >= self.raft.high_watermark:
-                await self._wait(self._commit_waiters, last_offset)
-        elif last_offset > self._publisher.applied_offset:
-            await self._wait(self._apply_waiters, last_offset)
+            await self._loader.when_committed(last_offset)
+        else:
+            await self._loader.when_applied(last_offset)
         return response
 
     def _decide(self, api_key: ApiKey, request: Any) -> Paced[tuple[Any, int]]:
@@ -226,35 +197,9 @@ class QuorumController:
         last_offset = self.raft.append(values, now_ms)
         assert last_offset == staged.delta.image.offset
         delta = controller.take(staged)
-        self._pending.append(_Pending(last_offset, delta))
+        self._loader.appended(last_offset, delta)
         self._last_append_time = asyncio.get_running_loop().time()
         yield from controller.note_names(delta)
-
-    @staticmethod
-    async def _wait(waiters: deque[tuple[int, "asyncio.Future[None]"]], offset: int) -> None:
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        insort(waiters, (offset, done), key=_offset)  # a long decision ends with an older offset
-        await done
-
-    def _committed(self, high_watermark: int) -> None:
-        """Publish first: whoever gets its answer finds what it asked for."""
-        while self._pending and self._pending[0].last_offset < high_watermark:
-            self._publisher.publish(self._pending.popleft().delta)
-        _release(self._commit_waiters, high_watermark - 1)
-        if not self._stopping and self._snapshots.take_due(self._runtime.clock.now_ms()):
-            self._scope.spawn(self._snapshots.write(), name="metadata-snapshot")
-
-    def _applied(self, offset: int) -> None:
-        _release(self._apply_waiters, offset)
-
-    def _failed(self, failure: KafkaError) -> None:
-        """What is committed is published to the end; whoever waits for that is told so."""
-        committed = self.raft.high_watermark
-        for waiters in (self._commit_waiters, self._apply_waiters):
-            while waiters and waiters[-1][0] >= committed:
-                _, waiter = waiters.pop()
-                if not waiter.done():
-                    waiter.set_exception(failure)
 
     # --- over time ------------------------------------------------------------------------------------
 
@@ -291,11 +236,3 @@ class QuorumController:
 
     def _task_failed(self, error: BaseException) -> None:
         _log.error("A task of the controller failed", exc_info=error)
-
-
-def _release(waiters: deque[tuple[int, "asyncio.Future[None]"]], offset: int) -> None:
-    """Answer whoever waits for an offset up to this one."""
-    while waiters and waiters[0][0] <= offset:
-        _, waiter = waiters.popleft()
-        if not waiter.done():
-            waiter.set_result(None)

@@ -464,17 +464,17 @@ def _release(
     for ticket, reply in replies:
         future = slot.waiting.pop(ticket, None)
         if future is not None:
-            _settle(future, reply if error is None else error)
+            _resolve(future, reply if error is None else error)
             yield REPLY_CALLS
 
 
 def _send_elsewhere(waiting: "list[asyncio.Future[Any]]") -> Paced[None]:
     for future in waiting:
-        _settle(future, KafkaError(ErrorCode.NOT_COORDINATOR))
+        _resolve(future, KafkaError(ErrorCode.NOT_COORDINATOR))
         yield REPLY_CALLS
 
 
-def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:
+def _resolve(future: "asyncio.Future[Any]", outcome: Any) -> None:
     if future.done():
         return
     if isinstance(outcome, BaseException):
@@ -485,5 +485,5 @@ def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:
 
 
 def _pass_on(reply: Reply[Any], future: "asyncio.Future[Any]") -> None:
-    """Settle a future with what a reply brings."""
-    reply.when_ready(lambda ready: _settle(future, ready.value if ready.error is None else ready.error))
+    """Resolve a future with what a reply brings."""
+    reply.when_ready(lambda ready: _resolve(future, ready.value if ready.error is None else ready.error))

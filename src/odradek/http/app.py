@@ -1,4 +1,4 @@
-"""What the node says over HTTP: /metrics for Prometheus, /healthz for whoever restarts it."""
+"""What the node says over HTTP: /metrics for Prometheus, /healthz for a supervisor."""
 
 import importlib
 from collections.abc import Awaitable, Callable
@@ -9,13 +9,13 @@ from odradek.http.lags import Lags
 from odradek.http.message import Request, Response, text
 
 if TYPE_CHECKING:
-    from odradek.broker.node import Node
+    from odradek.http.observed import Observed
 
 
 class App:
     """Routes of one node."""
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: "Observed") -> None:
         self._node = node
         self._lags = Lags(node)
         self._idle = Idle()
@@ -33,8 +33,8 @@ class App:
         return await route()
 
     async def _metrics(self) -> Response:
-        if not self._node.is_ready:
-            return text(503, self._node.trouble() or "starting")
+        if not self._node.health.is_ready:
+            return text(503, self._node.health.trouble() or "starting")
         # prometheus-client takes a tenth of a second to import: done for the first scrape, beside the loop.
         runtime = self._node.runtime
         await runtime.offload(lambda: importlib.import_module("odradek.http.exposition"))
@@ -48,5 +48,5 @@ class App:
         return Response(200, await render(found), CONTENT_TYPE)
 
     async def _health(self) -> Response:
-        trouble = self._node.trouble()
+        trouble = self._node.health.trouble()
         return text(200, "ok") if trouble is None else text(503, trouble)

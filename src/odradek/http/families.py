@@ -20,7 +20,7 @@ from odradek.http.rows import ROWS_AT_ONCE, gauge
 from odradek.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from odradek.broker.node import Node
+    from odradek.http.observed import Observed
 
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 
@@ -37,7 +37,7 @@ _TOPIC_COUNTERS = (
 
 
 def families(
-    node: "Node", lags: Lags, idle_share: float, process: Sequence[Metric], now_ms: int
+    node: "Observed", lags: Lags, idle_share: float, process: Sequence[Metric], now_ms: int
 ) -> Iterator[Metric | None]:
     yield from _topics(node)
     yield from _requests(node, now_ms)
@@ -52,7 +52,7 @@ def families(
     yield from _groups(lags, now_ms)
 
 
-def _topics(node: "Node") -> Iterator[Metric | None]:
+def _topics(node: "Observed") -> Iterator[Metric | None]:
     """In the order in which their first partitions came to this node."""
     counted = {}
     for i, (topic, _) in enumerate(list(node.replicas.partitions)):
@@ -71,7 +71,7 @@ def _topics(node: "Node") -> Iterator[Metric | None]:
         yield family
 
 
-def _requests(node: "Node", now_ms: int) -> Iterator[Metric]:
+def _requests(node: "Observed", now_ms: int) -> Iterator[Metric]:
     counts = CounterMetricFamily(
         "kafka_network_requestmetrics_requests", "Requests answered", labels=["request", "version"]
     )
@@ -105,7 +105,7 @@ def _add_times(times: SummaryMetricFamily, name: str, stats: RequestMetrics) -> 
     times.add_metric([name], stats.count, stats.total_us / 1000)
 
 
-def _controller(node: "Node") -> Iterator[Metric | None]:
+def _controller(node: "Observed") -> Iterator[Metric | None]:
     prefix = "kafka_controller_kafkacontroller"
     image = node.metadata.image
     count = leaderless = 0
@@ -117,7 +117,7 @@ def _controller(node: "Node") -> Iterator[Metric | None]:
             leaderless += not partition.has_leader
     brokers = image.brokers.values()
     serving = sum(not b.fenced for b in brokers)
-    yield gauge(f"{prefix}_activecontrollercount", "1 on the active controller", node.is_active_controller)
+    yield gauge(f"{prefix}_activecontrollercount", "1 on the active controller", node.quorum.is_active)
     yield gauge(f"{prefix}_globaltopiccount", "Topics", len(image.topics_by_name))
     yield gauge(f"{prefix}_globalpartitioncount", "Partitions", count)
     yield gauge(f"{prefix}_offlinepartitionscount", "Partitions without a leader", leaderless)
@@ -131,10 +131,10 @@ def _controller(node: "Node") -> Iterator[Metric | None]:
     yield info
 
 
-def _raft(node: "Node") -> Iterator[Metric]:
+def _raft(node: "Observed") -> Iterator[Metric]:
     """Of the quorum that has the metadata log. The state is a label: a text is no number."""
     prefix = "kafka_server_raftmetrics"
-    raft = node.raft
+    raft = node.quorum.raft
     state = GaugeMetricFamily(
         f"{prefix}_current_state", "1 for the role of this node", labels=["current_state"]
     )
@@ -146,7 +146,7 @@ def _raft(node: "Node") -> Iterator[Metric]:
     yield gauge(f"{prefix}_log_end_offset", "End of the metadata log", raft.log_end_offset)
 
 
-def _transactions(node: "Node", now_ms: int) -> Iterator[Metric | None]:
+def _transactions(node: "Observed", now_ms: int) -> Iterator[Metric | None]:
     """Of the transactional ids that this node coordinates; nothing before the first."""
     counts: dict[str, int] = {}
     oldest_ms = now_ms
@@ -167,19 +167,19 @@ def _transactions(node: "Node", now_ms: int) -> Iterator[Metric | None]:
     yield family
     yield gauge(
         "odradek_txn_oldest_open_seconds",
-        "How long the oldest transaction that is not at its end has been open",
+        "Age of the oldest transaction that has not ended",
         (now_ms - oldest_ms) / 1000,
     )
 
 
-def _cleaner(node: "Node", now_ms: int) -> Iterator[Metric]:
+def _cleaner(node: "Observed", now_ms: int) -> Iterator[Metric]:
     prefix, cleaner = "kafka_log_logcleaner", node.cleaner
     dirty_percent = int(100 * cleaner.max_dirty_ratio)
-    yield gauge(
-        f"{prefix}manager_max_dirty_percent", "Share of the dirtiest log to be cleaned", dirty_percent
-    )
+    yield gauge(f"{prefix}manager_max_dirty_percent", "Dirty share of the dirtiest log", dirty_percent)
     since_ms = max(0, now_ms - cleaner.last_look_ms)
-    yield gauge(f"{prefix}manager_time_since_last_run_ms", "Since logs to clean were looked for", since_ms)
+    yield gauge(
+        f"{prefix}manager_time_since_last_run_ms", "Time since the cleaner last looked for logs", since_ms
+    )
     count = GaugeMetricFamily(
         f"{prefix}manager_uncleanable_partitions_count",
         "Logs that cannot be cleaned",
@@ -195,7 +195,7 @@ def _cleaner(node: "Node", now_ms: int) -> Iterator[Metric]:
     yield from (count, size)
     yield gauge(
         f"{prefix}_cleaner_recopy_percent",
-        "Share of what the last cleaning read that it wrote again",
+        "Bytes that the last cleaning wrote, in percent of those it read",
         100 * cleaner.recopied_ratio,
     )
     yield gauge(f"{prefix}_max_clean_time_secs", "Duration of the last cleaning", cleaner.last_clean_seconds)

@@ -12,7 +12,7 @@ from odradek.coordinators.groups.admin import listed
 from odradek.core.types import TopicPartition
 
 if TYPE_CHECKING:
-    from odradek.broker.node import Node
+    from odradek.http.observed import Observed
 
 POINTS = 60
 ROWS_AT_ONCE = 100
@@ -73,7 +73,7 @@ class Timeline:
 class Lags:
     """The lags of every group coordinated here, on partitions led here."""
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: "Observed") -> None:
         self._node = node
         self._timelines: dict[TopicPartition, Timeline] = {}
 

@@ -12,13 +12,14 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from odradek.http.rows import ROWS_AT_ONCE, gauge
 
 if TYPE_CHECKING:
-    from odradek.broker.node import Node
+    from odradek.http.observed import Observed
+    from odradek.replication.leader import Leader
     from odradek.replication.partition import Partition
 
 _LABELS = ["topic", "partition"]
 
 
-def partitions(node: "Node", now_ms: int) -> Iterator[Metric | None]:
+def partitions(node: "Observed", now_ms: int) -> Iterator[Metric | None]:
     logs, led, counts = _Logs(), _Led(), _Counts()
     max_timeout_ms = node.transactions.config.max_timeout_ms
     for i, ((topic, index), partition) in enumerate(list(node.replicas.partitions.items())):
@@ -27,8 +28,8 @@ def partitions(node: "Node", now_ms: int) -> Iterator[Metric | None]:
         at = [topic, str(index)]
         logs.add(at, partition)
         counts.add(topic, partition)
-        if partition.is_leader:
-            led.add(at, partition)
+        if partition.leader is not None:
+            led.add(at, partition.leader, partition.broker_id)
             counts.late += partition.log.producers.has_late_transaction(now_ms, max_timeout_ms)
     yield from counts.families(len(node.replicas.offline))
     yield from led.families
@@ -91,15 +92,15 @@ class _Led:
             self._under_min,
         )
 
-    def add(self, at: list[str], partition: "Partition") -> None:
-        replicas, in_sync = len(partition.replicas), len(partition.isr.members)
+    def add(self, at: list[str], leader: "Leader", broker_id: int) -> None:
+        replicas, in_sync = len(leader.replicas), len(leader.isr.members)
         self._replicas.add_metric(at, replicas)
         self._in_sync.add_metric(at, in_sync)
         self._under.add_metric(at, in_sync < replicas)
-        self._preferred.add_metric(at, partition.replicas[:1] == (partition.broker_id,))
+        self._preferred.add_metric(at, leader.replicas[0] == broker_id)
         self._count.add_metric(at, replicas)
-        self._at_min.add_metric(at, partition.at_min_isr)
-        self._under_min.add_metric(at, partition.under_min_isr)
+        self._at_min.add_metric(at, leader.at_min_isr)
+        self._under_min.add_metric(at, leader.under_min_isr)
 
 
 class _Counts:
@@ -112,11 +113,12 @@ class _Counts:
 
     def add(self, topic: str, partition: "Partition") -> None:
         self.by_topic[topic] = self.by_topic.get(topic, 0) + 1
-        if partition.is_leader:
+        leader = partition.leader
+        if leader is not None:
             self._led += 1
-            self._under_replicated += len(partition.isr.members) < len(partition.replicas)
-            self._at_min_isr += partition.at_min_isr
-            self._under_min_isr += partition.under_min_isr
+            self._under_replicated += len(leader.isr.members) < len(leader.replicas)
+            self._at_min_isr += leader.at_min_isr
+            self._under_min_isr += leader.under_min_isr
 
     def families(self, offline: int) -> Iterator[Metric]:
         prefix = "kafka_server_replicamanager"

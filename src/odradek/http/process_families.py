@@ -14,21 +14,21 @@ from odradek.core.metrics import STALL_BOUNDS_US
 from odradek.http.rows import gauge
 
 if TYPE_CHECKING:
-    from odradek.broker.node import Node
+    from odradek.http.observed import Observed
 
 _ONE_LOOP = "0"
 _IO = Path("/proc/self/io")
 
 
-def loop(node: "Node", idle_share: float) -> Iterator[Metric]:
+def loop(node: "Observed", idle_share: float) -> Iterator[Metric]:
     """One loop reads requests and handles them: it is idle for both at once."""
-    documentation = "Share of the time in which the event loop had nothing to do"
+    documentation = "Share of time in which the event loop was idle"
     yield gauge("kafka_network_socketserver_networkprocessoravgidle_percent", documentation, idle_share)
     yield gauge(
         "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", documentation, idle_share
     )
     stalls = node.metrics.stalls
-    family = HistogramMetricFamily("odradek_loop_stall_seconds", "How late the event loop came to its timers")
+    family = HistogramMetricFamily("odradek_loop_stall_seconds", "Delay of the event loop's timers")
     seen, buckets = 0, []
     for bound_us, count in zip(STALL_BOUNDS_US, stalls.counts, strict=False):
         seen += count
@@ -38,7 +38,7 @@ def loop(node: "Node", idle_share: float) -> Iterator[Metric]:
     yield family
 
 
-def connections(node: "Node") -> Iterator[Metric]:
+def connections(node: "Observed") -> Iterator[Metric]:
     """By listener. Kafka has a series for each of its network threads, too; there is one here."""
     prefix, labels = "kafka_server_socket_server_metrics_connection", ["listener", "networkProcessor"]
     created = CounterMetricFamily(f"{prefix}_creation", "Connections accepted", labels=labels)

@@ -13,7 +13,7 @@ from odradek.records.check import is_heavy
 from odradek.records.header import LOG_APPEND_TIME, BatchMeta
 
 if TYPE_CHECKING:
-    from odradek.log.reading import ReadableLog
+    from odradek.log.log import Log
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class BatchSearch(NamedTuple):
 
 
 def offset_for_timestamp(
-    log: "ReadableLog", timestamp: int, start_offset: int = 0
+    log: "Log", timestamp: int, start_offset: int = 0
 ) -> TimestampOffset | BatchSearch | None:
     """The answer; or a batch that takes long to look into, which is the caller's to run where it likes, and
     to ask again behind it where it holds nothing."""
@@ -108,7 +108,7 @@ def offset_for_timestamp(
     return None
 
 
-def _latest_record(log: "ReadableLog", start_offset: int) -> TimestampOffset | BatchSearch | None:
+def _latest_record(log: "Log", start_offset: int) -> TimestampOffset | BatchSearch | None:
     """The first record that has the largest timestamp of the log."""
     segment = max(log.segments.all(), key=lambda candidate: candidate.max_timestamp[0])
     timestamp, offset = segment.max_timestamp

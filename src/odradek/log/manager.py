@@ -3,7 +3,6 @@
 Nothing runs by itself: the node calls the `tick_` functions when they are due.
 """
 
-import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Sequence
@@ -13,16 +12,21 @@ from odradek.core.errors import ExhaustedError, KafkaError, StorageError, is_exh
 from odradek.core.types import TopicPartition
 from odradek.log import names
 from odradek.log.checkpoints import is_damaged_topic_id
-from odradek.log.deleting import DeletableLogs
-from odradek.log.files import MAX_DESCRIPTORS, FilePool, write_file
+from odradek.log.files import MAX_DESCRIPTORS, FilePool
 from odradek.log.log import Log
-from odradek.log.log_dir import DirectoryInUseError, DuplicateLogError, LogDir
+from odradek.log.managing.checkpointing import Checkpointer
+from odradek.log.managing.deleting import Deleter
+from odradek.log.managing.disk_work import DiskWork
+from odradek.log.managing.flushing import Flusher
+from odradek.log.managing.log_dir import DirectoryInUseError, DuplicateLogError, LogDir
+from odradek.log.managing.log_dirs import LogDirs
+from odradek.log.managing.topic_ids import TopicIdSyncer
 from odradek.log.opening.starting import FoundLog, Recovery, find_logs, open_logs
 from odradek.log.opening.steps import run_here
 from odradek.runtime.api import Runtime
 from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
-from odradek.runtime.slices import FEW, STEP, Paced, Slices, at_once
+from odradek.runtime.slices import FEW, STEP, Paced, Slices
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
@@ -58,7 +62,7 @@ def _is_of(log: Log, topic_id: uuid.UUID) -> bool:
     return own is None or own == topic_id or is_damaged_topic_id(own, topic_id)
 
 
-class LogManager(DeletableLogs):
+class LogManager:
     """The logs of a node's directories, by partition."""
 
     def __init__(
@@ -71,11 +75,30 @@ class LogManager(DeletableLogs):
         max_held_descriptors: int = MAX_DESCRIPTORS,
         slices: Slices | None = None,
     ) -> None:
-        super().__init__(runtime, log_dirs, slices)
+        self._runtime = runtime
+        self._disk = runtime.disk
+        self.slices = slices or Slices()
+        self.dirs = LogDirs(runtime.disk, log_dirs)
+        self.directories = self.dirs.directories
+        self.logs = self.dirs.logs
+        self.work = DiskWork(runtime)
+        self.checkpointer = Checkpointer(runtime.disk, self.dirs, self.work, self.slices)
+        self.flusher = Flusher(self.dirs, self.work, self.checkpointer)
+        self._topic_ids = TopicIdSyncer(runtime.disk, self.dirs, self.work)
+        self._deleter = Deleter(runtime, self.dirs, self.work, self.slices)
         self.files = FilePool(runtime.disk, max_descriptors, max_held_descriptors)
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.recovery = Recovery()
         self.opened = 0  # logs that were begun or opened since the start
+
+    @property
+    def on_offline(self) -> Callable[[str, StorageError], None] | None:
+        """Called with the path of a directory that failed, and why."""
+        return self.dirs.on_offline
+
+    @on_offline.setter
+    def on_offline(self, listener: Callable[[str, StorageError], None] | None) -> None:
+        self.dirs.on_offline = listener
 
     # --- start ----------------------------------------------------------------------------------------
 
@@ -89,22 +112,14 @@ class LogManager(DeletableLogs):
                 directory.open()
             except OSError as e:
                 self._cannot_start(directory, f"Cannot use log directory {directory.path}", e)
-        self._require_online()
+        self.dirs.require_online()
 
     def _cannot_start(self, directory: LogDir, what: str, error: OSError | StorageError) -> None:
         """Serve without a directory that fails; but not where there are only too few descriptors to begin."""
         reason = error.message if isinstance(error, StorageError) else error
-        failure = self._failed_in(directory, f"{what}: {reason}", error)
+        failure = self.dirs.failed_in(directory, f"{what}: {reason}", error)
         if isinstance(failure, ExhaustedError):
             raise failure from error
-
-    def _require_online(self) -> None:
-        for directory in self.directories:
-            if directory.failure is None:
-                return
-        failure = self.directories[0].failure
-        assert failure is not None
-        raise failure
 
     def load(self, topic_config: "Callable[[str], TopicConfig]", is_stray: IsStray = _no_stray) -> None:
         """Open every log there is; those of a directory that was not closed cleanly are recovered.
@@ -112,13 +127,13 @@ class LogManager(DeletableLogs):
         Logs that the metadata does not give this node are set aside; nothing in them is lost. A directory
         that cannot be loaded is offline, the others are loaded. Raises DuplicateLogError.
         """
-        for directory in self._online():
+        for directory in self.dirs.online():
             try:
                 for found in self._loading(directory, topic_config):
                     self._take_in(found, run_here(found.steps), is_stray)
             except (OSError, StorageError) as e:
                 self._cannot_start(directory, f"Cannot load {directory.path}", e)
-        self._require_online()
+        self.dirs.require_online()
 
     async def load_beside(
         self,
@@ -128,10 +143,10 @@ class LogManager(DeletableLogs):
     ) -> None:
         """`load`, with so many logs of each directory recovered at a time, away from the event loop."""
         async with Scope() as scope:
-            for directory in self._online():
+            for directory in self.dirs.online():
                 scope.spawn(self._load_directory(directory, topic_config, threads_per_directory, is_stray))
             await scope.join()
-        self._require_online()
+        self.dirs.require_online()
 
     async def _load_directory(
         self,
@@ -156,8 +171,8 @@ class LogManager(DeletableLogs):
     def _take_in(self, found: FoundLog, log: Log, is_stray: IsStray) -> None:
         tp = log.topic_partition
         if found.is_deleted:
-            log.on_failed = self._log_failed
-            self._delete_later(log)
+            log.partition_dir.on_failed = self.dirs.log_failed
+            self._deleter.delete_later(log)
         elif is_stray(tp, log.topic_id):
             self._set_stray_aside(log)
         elif tp in self.logs:
@@ -169,13 +184,13 @@ class LogManager(DeletableLogs):
 
     def _adopt(self, log: Log) -> None:
         self.logs[log.topic_partition] = log
-        log.on_failed = self._log_failed
-        log.on_rolled = log.on_flush_due = self.flush_soon
-        log.on_truncated = self._truncated
+        log.partition_dir.on_failed = self.dirs.log_failed
+        log.roller.on_rolled = log.settling.on_flush_due = self.flusher.flush_soon
+        log.truncator.on_truncated = self.checkpointer.truncated
 
     def _set_stray_aside(self, log: Log) -> None:
         """The metadata does not give this log to this node. Raises StorageError."""
-        self._set_aside(log, names.STRAY_DIR_SUFFIX)
+        self._deleter.set_aside(log, names.STRAY_DIR_SUFFIX)
         log.close()
         _log.warning(
             "%s is not this node's according to the metadata: set aside as %s", log.topic_partition, log.path
@@ -204,30 +219,30 @@ class LogManager(DeletableLogs):
         """
         log = self.logs.get(topic_partition)
         if log is not None and not _is_of(log, topic_id):
-            if self._directory_of(log).failure is None:
+            if self.dirs.directory_of(log).failure is None:
                 self._set_stray_aside(log)
             del self.logs[topic_partition]
             log = None
         if log is None:
-            self._clear_way(topic_partition)
+            self._deleter.clear_way(topic_partition)
             directory = self._directory_for(topic_partition, directory_id, is_new)
             path = f"{directory.path}/{topic_partition}"
             try:
                 log = Log.open(self._runtime, path, topic_partition, topic_id, config, pool=self.files)
             except (OSError, StorageError, ExhaustedError) as e:
                 if is_exhausted(e):
-                    self._begun[topic_partition] = directory
+                    self._deleter.begun[topic_partition] = directory
                 reason = e.message if isinstance(e, KafkaError) else e
-                raise self._failed_in(directory, f"Error while creating {path}: {reason}", e) from e
-            self._begun.pop(topic_partition, None)
+                raise self.dirs.failed_in(directory, f"Error while creating {path}: {reason}", e) from e
+            self._deleter.begun.pop(topic_partition, None)
             self._adopt(log)
             self.opened += 1
-            self._unnamed.append(log)
+            self._topic_ids.add(log)
         elif log.topic_id is None:
             _log.warning("%s does not tell its topic: taken for %s", log.path, topic_id)
-            log.set_topic_id(topic_id)
+            log.metadata.write(topic_id)
         elif log.topic_id != topic_id:
-            log.mend_topic_id(topic_id)
+            log.metadata.mend(topic_id)
         log.check_online()
         log.update_config(config)
         return log
@@ -235,13 +250,13 @@ class LogManager(DeletableLogs):
     def _directory_for(
         self, topic_partition: TopicPartition, directory_id: uuid.UUID | None, is_new: bool
     ) -> LogDir:
-        begun = self._begun.get(topic_partition)
+        begun = self._deleter.begun.get(topic_partition)
         if begun is not None:
             if begun.failure is not None:
                 raise StorageError(f"{topic_partition} was begun in {begun.path}, which is offline")
             return begun
         if directory_id is not None:
-            for directory in self._online():
+            for directory in self.dirs.online():
                 if directory.meta is not None and directory.meta.directory_id == directory_id:
                     return directory
             raise StorageError(f"{topic_partition} lies in directory {directory_id}, which is offline")
@@ -252,7 +267,7 @@ class LogManager(DeletableLogs):
 
     def _directory_for_new(self) -> LogDir:
         """The online directory with the fewest logs."""
-        self._require_online()
+        self.dirs.require_online()
         counts = {directory.path: 0 for directory in self.directories}
         if len(counts) > 1:
             for log in self.logs.values():
@@ -262,7 +277,7 @@ class LogManager(DeletableLogs):
     def directory_id(self, topic_partition: TopicPartition) -> uuid.UUID | None:
         """The directory that a partition's log lies in."""
         log = self.logs.get(topic_partition)
-        meta = None if log is None else self._directory_of(log).meta
+        meta = None if log is None else self.dirs.directory_of(log).meta
         return None if meta is None else meta.directory_id
 
     def describe(self) -> Paced[list[LogDirInfo]]:
@@ -292,7 +307,39 @@ class LogManager(DeletableLogs):
             )
         return infos
 
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Take a log out of sight now, or what there is of one; its files go after file.delete.delay.ms."""
+        self._deleter.delete(topic_partition)
+
+    def persist_topic_ids(self) -> None:
+        """Make durable, away from the loop, which topics the logs belong to that were begun."""
+        self._topic_ids.start()
+
     # --- over time ------------------------------------------------------------------------------------
+
+    def tick_flush(self) -> Reply[None]:
+        """Flush, away from the loop, the logs whose flush.ms has passed (log.flush.scheduler.interval.ms)."""
+        return self.slices.run(self.flusher.flush_due(), own=True)
+
+    def checkpoint_recovery_points(self) -> None:
+        """Due every log.flush.offset.checkpoint.interval.ms, and after every flush by itself."""
+        self.checkpointer.write_all(names.RECOVERY_POINT_CHECKPOINT)
+
+    def checkpoint_log_starts(self) -> None:
+        """Due every log.flush.start.offset.checkpoint.interval.ms."""
+        self.checkpointer.write_all(names.LOG_START_CHECKPOINT)
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Due every replica.high.watermark.checkpoint.interval.ms."""
+        self.checkpointer.write_all(names.HIGH_WATERMARK_CHECKPOINT)
+
+    def checkpoint_cleaned(self, log: Log) -> None:
+        """A cleaning of a log has ended."""
+        self.checkpointer.write(self.dirs.directory_of(log), names.CLEANER_CHECKPOINT)
+
+    async def tick_deletes(self) -> None:
+        """Remove the files of deleted logs and segments whose delay has passed, away from the loop."""
+        await self._deleter.remove_due()
 
     def tick_retention(self) -> Reply[int]:
         """Delete what retention gives up (log.retention.check.interval.ms), a few logs per turn; how many.
@@ -305,7 +352,7 @@ class LogManager(DeletableLogs):
         deleted = 0
         for log in list(self.logs.values()):
             gone = 0
-            if self._is_here(log) and not log.being_cleaned:
+            if self.dirs.is_usable(log) and not log.being_cleaned:
                 try:
                     gone = log.retain(self._runtime.clock.now_ms())
                 except KafkaError as e:
@@ -330,17 +377,11 @@ class LogManager(DeletableLogs):
 
     async def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close every log and give the directories up. Cleanly closed ones need no recovery."""
-        while self._flushing or self._in_flight or self._checkpointing:
-            await asyncio.sleep(0)
-            for future in self._in_flight:
-                try:
-                    await future
-                except OSError:
-                    pass  # `_flushed` and `_checkpointed` are told
-                break
-        for timer in self._retries.values():
-            timer.cancel()
-        for directory in self._online():
+        while self.flusher.flushing or self.checkpointer.is_writing or self.work.in_flight:
+            await self.work.wait_for_one()
+        self.flusher.stop()
+        self.checkpointer.stop()
+        for directory in self.dirs.online():
             logs = [log for log in self.logs.values() if log.directory == directory.path]
             if clean:
                 await self._close_cleanly(directory, logs, broker_epoch)
@@ -365,9 +406,7 @@ class LogManager(DeletableLogs):
                 for log in chunk:
                     log.close(clean=False)
             for name in names.OFFSET_CHECKPOINTS:
-                news = directory.offsets_to_write(name, at_once(self._offsets(directory, name)))
-                if news is not None:
-                    write_file(self._disk, *news)
+                self.checkpointer.write_now(directory, name)
             for log in logs:
                 if log.failure is not None:
                     _log.error("%s is not closed cleanly: %s", directory.path, log.failure.message)
@@ -378,4 +417,4 @@ class LogManager(DeletableLogs):
             if is_exhausted(e):
                 _log.error("%s", message)
             else:
-                self._take_offline(directory, StorageError(message))
+                self.dirs.take_offline(directory, StorageError(message))

@@ -24,6 +24,15 @@ def leader_to_name(image: MetadataImage, partition: PartitionRegistration, liste
     return partition.leader if _has_listener(image, partition.leader, listener) else NO_LEADER
 
 
+def endpoint_of(image: MetadataImage, broker_id: int, listener: str) -> tuple[str, int, str | None] | None:
+    """Host, port and rack of a broker on a listener."""
+    broker = image.brokers.get(broker_id)
+    if broker is None or listener not in broker.endpoints:
+        return None
+    endpoint = broker.endpoints[listener]
+    return endpoint.host, endpoint.port, broker.rack
+
+
 def _has_listener(image: MetadataImage, broker_id: int, listener: str) -> bool:
     broker = image.brokers.get(broker_id)
     return broker is not None and listener in broker.endpoints

@@ -12,7 +12,7 @@ from odradek.core.errors import StorageError, is_exhausted
 from odradek.core.types import METADATA_TOPIC, Buffer, uuid_to_text
 from odradek.log.checkpoints import MetaProperties, check_cluster_id, format_meta_properties
 from odradek.log.files import read_file, write_file
-from odradek.log.log_dir import LogDir
+from odradek.log.managing.log_dir import LogDir
 from odradek.log.names import META_PROPERTIES
 from odradek.metadata.bootstrap import bootstrap_features
 from odradek.metadata.image import RESERVED_DIRS

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from odradek.core.types import NO_LEADER
+from odradek.core.types import NO_LEADER, TopicPartition
 
 RESOURCE_TOPIC = 2
 RESOURCE_BROKER = 4
@@ -115,6 +115,27 @@ class MetadataImage(NamedTuple):
     @property
     def elr_enabled(self) -> bool:
         return self.features.get("eligible.leader.replicas.version", 0) >= 1
+
+    @property
+    def transaction_version(self) -> int:
+        """2 and above give every transaction an epoch of its own."""
+        return self.features.get("transaction.version", 0)
+
+    @property
+    def group_version(self) -> int:
+        """1 and above allow the consumer protocol (KIP-848)."""
+        return self.features.get("group.version", 0)
+
+    def leader_of(self, tp: TopicPartition) -> int | None:
+        """NO_LEADER where a partition has none now; None where there is no such partition."""
+        topic = self.topics_by_name.get(tp.topic)
+        partition = None if topic is None else topic.partitions.get(tp.partition)
+        return None if partition is None else partition.leader
+
+    def alive_broker_epoch(self, broker_id: int) -> int | None:
+        """The epoch of a broker that is registered and not fenced."""
+        broker = self.brokers.get(broker_id)
+        return None if broker is None or broker.fenced else broker.epoch
 
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
         """What was set dynamically on a resource, without any default."""

@@ -15,8 +15,8 @@ from uuid import UUID
 from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, StorageError
 from odradek.core.types import METADATA_TOPIC, METADATA_TOPIC_ID, Buffer, TopicPartition
 from odradek.log.files import read_file, write_file
-from odradek.log.local_log import FlushJob
 from odradek.log.log import Isolation, Log
+from odradek.log.parts.flush_job import FlushJob
 from odradek.raft.control import (
     ControlRecord,
     KRaftVersionRecord,

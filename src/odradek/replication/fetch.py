@@ -9,6 +9,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER_EPOCH
 from odradek.log.log import Isolation
 from odradek.replication.fetch_sessions import PartitionFetch, PartitionKey
+from odradek.replication.follower_fetch import FetchingReplica
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.slices import Paced
 
@@ -64,6 +65,7 @@ class FetchRead:
         self.settled = False  # an error or a divergence must be told at once
 
     def add(self, answer: PartitionAnswer) -> None:
+        assert answer.error is ErrorCode.NONE or answer.size == 0
         self.answers.append(answer)
         self.size += answer.size
         if answer.error is not ErrorCode.NONE or answer.diverging_epoch is not None:
@@ -75,7 +77,7 @@ def read_partitions(
     wanted: dict[PartitionKey, PartitionFetch],
     max_bytes: int,
     isolation: Isolation,
-    replica_id: int,
+    follower: FetchingReplica | None,
     most_files: int,
 ) -> Paced[FetchRead]:
     """One pass. The first partition with data gives at least one batch, even above every limit.
@@ -88,7 +90,7 @@ def read_partitions(
     for key, fetch in wanted.items() if len(wanted) < _AT_A_TIME else list(wanted.items()):
         answer = PartitionAnswer(key)
         try:
-            _read_one(replicas, answer, fetch, max(0, max_bytes - read.size), isolation, min_one, replica_id)
+            _read_one(replicas, answer, fetch, max(0, max_bytes - read.size), isolation, min_one, follower)
         except KafkaError as e:
             answer.error = e.code
         if answer.size:
@@ -111,12 +113,15 @@ def _read_one(
     budget: int,
     isolation: Isolation,
     min_one: bool,
-    replica_id: int,
+    follower: FetchingReplica | None,
 ) -> None:
     partition = replicas.partition_of(*answer.key)
     answer.partition = partition
     try:
-        partition.require_leader(fetch.current_leader_epoch)
+        leader = partition.require_leader(fetch.current_leader_epoch)
+        if follower is not None:
+            leader.require_replica(follower.broker_id, fetch.current_leader_epoch)
+            replicas.require_current(follower)
     except KafkaError as e:
         if e.code is not ErrorCode.UNKNOWN_LEADER_EPOCH:  # there the client knows better than we do
             answer.current_leader = partition.leader_id, partition.leader_epoch
@@ -128,9 +133,8 @@ def _read_one(
         answer.records = info.slice
         answer.size = info.size
         answer.aborted = info.aborted
-    if replica_id >= 0:
-        partition.follower_fetched(replica_id, fetch.fetch_offset)
     log = partition.log
+    assert answer.size == 0 or answer.diverging_epoch is None
     answer.high_watermark = log.high_watermark
     answer.last_stable_offset = log.last_stable_offset
     answer.log_start_offset = log.log_start_offset

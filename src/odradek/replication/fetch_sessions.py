@@ -94,6 +94,7 @@ class Session:
         privileged: bool,
         uses_topic_ids: bool,
     ) -> None:
+        assert session_id != INVALID_SESSION_ID and partitions
         self.id = session_id
         self.epoch = 1
         self.created_ms = now_ms
@@ -148,8 +149,9 @@ class FetchSessions:
         self._slots = slots
         # The longest unused first.
         self._sessions: dict[int, Session] = {}
-        # Whom a follower (True) and whom a consumer would displace, until a session comes, goes or changes
-        # its worth: a client that finds the cache full asks with every fetch.
+        # Whom a follower (True) and whom a consumer would displace, until a session goes or changes its
+        # worth (none comes to a full cache before one goes): a client that finds the cache full asks with
+        # every fetch.
         self._least: dict[bool, Session | None] = {}
 
     def begin(
@@ -193,6 +195,7 @@ class FetchSessions:
         if len(known.partitions) != size or known.is_old() != was_old:
             self._least.clear()
         known.epoch = 1 if known.epoch == MAX_EPOCH else known.epoch + 1
+        assert INITIAL_EPOCH < known.epoch <= MAX_EPOCH
         return FetchContext(known, known.partitions, True)
 
     def _create(
@@ -208,9 +211,9 @@ class FetchSessions:
         session_id = new_id()
         while session_id in self._sessions or session_id == INVALID_SESSION_ID:
             session_id = new_id()
+        assert len(self._sessions) < self._slots
         session = Session(session_id, partitions, now_ms, privileged, uses_topic_ids)
         self._sessions[session_id] = session
-        self._least.clear()
         return session
 
     def _remove(self, session_id: int) -> None:

@@ -14,6 +14,9 @@ class CommittedIsr:
 
     members: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        assert len(set(self.members)) == len(self.members), f"twice in the ISR: {self.members}"
+
     @property
     def maximal(self) -> tuple[int, ...]:
         return self.members
@@ -28,4 +31,5 @@ def committed_offset(leader_id: int, leader_end: int, follower_ends: Mapping[int
     for member in isr.maximal:
         if member != leader_id:
             end = min(end, follower_ends.get(member, 0))
+    assert 0 <= end <= leader_end
     return end

@@ -15,14 +15,15 @@ from odradek.replication.waiters import future_of
 class LedLog:
     """A partition at the leader epoch at which this node was elected; at any other it refuses."""
 
-    __slots__ = ("_partition", "_sequence", "leader_epoch")
+    __slots__ = ("_leader", "_partition", "_sequence", "leader_epoch")
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
+        self._leader = partition.require_leader()
         # As Apache's coordinators write it, though nobody looks at it: of every batch of groups, 0.
         of_transactions = partition.topic_partition.topic == TRANSACTION_STATE_TOPIC
         self._sequence = NO_SEQUENCE if of_transactions else 0
-        self.leader_epoch = partition.leader_epoch
+        self.leader_epoch = self._leader.epoch
 
     @property
     def high_watermark(self) -> int:
@@ -47,6 +48,7 @@ class LedLog:
         producer: tuple[int, int] | None = None,
     ) -> int:
         """Append one batch with acks=all, of a transaction if it has a producer; gives the log end then."""
+        assert records, "a batch has records"
         partition = self._partition
         self._require_same_epoch()
         rows = [(now_ms, key, value, ()) for key, value in records]
@@ -74,9 +76,13 @@ class LedLog:
         return self._partition.append_marker(producer, marker, transaction_version, now_ms).last_offset + 1
 
     def when_committed(self, offset: int, timeout_ms: int | None = None) -> "asyncio.Future[None]":
-        partition = self._partition
-        future = future_of(partition.commit_waiters, offset, timeout_ms)
-        partition.commit_waiters.release(partition.log.high_watermark)
+        """A wait until the high watermark is at least `offset`, at this leader epoch."""
+        waiters = self._leader.commit_waiters
+        future = future_of(waiters, offset, timeout_ms)
+        if self._partition.leader is self._leader:
+            waiters.release(self._partition.log.high_watermark)
+        else:
+            waiters.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return future
 
     def read(self, offset: int, max_bytes: int) -> bytes:
@@ -85,6 +91,5 @@ class LedLog:
         return b"" if info.slice is None else info.slice.read()
 
     def _require_same_epoch(self) -> None:
-        partition = self._partition
-        if not partition.is_leader or partition.leader_epoch != self.leader_epoch:
+        if self._partition.leader is not self._leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
     from odradek.metadata.delta import MetadataDelta
     from odradek.metadata.image import PartitionRegistration, TopicImage
+    from odradek.replication.follower_fetch import FetchingReplica
 
 _log = logging.getLogger(__name__)
 
 LATEST_OFFSET = -1
+NO_BROKER_EPOCH = -1
 OPENED = 2_500
 DELETED = 1_000
 """Opening a log, or putting one out of sight, takes the disk's time, not calls: a slice has few of them."""
@@ -62,6 +64,7 @@ class ReplicaManager:
         logs: LogManager,
         metrics: Metrics,
         topic_config: "Callable[[str], TopicConfig]",
+        alive_broker_epoch: Callable[[int], int | None],
         slices: Slices | None = None,
     ) -> None:
         self._slices = slices or Slices()
@@ -74,6 +77,7 @@ class ReplicaManager:
         self._unopened: dict[TopicPartition, _Unopened] = {}
         self._metrics = metrics
         self._topic_config = topic_config
+        self._alive_broker_epoch = alive_broker_epoch
         self.is_stopping = False  # then no more logs are opened: the next start does it
 
     # --- lookups --------------------------------------------------------------------------------------
@@ -106,6 +110,12 @@ class ReplicaManager:
         else:
             name = topic
         return self.partition(TopicPartition(name, index))
+
+    def require_current(self, follower: "FetchingReplica") -> None:
+        """Refuse a fetch that a broker sent before it restarted."""
+        alive = self._alive_broker_epoch(follower.broker_id)
+        if follower.broker_epoch != NO_BROKER_EPOCH and alive is not None and follower.broker_epoch < alive:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def take_offline(
         self, directory: str, reason: str, resigned: Callable[[TopicPartition], None]
@@ -175,11 +185,13 @@ class ReplicaManager:
 
     def _remember(self, partition: Partition, topic_id: UUID) -> None:
         topic, index = tp = partition.topic_partition
+        assert tp not in self.partitions and tp not in self.offline and tp not in self._unopened
         self.partitions[tp] = partition
         self._by_topic[topic, index] = self._by_topic[topic_id, index] = partition
 
     def _forget(self, partition: Partition) -> None:
         topic, index = tp = partition.topic_partition
+        assert self.partitions[tp] is self._by_topic[topic, index] is partition
         del self.partitions[tp], self._by_topic[topic, index]
         if partition.topic_id is not None:
             self._by_topic.pop((partition.topic_id, index), None)
@@ -264,5 +276,6 @@ class ReplicaManager:
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"The offset {offset} for partition {tp} is not valid."
             )
         opened.increment_log_start_offset(offset)
+        assert offset <= opened.log_start_offset <= opened.high_watermark
         partition.fetch_waiters.wake()
         return opened.log_start_offset

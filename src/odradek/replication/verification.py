@@ -39,6 +39,7 @@ class Verification:
 
     def release(self, guard: Guard) -> None:
         """Whoever asked has written, or been refused."""
+        assert guard.holders > 0, "released more often than it was taken"
         guard.holders -= 1
         if guard.holders == 0 and self.holds(guard):
             del self._guards[guard.producer_id]

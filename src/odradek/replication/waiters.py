@@ -28,6 +28,7 @@ class CommitWaiters:
 
     def add(self, offset: int, done: Done) -> None:
         """Call `done` once the high watermark is at least `offset`, or with the error that ended the wait."""
+        assert offset >= 0
         self._sequence += 1
         heapq.heappush(self._heap, (offset, self._sequence, done))
 
@@ -91,6 +92,7 @@ class FetchWaiters:
                     yield LOOK_CALLS
             if not self._again:
                 break
+        assert self._waking
         self._waking = False
 
 

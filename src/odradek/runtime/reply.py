@@ -83,7 +83,7 @@ class Reply(Generic[T]):
         if self.is_ready:
             use(self)
         else:
-            self._future.add_done_callback(lambda done: None if done.cancelled() else use(self._settled()))
+            self._future.add_done_callback(lambda done: None if done.cancelled() else use(self._outcome()))
 
     def __await__(self) -> Generator[Any, Any, T]:
         if self.is_ready:
@@ -92,14 +92,14 @@ class Reply(Generic[T]):
             yield from self._future
         except Exception:
             pass  # the steps may have an answer to it
-        return self._settled()._result()
+        return self._outcome()._result()
 
     def _result(self) -> T:
         if self.error is not None:
             raise self.error
         return self.value
 
-    def _settled(self) -> "Reply[T]":
+    def _outcome(self) -> "Reply[T]":
         error = self._future.exception()
         ready: Reply[Any]
         if error is None:

@@ -17,10 +17,12 @@ from types import FrameType
 from odradek.broker.node import Node
 from odradek.core.configs import NodeConfig
 from odradek.sim.checkers.logs import LogView
+from odradek.sim.stories.outcome import Outcome
 from odradek.sim.stories.plan import Settings
-from odradek.sim.stories.single_node import HOST, PORT, Outcome, Scenario
-from odradek.sim.stories.spark import SparkScenario
-from odradek.sim.stories.transactions import TxnScenario
+from odradek.sim.stories.single_node import SingleNodeStory
+from odradek.sim.stories.spark import SparkStory
+from odradek.sim.stories.story import PORT
+from odradek.sim.stories.transactions import TransactionStory
 from odradek.sim.world.cluster import NodeFactory, NodeLike
 from odradek.sim.world.runtime import SimRuntime
 
@@ -32,7 +34,7 @@ _GRACE_S = 2
 Echo = Callable[[str], None]
 
 
-class Story(Enum):
+class StoryKind(Enum):
     """Which one is played; the value is the option that asks for it."""
 
     GROUPS = ""
@@ -45,7 +47,7 @@ def run(
     start: int = 0,
     minutes: float | None = None,
     *,
-    story: Story = Story.GROUPS,
+    story: StoryKind = StoryKind.GROUPS,
     echo: Echo | None = None,
 ) -> int:
     """Play seeds in order until one has a finding, all are done or the time is up. Exit code 0 or 3."""
@@ -83,7 +85,7 @@ def run(
     return code
 
 
-def _play_or_stop(seed: int, story: Story) -> Outcome:
+def _play_or_stop(seed: int, story: StoryKind) -> Outcome:
     """An interrupt ends the run after this seed: in its midst, what is simulated would take it for a failure.
 
     A terminal and the parent interrupt once each; whoever does it again does not wait.
@@ -109,7 +111,9 @@ def _count(number: int, noun: str, nouns: str | None = None) -> str:
     return f"{number} {noun if number == 1 else nouns or noun + 's'}"
 
 
-def replay(seed: int, *, trace: bool = False, story: Story = Story.GROUPS, echo: Echo | None = None) -> int:
+def replay(
+    seed: int, *, trace: bool = False, story: StoryKind = StoryKind.GROUPS, echo: Echo | None = None
+) -> int:
     """Play one seed again and tell all about it; with `trace`, every event as it happens."""
     if not _reproducible():
         return _again("replay", str(seed), "trace" if trace else "", story.value)
@@ -119,19 +123,19 @@ def replay(seed: int, *, trace: bool = False, story: Story = Story.GROUPS, echo:
     return EXIT_FINDING if outcome.violations else EXIT_OK
 
 
-def play(seed: int, *, story: Story = Story.GROUPS, sink: Echo | None = None) -> Outcome:
+def play(seed: int, *, story: StoryKind = StoryKind.GROUPS, sink: Echo | None = None) -> Outcome:
     match story:
-        case Story.TRANSACTIONS:
-            outcome = TxnScenario(seed, odradek_node, sink=sink).play()
-        case Story.PIPELINES:
-            outcome = SparkScenario(seed, odradek_node, sink=sink).play()
+        case StoryKind.TRANSACTIONS:
+            outcome = TransactionStory(seed, odradek_node, sink=sink).play()
+        case StoryKind.PIPELINES:
+            outcome = SparkStory(seed, odradek_node, sink=sink).play()
         case _:
-            outcome = Scenario(seed, odradek_node, logs_of_node, sink=sink).play()
+            outcome = SingleNodeStory(seed, odradek_node, logs_of_node, sink=sink).play()
     gc.collect()
     return outcome
 
 
-def report(outcome: Outcome, *, story: Story = Story.GROUPS) -> str:
+def report(outcome: Outcome, *, story: StoryKind = StoryKind.GROUPS) -> str:
     """What happened in a seed: what befell the node, what was violated, what came last."""
     count = len(outcome.violations)
     lines = [
@@ -157,11 +161,12 @@ def odradek_node(settings: Settings) -> NodeFactory:
     """The node that ships, as the simulated cluster starts it."""
 
     def build(runtime: SimRuntime, data_dir: str) -> Node:
+        host = runtime.host
         config, _ = NodeConfig.from_sources(
             {
                 "node.id": "1",
                 "process.roles": "broker,controller",
-                "listeners": f"PLAINTEXT://{HOST}:{PORT},CONTROLLER://{HOST}:{PORT + 1}",
+                "listeners": f"PLAINTEXT://{host}:{PORT},CONTROLLER://{host}:{PORT + 1}",
                 "controller.listener.names": "CONTROLLER",
                 "log.dirs": data_dir,
             },
@@ -198,9 +203,9 @@ def _main(command: str, *arguments: str) -> int:
     if command == "run":
         seeds, start, minutes, story = arguments
         until = float(minutes) if minutes else None
-        return run(int(seeds), int(start), until, story=Story(story))
+        return run(int(seeds), int(start), until, story=StoryKind(story))
     seed, trace, story = arguments
-    return replay(int(seed), trace=bool(trace), story=Story(story))
+    return replay(int(seed), trace=bool(trace), story=StoryKind(story))
 
 
 if __name__ == "__main__":

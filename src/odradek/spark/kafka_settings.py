@@ -1,7 +1,7 @@
-"""The settings of Java's consumer and producer, as `kafka.NAME` in options: which mean something here. Pure.
+"""The settings of Java's consumer and producer, as `kafka.NAME` in options: which have an effect here. Pure.
 
-A job that moves over has some of them set. What would change what is read or written, or needs what we do not
-have, is refused; the rest tunes a client that there is none of, and is accepted.
+A job that moves over has some of them set. A setting that would change what is read or written is refused if
+we do not have it. The rest only tunes Java's clients, and is ignored.
 """
 
 from odradek.core.config.listeners import why_unsupported

@@ -177,10 +177,10 @@ def sink_options(given: Mapping[str, str], *, of_table: Mapping[str, str] | None
     prefix, sink = read.text("prefix") or "odradek", read.text("sinkid") or "sink"
     for name, value in (("prefix", prefix), ("sinkId", sink)):
         if "." in value or not value.isprintable() or " " in value:
-            raise OptionError(f"{name}={value!r}: no dots or blanks, it becomes a part of transactional ids")
+            raise OptionError(f"{name}={value!r}: no dots or spaces: it becomes part of transactional ids")
     key, batch = read.text("idempotencykey"), read.number("batchid", 0)
     if batch is not None and key is None:
-        raise OptionError("batchId is the number of a batch of what? Give idempotencyKey, which names it")
+        raise OptionError("batchId needs idempotencyKey, which names what it is a batch of")
     return SinkOptions(
         connecting=_connecting(read),
         topic=read.text("topic"),
@@ -228,8 +228,8 @@ def _with_table(
 
 
 _NO_OPTIONS = (
-    "there are no options, not even kafka.bootstrap.servers. Of a table that was made with columns of its "
-    "own, or AS SELECT, Spark does not hand the OPTIONS to a source in Python: make it without columns "
+    "there are no options, not even kafka.bootstrap.servers. Spark does not pass the OPTIONS of a table to a "
+    "Python source if the table has columns of its own, or was made AS SELECT. Make it without columns "
     "(CREATE TABLE t USING odradek OPTIONS (...)), or give the options with the statement (WITH (...))"
 )
 
@@ -238,7 +238,7 @@ def segment_options(given: Mapping[str, str]) -> SegmentOptions:
     read = _Reader(given, _SEGMENTS, {})
     paths = tuple(_local(path) for path in (*_listed(read.text("path")), *(read.json("paths", list) or ())))
     if not paths:
-        raise OptionError("path is missing: which log directories?")
+        raise OptionError("path is missing: it names the log directories")
     topics, pattern = _listed(read.text("topics")), read.text("topicspattern")
     if topics and pattern:
         raise OptionError("give topics or topicsPattern, not both")
@@ -385,7 +385,7 @@ class _Reader:
 def _connecting(read: _Reader) -> Connecting:
     bootstrap = read.text("kafka.bootstrap.servers")
     if not bootstrap:
-        raise OptionError("kafka.bootstrap.servers is missing: where is the cluster?")
+        raise OptionError("kafka.bootstrap.servers is missing")
     problem = why_unsupported(read.text("kafka.security.protocol") or SUPPORTED_PROTOCOL)
     if problem is not None:
         raise OptionError(f"kafka.security.protocol: {problem}")
@@ -403,7 +403,7 @@ def _connecting(read: _Reader) -> Connecting:
 def _chosen(read: _Reader) -> Chosen:
     names = [name for name in ("assign", "subscribe", "subscribepattern") if read.text(name)]
     if len(names) != 1:
-        raise OptionError("which topics are to be read? Give one of assign, subscribe and subscribePattern")
+        raise OptionError("no topics to read: give one of assign, subscribe and subscribePattern")
     if names[0] == "assign":
         return Chosen(assign=read.json("assign", _assigned))
     if names[0] == "subscribe":

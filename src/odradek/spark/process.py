@@ -52,10 +52,10 @@ def reaching(connecting: Connecting) -> Iterator[None]:
         raise
     except OSError as e:
         raise UnreachableError(
-            f"the cluster at {connecting.bootstrap} does not answer: {e}. Waited for it as long as "
-            f"kafka.default.api.timeout.ms={connecting.api_timeout_ms} and "
-            f"kafka.delivery.timeout.ms={connecting.delivery_timeout_ms} say; start the query again when "
-            "it is back, nothing is lost"
+            f"the cluster at {connecting.bootstrap} did not answer within the configured timeouts "
+            f"(kafka.default.api.timeout.ms={connecting.api_timeout_ms}, "
+            f"kafka.delivery.timeout.ms={connecting.delivery_timeout_ms}): {e}. Nothing is lost: start the "
+            "query again when the cluster is back"
         ) from e
 
 

@@ -105,7 +105,7 @@ def wanted(schema: "StructType", *, with_headers: bool) -> tuple[Column, ...] | 
         allowed = {types.get(name), "string" if name in _STRINGS else None} - {None}
         if kind not in allowed:
             told = " or ".join(sorted(map(str, allowed))) or f"one of {', '.join(types)}"
-            raise ValueError(f"the column {name} {kind} cannot be read: it has to be {told}")
+            raise ValueError(f"the column {name} {kind} cannot be read: it must be {told}")
     return tuple(Column(name, kind == "string" and name in _STRINGS) for name, kind in asked.items())
 
 

@@ -1,4 +1,4 @@
-"""What Spark is told when a call fails: the cause first, and the traceback after it.
+"""What Spark shows when a call fails: the cause first, and the traceback after it.
 
 Spark's workers send what Python prints of an error, whose last line is the cause, under thirty lines of where
 it was. They can be told to leave the traceback out; it is put behind the message then. A worker ends after an

@@ -93,7 +93,7 @@ class Broker:
 
     def start(self) -> None:
         """Start the node; ready when this returns."""
-        assert self.node is None, "the broker runs already"
+        assert self.node is None, "the broker is already running"
         is_new = self.data_dir is None
         data_dir = self.data_dir = self.data_dir or tempfile.mkdtemp(prefix="odradek-")
         try:

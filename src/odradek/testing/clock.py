@@ -111,11 +111,11 @@ class ShiftedLoop(asyncio.SelectorEventLoop):
             while target > (now := self.time()):
                 timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
                 self._shift.seconds += ahead.step(timers, now)
-                await self._settle()
+                await self._run_ready()
         finally:
             self._ahead = None
 
-    async def _settle(self) -> None:
+    async def _run_ready(self) -> None:
         """Let what a timer set off run until it rests, or for a while where it never does."""
         for _ in range(MOST_TURNS):
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What is on a broker at one moment, so that a test's own topics and groups can be told from others. Pure."""
+"""What is on a broker at one moment, to tell a test's own topics and groups from others. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -83,5 +83,5 @@ class TestClock:
         """Let the broker's time pass at once: its timeouts and its retention run, the test does not wait."""
         total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds + ms / 1000
         if total < 0:
-            raise ValueError("time does not go back")
+            raise ValueError("time cannot go back")
         self._broker.advance(total)

@@ -1,4 +1,4 @@
-"""Work that is to leave the event loop, done on it instead: a test then knows when it was done."""
+"""Runs offloaded work on the event loop, so that a test knows when it is done."""
 
 import asyncio
 from collections.abc import Callable

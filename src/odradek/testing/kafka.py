@@ -139,8 +139,8 @@ class Kafka:
         broker = self._own_broker("the clock")
         if self._is_shared:
             pytest.fail(
-                "this test uses kafka_server, and the clock of a broker that other tests share stands; "
-                "a test that takes only kafka can move its own"
+                "this test uses kafka_server, whose broker and clock other tests share; "
+                "a test that takes only kafka can move its own clock"
             )
         return TestClock(broker)
 
@@ -170,7 +170,7 @@ class Kafka:
 
     def _own_broker(self, what: str) -> "Broker":
         if self.server.broker is None:
-            pytest.skip(f"{what} cannot be had on the broker given by --kafka-bootstrap")
+            pytest.skip(f"{what} is not available on the broker given by --kafka-bootstrap")
         return self.server.broker
 
     def _ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:

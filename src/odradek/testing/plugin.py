@@ -62,7 +62,7 @@ def kafka(request: pytest.FixtureRequest, _kafka_servers: "Servers") -> "Iterato
     if wanted or (marker and marker.args):
         pytest.fail(f"unknown arguments of the kafka marker; it is {MARKER}", pytrace=False)
     if brokers != 1:
-        pytest.fail(f"kafka(brokers={brokers}): one broker is all there is so far", pytrace=False)
+        pytest.fail(f"kafka(brokers={brokers}): only one broker is supported so far", pytrace=False)
     view = _kafka_servers.view(config, uses_shared="kafka_server" in request.fixturenames)
     request.node.stash[_VIEW] = view
     yield view
@@ -84,5 +84,5 @@ def pytest_runtest_makereport(
         try:
             report.sections.append(("kafka", failure_report(view)))
         except Exception as e:  # the report of a failure must not hide the failure
-            report.sections.append(("kafka", f"the broker could not be asked: {e!r}"))
+            report.sections.append(("kafka", f"could not ask the broker: {e!r}"))
     return report

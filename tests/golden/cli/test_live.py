@@ -110,9 +110,9 @@ def test_a_follower_says_once_that_the_node_is_lost_and_once_that_it_is_back(tmp
         node.stop(signal.SIGKILL)
         lost = follower.stderr.readline().decode()
         assert lost.startswith(f"lost {node.bootstrap}: ")
-        assert lost.endswith(", trying again\n")
+        assert lost.endswith("; retrying\n")
         with running(tmp_path / "data", "--port", node.bootstrap.rpartition(":")[2]):
-            assert follower.stderr.readline().decode() == f"{node.bootstrap} is back\n"
+            assert follower.stderr.readline().decode() == f"connected to {node.bootstrap} again\n"
             assert odradek("produce", "t", "-b", node.bootstrap, stdin=b"two\n").code == 0
             assert follower.stdout.readline() == b"two\n"
             follower.send_signal(signal.SIGINT)

@@ -63,6 +63,32 @@ def test_share_and_streams_groups_are_supported_features_that_a_new_cluster_does
     assert finalized["group.version"] == 1
 
 
+def test_clients_are_served_until_the_controller_lets_the_broker_go(tmp_path: Path) -> None:
+    """They hear who leads now; a broker that closes first leaves them to their timeouts."""
+
+    async def scenario() -> None:
+        node = Node(NodeConfig(node_defaults(str(tmp_path / "data"), port=0)), RealRuntime())
+        await node.start()
+        shut_down = node.lifecycle.shut_down
+        served = []
+
+        async def shut_down_under_load() -> None:
+            await shut_down()
+            reader, writer = await asyncio.open_connection(*node.address)
+            writer.write(API_VERSIONS_FRAME)
+            served.append(await reader.readexactly(100))
+            writer.close()
+
+        node.lifecycle.shut_down = shut_down_under_load  # type: ignore[method-assign]
+        await node.stop()
+        assert served
+        assert not node.server.connections
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*node.address)
+
+    asyncio.run(scenario())
+
+
 API_VERSIONS_FRAME = b"\0\0\0\x0a\0\x12\0\0\0\0\0\x01\xff\xff"
 
 

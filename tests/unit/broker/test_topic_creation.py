@@ -12,11 +12,14 @@ from odradek.wire.messages import request_types
 from tests.unit.broker.handlers.admin_node import AdminNode
 
 
+def creation_of(node: Any) -> TopicCreation:
+    return TopicCreation(node.config, node.metadata, node.controller)
+
+
 class CreatingNode(AdminNode):
     def __init__(self) -> None:
         super().__init__({"auto.create.topics.enable": "true"})
-        node: Any = self
-        self.internal_topics = TopicCreation(node)
+        self.internal_topics = creation_of(self)
 
 
 def test_a_controller_that_fails_leaves_the_rest_of_the_metadata_as_it_is() -> None:
@@ -42,7 +45,7 @@ def test_all_who_wait_for_the_same_topic_learn_why_it_failed() -> None:
     node.failure = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
     async def scenario() -> None:
-        creation = TopicCreation(node)
+        creation = creation_of(node)
         outcomes = await asyncio.gather(creation.auto_create(["t"]), creation.auto_create(["t"]))
         assert outcomes == [{"t": ErrorCode.REQUEST_TIMED_OUT}] * 2
         with pytest.raises(KafkaError) as e:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from odradek import __version__
+from odradek.testing.broker import Broker
 from tests.support.cli_reference import DOCUMENT, MARK, command_tree, leaves, reference
 from tests.support.command import odradek
 
@@ -120,11 +122,32 @@ def test_the_version_needs_nothing_heavy() -> None:
     script = (
         "import sys; sys.argv = ['odradek', '--version']\n"
         "from odradek.cli.main import main; main()\n"
-        "heavy = {'typer', 'rich', 'kio', 'asyncio', 'json', 'odradek.core.configs'} & set(sys.modules)\n"
+        "heavy = {'typer', 'inspect', 'rich', 'kio', 'asyncio', 'json', 'odradek.core.configs'}\n"
+        "heavy &= set(sys.modules)\n"
         "assert not heavy, heavy"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("odradek 0.1.0\n", "")
+    assert (done.stdout, done.stderr) == (f"odradek {__version__}\n", "")
+
+
+def test_a_list_needs_neither_typer_nor_producers_and_consumers() -> None:
+    script = (
+        "import sys; sys.argv = ['odradek', *sys.argv[1:]]\n"
+        "from odradek.cli.main import run; code = run()\n"
+        "heavy = {'typer', 'pydantic', 'rich', 'importlib.metadata', 'dataclasses', 'pathlib'}\n"
+        "ours = {'odradek.cli.commands.group', 'odradek.core.configs', 'odradek.client.consumer',\n"
+        "    'odradek.client.producer', 'odradek.client.transactional', 'odradek.records', 'odradek.log',\n"
+        "    'odradek.broker'}\n"
+        "found = (heavy | ours) & set(sys.modules)\n"
+        "assert not found, found\n"
+        "sys.exit(code)"
+    )
+    with Broker() as broker:
+        arguments = ["topic", "list", "--internal", "-b", broker.bootstrap_servers]
+        done = subprocess.run(
+            [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "TOPIC  PARTITIONS  REPLICAS\n", "")
 
 
 def test_completion_offers_commands_without_anything_heavy() -> None:

@@ -11,7 +11,7 @@ from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.core.errors import KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC
-from odradek.metadata.image import PartitionRegistration, TopicImage
+from odradek.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionRegistration, TopicImage
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import Slices
 from odradek.wire.api_keys import ApiKey
@@ -54,12 +54,13 @@ class Clock:
 
 
 class Node:
-    serves_consumer_groups = True
-
     def __init__(self, *, elected: bool = True, held: bool = False, **config: Any) -> None:
         config.setdefault("initial_rebalance_delay_ms", 0)
         self.slices = Slices()
-        self.groups = GroupCoordinator(GroupConfig(**config), Clock(), random.Random(7), lambda: PARTITIONS)
+        self.features = {"group.version": 1}
+        self.groups = GroupCoordinator(
+            GroupConfig(**config), Clock(), random.Random(7), lambda: PARTITIONS, self._image
+        )
         broker = SimpleNamespace(id=1, fenced=False, endpoints={"PLAINTEXT": ("localhost", 9092, 0)})
         topics = [topic_image("t", T_ID, 2), topic_image("u", U_ID, 1)]
         image = SimpleNamespace(
@@ -74,6 +75,10 @@ class Node:
             self.add_offsets_topic()
             for index, log in enumerate(self.logs):
                 self.groups.on_elected(index, log)
+
+    def _image(self) -> MetadataImage:
+        """What the coordinator sees of the cluster."""
+        return EMPTY_IMAGE._replace(features=self.features)
 
     def add_offsets_topic(self, leader: int = 1) -> None:
         topic = topic_image(GROUP_METADATA_TOPIC, OFFSETS_ID, PARTITIONS, leader)

@@ -50,7 +50,7 @@ class Stage:
         self.manager.load(lambda topic: config(**changes))
         self.log: Log = self.manager.get_or_create(A0, ID, config(**changes))
         self.settled: list[int] = []
-        self.log.on_settled = lambda: self.settled.append(self.log.settled_offset)
+        self.log.settling.on_settled = lambda: self.settled.append(self.log.settled_offset)
 
     def append(self, count: int = 1) -> None:
         (result,) = self.log.append_as_leader([batch(count)], 0)
@@ -164,10 +164,10 @@ def test_the_checkpoint_is_written_when_a_segment_is_complete_not_with_every_flu
         for end in range(1, 4):
             stage.append()
             await stage.until(lambda end=end: stage.log.recovery_point == end)  # type: ignore[misc]
-        await stage.until(lambda: not stage.manager._in_flight)
+        await stage.until(lambda: not stage.manager.work.in_flight)
         assert not checkpoint.exists()
         stage.append()
-        await stage.until(lambda: stage.log.recovery_point == 4 and not stage.manager._in_flight)
+        await stage.until(lambda: stage.log.recovery_point == 4 and not stage.manager.work.in_flight)
         assert parse_offsets(checkpoint.read_bytes()) == {A0: 4}
         await stage.manager.close()
 

@@ -20,8 +20,8 @@ from odradek.log.checkpoints import (
     format_partition_metadata,
     parse_offsets,
 )
-from odradek.log.log_dir import DuplicateLogError
 from odradek.log.manager import DirectoryInUseError, LogManager
+from odradek.log.managing.log_dir import DuplicateLogError
 from odradek.runtime.slices import at_once
 from tests.unit.log.support import LogRuntime, append, batch, config, idempotent, offsets
 
@@ -142,7 +142,7 @@ def test_a_clock_that_is_set_moves_neither_deletions_nor_flushes(
         kept = manager.get_or_create(B0, ID_B, config(flush_ms=1000, file_delete_delay_ms=1000))
         append(kept, batch())
         kept.roll()
-        await manager.flush(kept)
+        await manager.flusher.flush(kept)
         append(kept, batch())
         manager.delete(A0)
         kept.increment_log_start_offset(1)
@@ -251,7 +251,7 @@ def test_a_rolled_segment_is_flushed_and_checkpointed_by_itself(runtime: LogRunt
         manager = started(runtime, tmp_path)
         log = manager.get_or_create(A0, ID_A, config(segment_bytes=2 * SIZE))
         append(log, *(batch() for _ in range(7)))
-        while manager._flushing or manager._in_flight:
+        while manager.flusher.flushing or manager.work.in_flight:
             await asyncio.sleep(0.001)
         assert log.recovery_point == 6
         assert checkpoint(tmp_path, "recovery-point-offset-checkpoint") == {A0: 6}
@@ -267,7 +267,7 @@ def test_a_flush_that_fails_takes_the_directory_offline(runtime: LogRuntime, tmp
         append(log, batch())
         runtime.disk.fail["fdatasync"] = errno.EIO
         log.roll()
-        while manager._flushing or manager._in_flight:
+        while manager.flusher.flushing or manager.work.in_flight:
             await asyncio.sleep(0.001)
         runtime.disk.fail.clear()
         assert log.recovery_point == 0
@@ -287,7 +287,7 @@ def test_a_flush_under_way_does_not_hurt_when_its_log_is_deleted(runtime: LogRun
         append(log, batch(), epoch=3)
         log.roll()
         manager.delete(A0)
-        while manager._flushing or manager._in_flight:
+        while manager.flusher.flushing or manager.work.in_flight:
             await asyncio.sleep(0.001)
         assert at_once(manager.describe())[0].failure is None
         await manager.close()
@@ -301,10 +301,10 @@ def test_flush_ms_is_kept(runtime: LogRuntime, tmp_path: Path) -> None:
         log = manager.get_or_create(A0, ID_A, config(flush_ms=50))
         append(log, batch(3))
         manager.tick_flush()
-        assert not manager._in_flight
+        assert not manager.work.in_flight
         runtime.clock.ms += 50
         manager.tick_flush()
-        while manager._flushing or manager._in_flight:
+        while manager.flusher.flushing or manager.work.in_flight:
             await asyncio.sleep(0.001)
         assert log.recovery_point == 3
         await manager.close(clean=False)
@@ -322,7 +322,7 @@ def test_checkpoints_are_written_when_they_have_news(runtime: LogRuntime, tmp_pa
             manager.checkpoint_high_watermarks()
             manager.checkpoint_log_starts()
             manager.checkpoint_recovery_points()
-            while manager._flushing or manager._in_flight:
+            while manager.flusher.flushing or manager.work.in_flight:
                 await asyncio.sleep(0.001)
         assert checkpoint(tmp_path, "replication-offset-checkpoint") == {A0: 9}
         assert checkpoint(tmp_path, "log-start-offset-checkpoint") == {A0: 2}
@@ -386,7 +386,7 @@ def test_a_truncation_below_the_recovery_point_is_in_its_checkpoint_at_once(
         append(log, batch(5), batch(5))
         log.flush()
         manager.checkpoint_recovery_points()
-        while manager._in_flight:
+        while manager.work.in_flight:
             await asyncio.sleep(0)
         log.truncate_to(5)
         assert checkpoint(tmp_path, "recovery-point-offset-checkpoint") == {A0: 5}

@@ -158,7 +158,7 @@ def test_a_transaction_whose_marker_was_deleted_with_its_segment_is_not_open_for
 ) -> None:
     log = machine.open()
     append(log, transactional(0))
-    log._take_snapshot(1)  # as a stop does, with the transaction open
+    log.roller.take_snapshot(1)  # as a stop does, with the transaction open
     append(log, marker(committed=True), origin=Origin.COORDINATOR)
     log.roll()
     append(log, batch())
@@ -235,7 +235,7 @@ def test_producers_are_known_after_a_kill_and_after_power_loss(machine: Machine)
 
 def cleaned(machine: Machine, log: Log) -> CleanedSegment:
     """What a cleaning of the first segment has made ready and the log has not taken over yet."""
-    log.being_cleaned = True
+    log.compaction.being_cleaned = True
     ready = CleanedSegment(machine.runtime.disk, log.path, 0, 4096, 4096)
     ready.write(log.segments.first.slice(0, log.segments.first.size).read())
     ready.make_ready(0)

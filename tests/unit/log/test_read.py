@@ -169,7 +169,7 @@ def test_the_high_watermark_never_goes_back(runtime: LogRuntime, tmp_path: Path)
 
 def test_descriptors_are_bounded_and_reopened(runtime: LogRuntime, tmp_path: Path) -> None:
     log = open_log(runtime, tmp_path, changes={"segment_bytes": SIZE})
-    log.pool.max_descriptors = 4
+    log.partition_dir.pool.max_descriptors = 4
     append(log, *(batch() for _ in range(30)))
     assert offsets(log) == list(range(30))
     open_files = [s for s in log.segments.all() if s.file.handle is not None]

@@ -82,7 +82,7 @@ def test_topic_ids_of_new_logs_are_synced_beside_the_loop(tmp_path: Path) -> Non
         logs = [manager.get_or_create(TopicPartition("a", i), OLD, config()) for i in range(40)]
         assert runtime.syncs == []
         manager.persist_topic_ids()
-        while manager._in_flight:
+        while manager.work.in_flight:
             await asyncio.sleep(0.001)
         for log in logs:
             append(log, batch())

@@ -12,6 +12,7 @@ from odradek.core.configs import NodeConfig
 from odradek.log.manager import LogManager
 from odradek.metadata.formatting import Identity, prepare_directories, read_bootstrap
 from odradek.metadata.image import MetadataImage
+from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.raft.driver import RaftDriver
 from odradek.raft.settings import metadata_log_config, static_voters
@@ -61,7 +62,7 @@ class MetadataStack:
             runtime,
             config,
             raft,
-            self.publisher,
+            MetadataLoader(runtime, config, raft, self.publisher, self.slices),
             cluster_id=self.identity.cluster_id,
             incarnation_id=incarnation_id,
             slices=self.slices,

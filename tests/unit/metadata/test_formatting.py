@@ -7,7 +7,7 @@ import pytest
 from odradek.core.types import uuid_to_text
 from odradek.log.checkpoints import MetaProperties, format_meta_properties
 from odradek.log.files import read_file, write_file
-from odradek.log.log_dir import LogDir
+from odradek.log.managing.log_dir import LogDir
 from odradek.metadata.formatting import FormatError, Identity, prepare_directories, read_bootstrap
 from odradek.metadata.records import FeatureLevelRecord, decode_record
 from odradek.raft.control import QuorumFacts

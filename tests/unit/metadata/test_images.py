@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from odradek.metadata.draft import _HANDLERS, ReplayError
-from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
+from odradek.metadata.image import EMPTY_IMAGE, BrokerRegistration, MetadataImage
 from odradek.metadata.records import (
     RECORD_TYPES,
     AbortTransactionRecord,
@@ -167,3 +167,9 @@ def test_every_record_type_is_replayed() -> None:
         EndTransactionRecord,
         AbortTransactionRecord,
     }
+
+
+def test_only_a_broker_that_is_not_fenced_has_an_epoch_to_compare() -> None:
+    alive = BrokerRegistration(2, 40, UUID(int=1), {}, None, False, False, (), None, {})
+    image = EMPTY_IMAGE._replace(brokers={2: alive, 3: alive._replace(id=3, fenced=True)})
+    assert [image.alive_broker_epoch(broker_id) for broker_id in (2, 3, 4)] == [40, None, None]

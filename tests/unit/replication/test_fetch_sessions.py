@@ -181,3 +181,72 @@ def test_a_new_wish_keeps_what_the_client_was_told():
     )
     again = at_once(wish).partitions[A]
     assert (again.fetch_offset, again.max_bytes, again.sent_high_watermark) == (3, 50, 5)
+
+
+def test_a_new_wish_replaces_all_that_the_client_asked_for():
+    known, wish = PartitionFetch(0, 100), PartitionFetch(3, 50, 4, 5, 6)
+    known.take(wish)
+    assert (known.fetch_offset, known.max_bytes) == (3, 50)
+    assert (known.current_leader_epoch, known.last_fetched_epoch, known.log_start_offset) == (4, 5, 6)
+
+
+def test_a_partition_that_nobody_was_told_of_has_nothing_told():
+    fetch = PartitionFetch(0, 100)
+    assert (fetch.sent_error, fetch.sent_high_watermark, fetch.sent_log_start_offset) == (False, -1, -1)
+
+
+def test_a_partition_that_had_its_turn_goes_behind_the_others():
+    session = begin(FetchSessions(10), 0, 0, [A, B]).session
+    session.move_to_end(A)
+    assert list(session.partitions) == [B, A]
+
+
+def test_only_fetches_of_a_session_are_incremental():
+    sessions = FetchSessions(10)
+    begin(sessions, 0, 0, [A])
+    assert not begin(sessions, 7, 1, forgotten=[A]).incremental, "its last partition went"
+    assert not begin(sessions, 7, -1, [A]).incremental
+    assert not begin(sessions, 0, 0, [A]).incremental
+
+
+def test_a_full_fetch_ends_the_session_it_names():
+    sessions = FetchSessions(10)
+    begin(sessions, 0, 0, [A], new_id=7)
+    assert session_id_of(begin(sessions, 7, 0, [A], new_id=8)) == 8
+    assert_unknown(sessions, 7)
+
+
+def test_large_updates_are_made_with_pauses():
+    many = [PartitionKey("t", i) for i in range(40)]
+    sessions = FetchSessions(10)
+    begin(sessions, 0, 0, [PartitionKey("u", 0)])
+    wanted = {key: PartitionFetch(0, 100) for key in many}
+    more = {"privileged": False, "uses_topic_ids": False, "now_ms": 0, "new_id": lambda: 8}
+    assert len(list(sessions.begin(7, 1, wanted, [], **more))) == 2
+    assert len(list(sessions.begin(7, 2, {}, many, **more))) == 2
+    assert list(begin(sessions, 7, 3).partitions) == [PartitionKey("u", 0)]
+
+
+def test_a_session_that_ends_during_its_update_is_not_found():
+    many = {PartitionKey("t", i): PartitionFetch(0, 100) for i in range(40)}
+    sessions = FetchSessions(10)
+    begin(sessions, 0, 0, [A])
+    more = {"privileged": False, "uses_topic_ids": False, "now_ms": 0, "new_id": lambda: 8}
+    update = sessions.begin(7, 1, many, [], **more)
+    next(update)
+    begin(sessions, 7, -1)
+    with pytest.raises(KafkaError) as e:
+        at_once(update)
+    assert e.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_the_smallest_gives_way_also_after_sessions_came_and_went():
+    sessions = FetchSessions(1)
+    begin(sessions, 0, 0, [A], new_id=1)
+    begin(sessions, 1, 1, now_ms=EVICTION_MS + 1)
+    assert begin(sessions, 0, 0, [A], new_id=2, now_ms=EVICTION_MS + 1).session is None
+    begin(sessions, 1, -1)
+    begin(sessions, 0, 0, [A], new_id=3, now_ms=EVICTION_MS + 1)
+    begin(sessions, 3, 1, now_ms=2 * EVICTION_MS + 2)
+    assert session_id_of(begin(sessions, 0, 0, [A, B], new_id=4, now_ms=2 * EVICTION_MS + 2)) == 4
+    assert_unknown(sessions, 3)

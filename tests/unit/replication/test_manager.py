@@ -32,7 +32,7 @@ def test_who_goes_offline_while_waiting_partitions_are_opened_was_not_elected() 
     logs = LogManager(VolumeRuntime(Volume(), faults=faults), ["/a", "/b"])
     logs.open()
     logs.load(lambda topic: config())
-    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config())
+    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config(), lambda broker_id: None)
     gone: list[TopicPartition] = []
     logs.on_offline = lambda path, failure: at_once(replicas.take_offline(path, str(failure), gone.append))
     topic = TopicImage("t", uuid.UUID(int=1), dict.fromkeys(range(2), LED))
@@ -53,14 +53,14 @@ def test_who_goes_offline_while_a_delta_is_applied_was_not_elected(tmp_path: Pat
     logs = LogManager(LogRuntime(), paths)
     logs.open()
     logs.load(lambda topic: config())
-    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config())
+    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config(), lambda broker_id: None)
     gone: list[TopicPartition] = []
     logs.on_offline = lambda path, failure: at_once(replicas.take_offline(path, str(failure), gone.append))
     topic = TopicImage("t", uuid.UUID(int=1), dict.fromkeys(range(4), LED))
     for index in topic.partitions:
         logs.get_or_create(TopicPartition("t", index), topic.id, config())
     lost = logs.logs[TopicPartition("t", 3)]
-    lost.topic_id = None  # as after a start that found no partition.metadata
+    lost.metadata.topic_id = None  # as after a start that found no partition.metadata
     shutil.rmtree(lost.path)
     changes = at_once(replicas.apply_delta(delta_of(topic)))
     assert [d.failure is None for d in logs.directories] == [True, False]
@@ -75,7 +75,7 @@ def test_who_waits_to_be_taken_offline_was_not_elected_and_may_be_deleted(tmp_pa
     logs = LogManager(LogRuntime(), [str(tmp_path / "a"), str(tmp_path / "b")])
     logs.open()
     logs.load(lambda topic: config())
-    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config())
+    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config(), lambda broker_id: None)
     topic = TopicImage("t", uuid.UUID(int=1), dict.fromkeys(range(4), LED))
     applying = replicas.apply_delta(delta_of(topic))
     for _ in topic.partitions:

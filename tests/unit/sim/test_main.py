@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odradek.sim import main
-from odradek.sim.stories.single_node import Outcome
+from odradek.sim.stories.outcome import Outcome
 
 
 def test_an_interrupt_that_the_story_takes_for_a_failure_is_no_finding(

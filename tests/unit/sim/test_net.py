@@ -192,6 +192,62 @@ def test_a_partition_holds_bytes_until_it_heals() -> None:
     _connected(body)
 
 
+def test_a_cut_holds_bytes_of_one_direction_only() -> None:
+    async def body(
+        world: World, client: SimRuntime, server: SimRuntime, near: SimSocket, far: SimSocket
+    ) -> None:
+        world.network.cut("server", "client")
+        near.send(b"there")
+        assert await _recv(server, far, 9) == b"there"
+        far.send(b"back")
+        await asyncio.sleep(100)
+        with pytest.raises(BlockingIOError):
+            near.recv_into(bytearray(9))
+        world.network.heal()
+        assert await _recv(client, near, 9) == b"back"
+
+    _connected(body)
+
+
+def test_a_sender_who_hears_nothing_back_can_send_no_more_than_its_buffer() -> None:
+    """What arrived stays in the sender's buffer until it is acknowledged."""
+
+    async def body(
+        world: World, client: SimRuntime, server: SimRuntime, near: SimSocket, far: SimSocket
+    ) -> None:
+        world.network.faults.buffer_bytes = 1000
+        world.network.cut("server", "client")
+        assert near.send(b"x" * 2000) == 1000
+        assert await _recv(server, far, 2000) == b"x" * 1000
+        with pytest.raises(BlockingIOError):
+            near.send(b"x")
+        writable: asyncio.Future[None] = world.loop.create_future()
+        client.net.add_writer(near, lambda: _settle(writable))
+        await asyncio.sleep(10)
+        assert not writable.done()
+        world.network.heal()
+        await writable
+        client.net.remove_writer(near)
+        assert near.send(b"x" * 2000) == 1000
+
+    _connected(body)
+
+
+@pytest.mark.parametrize("direction", [("client", "server"), ("server", "client")])
+def test_a_connection_takes_both_directions(direction: tuple[str, str]) -> None:
+    async def body(
+        world: World, client: SimRuntime, server: SimRuntime, near: SimSocket, far: SimSocket
+    ) -> None:
+        listener = server.net.listen("", 9093)
+        world.network.cut(*direction)
+        with pytest.raises(TimeoutError):
+            await client.net.connect("server", 9093)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+    _connected(body)
+
+
 def test_a_killed_process_hangs_up() -> None:
     async def body(
         world: World, client: SimRuntime, server: SimRuntime, near: SimSocket, far: SimSocket

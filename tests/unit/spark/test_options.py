@@ -152,8 +152,8 @@ def test_a_sink_is_exactly_once_unless_asked_otherwise() -> None:
         ({"kafka.sasl.mechanism": "PLAIN"}, "SASL is not supported yet; use PLAINTEXT"),
         ({"kafka.session.timeout.ms": "5"}, "unknown option kafka.session.timeout.ms"),
         ({"sinkId": "a.b"}, "no dots"),
-        ({"prefix": "a b"}, "no dots or blanks"),
-        ({"batchId": "3"}, "Give idempotencyKey"),
+        ({"prefix": "a b"}, "no dots or spaces"),
+        ({"batchId": "3"}, "batchId needs idempotencyKey"),
         ({"idempotencyKey": "k", "batchId": "-1"}, "a whole number of at least 0"),
     ],
 )

@@ -76,7 +76,7 @@ def test_partitions_may_appear_but_not_vanish() -> None:
     grown = [*GOOD, decision(3, line(p0=20, p1=9), line(p0=20, p1=9, p2=4), wrote(1, 3, 4))]
     assert check_ranges(Q, grown, "a").violations == []
     (found,) = check_ranges(Q, [*GOOD, decision(3, line(p0=20, p1=9), line(p0=25))], "a").violations
-    assert "left a-1 out" in found.told
+    assert "left out a-1" in found.told
 
 
 def test_a_decision_told_again_is_one_and_another_of_the_same_batch_is_not() -> None:
@@ -129,7 +129,7 @@ def test_first_batches_are_compared_too() -> None:
     unknown = check_ranges(R, [decision(0, None, line(p0=25))], "a")
     (vague,) = check_overlaps({Q: covered, R: unknown})
     assert vague.kind == UNKNOWN
-    assert "where batch 0 of r/sink begins in a-0 is not recorded" in vague.told
+    assert "the start of batch 0 of r/sink in a-0 is not recorded" in vague.told
 
 
 def test_streams_that_overlap_in_many_batches_are_told_once_for_a_partition() -> None:
@@ -161,7 +161,7 @@ def test_inputs_above_what_the_topic_holds_are_found() -> None:
     vague = [check_ranges(stream, [decision(0, None, line(p0=10))], "a") for stream in (Q, R)]
     (many,) = check_bounds(dict(zip((Q, R), vague, strict=True)), {A0: 0}, {A0: 10})
     assert (many.kind, many.amount) == (DUPLICATE, 10)
-    assert "20 offsets of a-0 are in batches, and it has had 10" in many.told
+    assert "20 offsets of a-0 are in batches, but it has had only 10" in many.told
 
 
 def test_batches_of_an_earlier_topic_of_the_same_name_are_not_taken_for_this_one() -> None:
@@ -181,7 +181,7 @@ def test_a_stream_that_wrote_and_of_which_nobody_knows_what_it_read_is_told() ->
     assert list(writers.unknown) == [R]
     (found,) = check_known(writers.unknown, "b")
     assert found.kind == UNKNOWN
-    assert "r/sink wrote to b, and which offsets it read is not recorded" in found.told
+    assert "r/sink wrote to b, but which offsets it read is not recorded" in found.told
 
 
 # --- transactions ----------------------------------------------------------------------------------------

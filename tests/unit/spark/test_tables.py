@@ -53,7 +53,7 @@ def test_what_cannot_be_meant_is_told_when_a_table_is_made() -> None:
         with pytest.raises(OptionError, match=told):
             check_table(given)
     for options in (source_options, sink_options):
-        with pytest.raises(OptionError, match="made with columns of its own"):
+        with pytest.raises(OptionError, match="if the table has columns of its own"):
             options({}, **({"streaming": False} if options is source_options else {}))
 
 
@@ -63,8 +63,8 @@ def test_columns_that_are_asked_for_are_read_as_texts_or_bytes() -> None:
     few = StructType().add("value", StringType()).add("partition", IntegerType())
     assert wanted(few, with_headers=False) == (Column("value", True), Column("partition", False))
     for name, told in (
-        ("value", "it has to be binary or string"),
-        ("price", "it has to be one of key, value"),
+        ("value", "it must be binary or string"),
+        ("price", "it must be one of key, value"),
     ):
         with pytest.raises(ValueError, match=told):
             wanted(StructType().add(name, IntegerType()), with_headers=False)

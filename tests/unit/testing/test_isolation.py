@@ -106,7 +106,7 @@ def test_after_shared(kafka, kafka_server):
     )
     result.assert_outcomes(passed=6, failed=1)
     result.stdout.fnmatch_lines(
-        [">   *kafka.clock.advance(minutes=5)", "E   *this test uses kafka_server, and the clock*"]
+        [">   *kafka.clock.advance(minutes=5)", "E   *this test uses kafka_server, whose broker and clock*"]
     )
 
 

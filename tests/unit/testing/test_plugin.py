@@ -253,7 +253,7 @@ def test_misspelt(kafka):
     )
     result.assert_outcomes(passed=1, errors=2)
     result.stdout.fnmatch_lines(
-        ["*one broker is all there is so far*", "*unknown arguments of the kafka marker*"]
+        ["*only one broker is supported so far*", "*unknown arguments of the kafka marker*"]
     )
 
 

@@ -1,9 +1,11 @@
 """AddOffsetsToTxn v0-v4: the partition that holds a group's offsets becomes part of a transaction."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.handlers.end_txn import told
+from odradek.coordinators.groups.coordinator import GroupCoordinator
+from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
 from odradek.runtime.reply import Reply
@@ -13,13 +15,18 @@ from odradek.wire.messages import response_types
 _FIRST_WITH_ABORTABLE = 4
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+
+
 @serves(ApiKey.ADD_OFFSETS_TO_TXN, min_version=0, max_version=4)
-def add_offsets_to_txn(ctx: RequestContext, request: Any) -> Reply[Any]:
+def add_offsets_to_txn(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
     types = response_types(ApiKey.ADD_OFFSETS_TO_TXN)
-    node = ctx.node
-    partition = TopicPartition(GROUP_METADATA_TOPIC, node.groups.partition_for(request.group_id))
+    services = ctx.services
+    partition = TopicPartition(GROUP_METADATA_TOPIC, services.groups.partition_for(request.group_id))
     producer = Identity(request.producer_id, request.producer_epoch)
-    reply = node.transactions.add_partitions(
+    reply = services.transactions.add_partitions(
         request.transactional_id, producer, [partition], 0, ctx.connection.number
     )
     return reply.otherwise(lambda e: told(e.code, ctx.api_version, _FIRST_WITH_ABORTABLE)).then(

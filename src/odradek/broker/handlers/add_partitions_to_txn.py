@@ -1,14 +1,16 @@
 """AddPartitionsToTxn v0-v5: a client's request up to v3, a broker's for several transactions from v4 on."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.handlers.end_txn import told
+from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
-from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.metadata.publisher import MetadataPublisher
+from odradek.runtime.slices import FEW, STEP, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -16,11 +18,17 @@ _LAST_OF_CLIENTS = 3
 _FIRST_WITH_ABORTABLE = 5
 
 
+class Needs(Protocol):
+    metadata: MetadataPublisher
+    slices: Slices
+    transactions: TransactionCoordinator
+
+
 @serves(ApiKey.ADD_PARTITIONS_TO_TXN, min_version=0, max_version=5)
-async def add_partitions_to_txn(ctx: RequestContext, request: Any) -> Any:
+async def add_partitions_to_txn(ctx: RequestContext[Needs], request: Any) -> Any:
     types = response_types(ApiKey.ADD_PARTITIONS_TO_TXN)
     results = []
-    slices = ctx.node.slices
+    slices = ctx.services.slices
     pace = slices.pacer()
     for txn in request.transactions:
         producer = Identity(txn.producer_id, txn.producer_epoch)
@@ -47,17 +55,17 @@ def _partitions(topics: Sequence[Any]) -> Paced[list[TopicPartition]]:
 
 
 async def _add(
-    ctx: RequestContext,
+    ctx: RequestContext[Needs],
     transactional_id: str,
     producer: Identity,
     partitions: list[TopicPartition],
     verify_only: bool,
 ) -> dict[TopicPartition, ErrorCode]:
     """A code for each partition; where one does not exist, nothing is attempted."""
-    topics = ctx.node.metadata.image.topics_by_name
+    topics = ctx.services.metadata.image.topics_by_name
     refused = {}
     all_known = True
-    pace = ctx.node.slices.pacer()
+    pace = ctx.services.slices.pacer()
     for tp in partitions:
         known = tp.topic in topics and tp.partition in topics[tp.topic].partitions
         refused[tp] = ErrorCode.OPERATION_NOT_ATTEMPTED if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -65,7 +73,7 @@ async def _add(
         await pace(FEW)
     if not all_known:
         return refused
-    transactions = ctx.node.transactions
+    transactions = ctx.services.transactions
     try:
         if verify_only:
             codes = await transactions.verify_partitions(transactional_id, producer, partitions)

@@ -6,11 +6,11 @@ here.
 
 from typing import Any
 
-from odradek.broker.config_admin import alter
+from odradek.broker.config_admin import Needs, alter
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.wire.api_keys import ApiKey
 
 
 @serves(ApiKey.ALTER_CONFIGS, min_version=0, max_version=2)
-async def alter_configs(ctx: RequestContext, request: Any) -> Any:
+async def alter_configs(ctx: RequestContext[Needs], request: Any) -> Any:
     return await alter(ctx, ApiKey.ALTER_CONFIGS, request)

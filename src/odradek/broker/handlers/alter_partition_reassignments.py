@@ -5,12 +5,17 @@ is called off. Deviation: INVALID_REPLICA_ASSIGNMENT where replicas would have t
 called off.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.metadata.channel import ControllerChannel
 from odradek.wire.api_keys import ApiKey
 
 
+class Needs(Protocol):
+    controller: ControllerChannel
+
+
 @serves(ApiKey.ALTER_PARTITION_REASSIGNMENTS, min_version=0, max_version=1)
-async def alter_partition_reassignments(ctx: RequestContext, request: Any) -> Any:
-    return await ctx.node.controller.call(ApiKey.ALTER_PARTITION_REASSIGNMENTS, request)
+async def alter_partition_reassignments(ctx: RequestContext[Needs], request: Any) -> Any:
+    return await ctx.services.controller.call(ApiKey.ALTER_PARTITION_REASSIGNMENTS, request)

@@ -6,7 +6,7 @@ partition that is named again is answered once, for the last path. Deviation: IN
 replica would have to move.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
@@ -17,8 +17,12 @@ from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
+class Needs(Protocol):
+    logs: LogManager
+
+
 @serves(ApiKey.ALTER_REPLICA_LOG_DIRS, min_version=1, max_version=2)
-def alter_replica_log_dirs(ctx: RequestContext, request: Any) -> Paced[Any]:
+def alter_replica_log_dirs(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
     types = response_types(ApiKey.ALTER_REPLICA_LOG_DIRS)
     wanted: dict[str, dict[int, str]] = {}
     for directory in request.dirs:
@@ -32,7 +36,7 @@ def alter_replica_log_dirs(ctx: RequestContext, request: Any) -> Paced[Any]:
     for name, paths in wanted.items():
         partitions = []
         for index, path in paths.items():
-            code = _answer(ctx.node.logs, TopicPartition(name, index), path)
+            code = _answer(ctx.services.logs, TopicPartition(name, index), path)
             partitions.append(types.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
             yield STEP
         results.append(types.AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions))

@@ -5,11 +5,12 @@ v4 is answered in dispatch.py with a v0 reply (KIP-511).
 """
 
 import re
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.apis import SERVED
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
+from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.versions import KRAFT_VERSION, SUPPORTED_FEATURES
 from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
@@ -18,16 +19,20 @@ from odradek.wire.messages import response_types
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
+class Needs(Protocol):
+    metadata: MetadataPublisher
+
+
 @serves(ApiKey.API_VERSIONS, min_version=0, max_version=4)
-def api_versions(ctx: RequestContext, request: Any) -> Reply[Any]:
+def api_versions(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
     types = response_types(ApiKey.API_VERSIONS)
     if ctx.api_version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return Reply(types.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
-    image = ctx.node.metadata.image
-    finalized = {**image.features, KRAFT_VERSION: ctx.node.metadata.kraft_version}
+    image = ctx.services.metadata.image
+    finalized = {**image.features, KRAFT_VERSION: ctx.services.metadata.kraft_version}
     response = types.ApiVersionsResponse(
         api_keys=[
             types.ApiVersion(api_key=key, min_version=versions.min, max_version=versions.max)

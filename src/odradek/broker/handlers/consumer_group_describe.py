@@ -3,23 +3,29 @@
 Deviation: a group that is named again is answered once, since a few bytes ask for all its members.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.authorized import GROUP_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.groups.replies import DescribedConsumerGroup
 from odradek.core.errors import ErrorCode
-from odradek.runtime.slices import STEP
+from odradek.runtime.slices import STEP, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+    slices: Slices
+
+
 @serves(ApiKey.CONSUMER_GROUP_DESCRIBE, min_version=0, max_version=1)
-async def consumer_group_describe(ctx: RequestContext, request: Any) -> Any:
+async def consumer_group_describe(ctx: RequestContext[Needs], request: Any) -> Any:
     types = response_types(ApiKey.CONSUMER_GROUP_DESCRIBE)
     asked = dict.fromkeys(request.group_ids)
-    pace = ctx.node.slices.pacer()
-    if not ctx.node.serves_consumer_groups:
+    pace = ctx.services.slices.pacer()
+    if not ctx.services.groups.serves_consumer_groups:
         code = ErrorCode.UNSUPPORTED_VERSION
         refused = []
         for group_id in asked:
@@ -28,7 +34,7 @@ async def consumer_group_describe(ctx: RequestContext, request: Any) -> Any:
         return types.ConsumerGroupDescribeResponse(groups=refused)
     replies = []
     for group_id in asked:
-        replies.append(ctx.node.groups.describe_consumer_group(group_id))
+        replies.append(ctx.services.groups.describe_consumer_group(group_id))
         await pace(2 * STEP)
     groups = []
     for reply in replies:

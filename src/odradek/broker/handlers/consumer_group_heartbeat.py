@@ -5,7 +5,7 @@ From v1 on a client makes up its own id and may subscribe by regular expression.
 MAX_TOPICS topics, are refused.
 """
 
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from odradek.broker.dispatch import RequestContext, serves
@@ -13,9 +13,10 @@ from odradek.coordinators.groups.commands import ConsumerHeartbeat
 from odradek.coordinators.groups.consumer.heartbeating import JOINING
 from odradek.coordinators.groups.consumer.member import LEFT, LEFT_FOR_A_WHILE, NO_REBALANCE_TIMEOUT
 from odradek.coordinators.groups.consumer.partition_maps import ENTRIES_PER_CALL
+from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.groups.replies import ConsumerGroupHeartbeatResponse
 from odradek.core.errors import ErrorCode
-from odradek.runtime.slices import FEW, Paced
+from odradek.runtime.slices import FEW, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 
 _FIRST_WITH_OWN_IDS = 1
@@ -23,17 +24,22 @@ MAX_TOPICS = 10_000
 _JAVA_SPACE = "".join(map(chr, range(33)))
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+    slices: Slices
+
+
 @serves(ApiKey.CONSUMER_GROUP_HEARTBEAT, min_version=0, max_version=1)
-async def consumer_group_heartbeat(ctx: RequestContext, request: Any) -> Any:
-    if not ctx.node.serves_consumer_groups:
+async def consumer_group_heartbeat(ctx: RequestContext[Needs], request: Any) -> Any:
+    if not ctx.services.groups.serves_consumer_groups:
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     trouble = _trouble(request, ctx.api_version)
     if trouble is not None:
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=trouble)
-    groups = ctx.node.groups
+    groups = ctx.services.groups
     owned = None
     if request.topic_partitions is not None:
-        owned = await ctx.node.slices.run(_owned(request.topic_partitions))
+        owned = await ctx.services.slices.run(_owned(request.topic_partitions))
     return await groups.consumer_heartbeat(
         ConsumerHeartbeat(
             group_id=request.group_id,

@@ -14,7 +14,7 @@ from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.CREATE_ACLS, min_version=1, max_version=3)
-def create_acls(ctx: RequestContext, request: Any) -> Paced[Any]:
+def create_acls(ctx: RequestContext[object], request: Any) -> Paced[Any]:
     types = response_types(ApiKey.CREATE_ACLS)
     results = []
     for creation in request.creations:

@@ -15,7 +15,7 @@ from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.CREATE_DELEGATION_TOKEN, min_version=1, max_version=3)
-def create_delegation_token(ctx: RequestContext, request: Any) -> Reply[Any]:
+def create_delegation_token(ctx: RequestContext[object], request: Any) -> Reply[Any]:
     owner = (ANONYMOUS_TYPE, ANONYMOUS_NAME)
     if request.owner_principal_name:
         owner = (request.owner_principal_type or "", request.owner_principal_name)

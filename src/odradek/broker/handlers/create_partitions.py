@@ -4,21 +4,27 @@ Deviation: a request for more than 10,000 new partitions is refused as a whole t
 Apache answers UNKNOWN_SERVER_ERROR and creates some of them.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import KafkaError
-from odradek.runtime.slices import STEP, Paced
+from odradek.metadata.channel import ControllerChannel
+from odradek.runtime.slices import STEP, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
+class Needs(Protocol):
+    controller: ControllerChannel
+    slices: Slices
+
+
 @serves(ApiKey.CREATE_PARTITIONS, min_version=0, max_version=3)
-async def create_partitions(ctx: RequestContext, request: Any) -> Any:
+async def create_partitions(ctx: RequestContext[Needs], request: Any) -> Any:
     try:
-        return await ctx.node.controller.call(ApiKey.CREATE_PARTITIONS, request)
+        return await ctx.services.controller.call(ApiKey.CREATE_PARTITIONS, request)
     except KafkaError as e:
-        return await ctx.node.slices.run(_refused(request, e))
+        return await ctx.services.slices.run(_refused(request, e))
 
 
 def _refused(request: Any, error: KafkaError) -> Paced[Any]:

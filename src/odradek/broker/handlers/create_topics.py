@@ -3,21 +3,27 @@
 Deviation: two names of one request that differ only in '.' and '_' are not both created.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import KafkaError
-from odradek.runtime.slices import STEP, Paced
+from odradek.metadata.channel import ControllerChannel
+from odradek.runtime.slices import STEP, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
+class Needs(Protocol):
+    controller: ControllerChannel
+    slices: Slices
+
+
 @serves(ApiKey.CREATE_TOPICS, min_version=2, max_version=7)
-async def create_topics(ctx: RequestContext, request: Any) -> Any:
+async def create_topics(ctx: RequestContext[Needs], request: Any) -> Any:
     try:
-        return await ctx.node.controller.call(ApiKey.CREATE_TOPICS, request)
+        return await ctx.services.controller.call(ApiKey.CREATE_TOPICS, request)
     except KafkaError as e:
-        return await ctx.node.slices.run(_refused(request, e))
+        return await ctx.services.slices.run(_refused(request, e))
 
 
 def _refused(request: Any, error: KafkaError) -> Paced[Any]:

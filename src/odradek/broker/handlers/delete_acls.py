@@ -14,7 +14,7 @@ from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.DELETE_ACLS, min_version=1, max_version=3)
-def delete_acls(ctx: RequestContext, request: Any) -> Paced[Any]:
+def delete_acls(ctx: RequestContext[object], request: Any) -> Paced[Any]:
     types = response_types(ApiKey.DELETE_ACLS)
     results = []
     for asked in request.filters:

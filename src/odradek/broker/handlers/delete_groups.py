@@ -1,21 +1,27 @@
 """DeleteGroups v0-v2: remove empty groups and their offsets. No deviation from Apache."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.runtime.slices import STEP
+from odradek.coordinators.groups.coordinator import GroupCoordinator
+from odradek.runtime.slices import STEP, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+    slices: Slices
+
+
 @serves(ApiKey.DELETE_GROUPS, min_version=0, max_version=2)
-async def delete_groups(ctx: RequestContext, request: Any) -> Any:
+async def delete_groups(ctx: RequestContext[Needs], request: Any) -> Any:
     types = response_types(ApiKey.DELETE_GROUPS)
     group_ids = dict.fromkeys(request.groups_names)
-    pace = ctx.node.slices.pacer()
+    pace = ctx.services.slices.pacer()
     deleted = {}
     for group_id in group_ids:
-        deleted[group_id] = ctx.node.groups.delete_group(group_id)
+        deleted[group_id] = ctx.services.groups.delete_group(group_id)
         await pace(3 * STEP)
     results = []
     for group_id, code in deleted.items():

@@ -1,10 +1,11 @@
 """DeleteRecords v0-v2: moves the start of partitions up to an offset, -1 standing for the high watermark."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
+from odradek.replication.manager import ReplicaManager
 from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
@@ -12,8 +13,12 @@ from odradek.wire.messages import response_types
 _NO_LOW_WATERMARK = -1
 
 
+class Needs(Protocol):
+    replicas: ReplicaManager
+
+
 @serves(ApiKey.DELETE_RECORDS, min_version=0, max_version=2)
-def delete_records(ctx: RequestContext, request: Any) -> Paced[Any]:
+def delete_records(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
     types = response_types(ApiKey.DELETE_RECORDS)
     topics = []
     for topic in request.topics:
@@ -22,7 +27,7 @@ def delete_records(ctx: RequestContext, request: Any) -> Paced[Any]:
             low_watermark, code = _NO_LOW_WATERMARK, ErrorCode.NONE
             tp = TopicPartition(topic.name, asked.partition_index)
             try:
-                low_watermark = ctx.node.replicas.delete_records(tp, asked.offset)
+                low_watermark = ctx.services.replicas.delete_records(tp, asked.offset)
             except KafkaError as e:
                 code = e.code
             partitions.append(

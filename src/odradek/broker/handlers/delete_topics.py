@@ -1,24 +1,30 @@
 """DeleteTopics v1-v6, by name or, from v6 on, by id. The files go file.delete.delay.ms later."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.metadata.channel import ControllerChannel
+from odradek.runtime.slices import FEW, STEP, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 _KNOWS_DELETION_DISABLED = 3
 
 
+class Needs(Protocol):
+    controller: ControllerChannel
+    slices: Slices
+
+
 @serves(ApiKey.DELETE_TOPICS, min_version=1, max_version=6)
-async def delete_topics(ctx: RequestContext, request: Any) -> Any:
+async def delete_topics(ctx: RequestContext[Needs], request: Any) -> Any:
     try:
-        response = await ctx.node.controller.call(ApiKey.DELETE_TOPICS, request)
+        response = await ctx.services.controller.call(ApiKey.DELETE_TOPICS, request)
     except KafkaError as e:
-        return await ctx.node.slices.run(_refused(request, e))
+        return await ctx.services.slices.run(_refused(request, e))
     if ctx.api_version < _KNOWS_DELETION_DISABLED:
-        await ctx.node.slices.run(_in_older_words(response.responses))
+        await ctx.services.slices.run(_in_older_words(response.responses))
     return response
 
 

@@ -14,7 +14,7 @@ from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.DESCRIBE_ACLS, min_version=1, max_version=3)
-def describe_acls(ctx: RequestContext, request: Any) -> Reply[Any]:
+def describe_acls(ctx: RequestContext[object], request: Any) -> Reply[Any]:
     check_acl_filter(request)
     return Reply(
         response_types(ApiKey.DESCRIBE_ACLS).DescribeAclsResponse(

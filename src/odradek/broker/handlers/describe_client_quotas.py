@@ -19,7 +19,7 @@ _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 
 
 @serves(ApiKey.DESCRIBE_CLIENT_QUOTAS, min_version=0, max_version=1)
-def describe_client_quotas(ctx: RequestContext, request: Any) -> Paced[Any]:
+def describe_client_quotas(ctx: RequestContext[object], request: Any) -> Paced[Any]:
     types = response_types(ApiKey.DESCRIBE_CLIENT_QUOTAS)
     try:
         yield from _check_filter(request.components)

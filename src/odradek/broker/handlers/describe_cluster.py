@@ -1,10 +1,11 @@
 """DescribeCluster v0-v2: the brokers that can be reached through the listener that was asked."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
+from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
@@ -12,8 +13,13 @@ from odradek.wire.messages import response_types
 BROKERS, CONTROLLERS = 1, 2
 
 
+class Needs(Protocol):
+    cluster_id: str
+    metadata: MetadataPublisher
+
+
 @serves(ApiKey.DESCRIBE_CLUSTER, min_version=0, max_version=2)
-def describe_cluster(ctx: RequestContext, request: Any) -> Reply[Any]:
+def describe_cluster(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
     types = response_types(ApiKey.DESCRIBE_CLUSTER)
     if request.endpoint_type == CONTROLLERS:
         return _refused(
@@ -26,13 +32,13 @@ def describe_cluster(ctx: RequestContext, request: Any) -> Reply[Any]:
             ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             f"Unsupported endpoint type {request.endpoint_type}",
         )
-    image = ctx.node.metadata.image
+    image = ctx.services.metadata.image
     reachable = [b for b in image.brokers.values() if ctx.listener in b.endpoints]
     alive = [b.id for b in reachable if not b.fenced]
     asked = request.include_cluster_authorized_operations
     response = types.DescribeClusterResponse(
         endpoint_type=BROKERS,
-        cluster_id=ctx.node.cluster_id,
+        cluster_id=ctx.services.cluster_id,
         controller_id=min(alive, default=-1),
         brokers=[
             types.DescribeClusterBroker(

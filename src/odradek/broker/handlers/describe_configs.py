@@ -6,13 +6,14 @@ once, since a few bytes ask for hundreds of entries.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.loggers import describe_loggers
 from odradek.core.config.documentation import broker_documentation, group_documentation, topic_documentation
 from odradek.core.configs import (
     ConfigEntry,
+    NodeConfig,
     describe_broker,
     describe_broker_default,
     describe_group,
@@ -27,6 +28,7 @@ from odradek.metadata.image import (
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
+from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.topic_names import check_topic_name
 from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
@@ -44,8 +46,13 @@ _MALFORMED = (
 )
 
 
+class Needs(Protocol):
+    config: NodeConfig
+    metadata: MetadataPublisher
+
+
 @serves(ApiKey.DESCRIBE_CONFIGS, min_version=1, max_version=4)
-def describe_configs(ctx: RequestContext, request: Any) -> Paced[Any]:
+def describe_configs(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
     asked: dict[tuple[int, str, frozenset[str]], None] = {}
     for resource in request.resources:
         keys = frozenset(resource.configuration_keys or ())
@@ -57,7 +64,9 @@ def describe_configs(ctx: RequestContext, request: Any) -> Paced[Any]:
     return response_types(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResponse(results=results)
 
 
-def _describe(ctx: RequestContext, request: Any, kind: int, name: str, keys: frozenset[str]) -> Paced[Any]:
+def _describe(
+    ctx: RequestContext[Needs], request: Any, kind: int, name: str, keys: frozenset[str]
+) -> Paced[Any]:
     types = response_types(ApiKey.DESCRIBE_CONFIGS)
     code, message, entries = ErrorCode.NONE, "", list[Any]()
     try:
@@ -74,26 +83,26 @@ def _describe(ctx: RequestContext, request: Any, kind: int, name: str, keys: fro
     )
 
 
-def _entries(ctx: RequestContext, kind: int, name: str, keys: frozenset[str]) -> Iterator[ConfigEntry]:
-    node = ctx.node
+def _entries(ctx: RequestContext[Needs], kind: int, name: str, keys: frozenset[str]) -> Iterator[ConfigEntry]:
+    services = ctx.services
     if kind == RESOURCE_TOPIC:
         check_topic_name(name)
-        if name not in node.metadata.image.topics_by_name:
+        if name not in services.metadata.image.topics_by_name:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return describe_topic(node.config, node.metadata.image.topic_config(name), keys)
+        return describe_topic(services.config, services.metadata.image.topic_config(name), keys)
     if kind == RESOURCE_BROKER:
         if name == CLUSTER_DEFAULT:
-            return describe_broker_default(node.config, keys)
-        _check_own_id(node.config.node_id, name, " or empty string,")
-        return describe_broker(node.config, keys)
+            return describe_broker_default(services.config, keys)
+        _check_own_id(services.config.node_id, name, " or empty string,")
+        return describe_broker(services.config, keys)
     if kind == RESOURCE_GROUP:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-        return describe_group(node.config, node.metadata.image.config(RESOURCE_GROUP, name), keys)
+        return describe_group(services.config, services.metadata.image.config(RESOURCE_GROUP, name), keys)
     if kind == RESOURCE_BROKER_LOGGER:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-        _check_own_id(node.config.node_id, name, "")
+        _check_own_id(services.config.node_id, name, "")
         return describe_loggers(keys)
     if kind == RESOURCE_CLIENT_METRICS:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Unsupported resource type: CLIENT_METRICS")

@@ -13,7 +13,7 @@ from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.DESCRIBE_DELEGATION_TOKEN, min_version=1, max_version=3)
-def describe_delegation_token(ctx: RequestContext, request: Any) -> Reply[Any]:
+def describe_delegation_token(ctx: RequestContext[object], request: Any) -> Reply[Any]:
     return Reply(
         response_types(ApiKey.DESCRIBE_DELEGATION_TOKEN).DescribeDelegationTokenResponse(
             error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED

@@ -5,25 +5,31 @@ message. Deviations: groups are answered in the order of the request, Apache's i
 that is named again is answered once, since a few bytes ask for all its members.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.authorized import GROUP_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.core.errors import ErrorCode
-from odradek.runtime.slices import STEP
+from odradek.runtime.slices import STEP, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 _FIRST_WITH_NOT_FOUND = 6
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+    slices: Slices
+
+
 @serves(ApiKey.DESCRIBE_GROUPS, min_version=0, max_version=6)
-async def describe_groups(ctx: RequestContext, request: Any) -> Any:
+async def describe_groups(ctx: RequestContext[Needs], request: Any) -> Any:
     types = response_types(ApiKey.DESCRIBE_GROUPS)
-    pace = ctx.node.slices.pacer()
+    pace = ctx.services.slices.pacer()
     asked = []
     for group_id in dict.fromkeys(request.groups):
-        asked.append(ctx.node.groups.describe_group(group_id))
+        asked.append(ctx.services.groups.describe_group(group_id))
         await pace(2 * STEP)
     groups = []
     for reply in asked:

@@ -1,10 +1,11 @@
 """DescribeLogDirs v1-v5: what lies in this broker's log directories, and how full their volumes are."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
+from odradek.log.manager import LogManager
 from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
@@ -12,8 +13,12 @@ from odradek.wire.messages import response_types
 _NO_LAG = 0
 
 
+class Needs(Protocol):
+    logs: LogManager
+
+
 @serves(ApiKey.DESCRIBE_LOG_DIRS, min_version=1, max_version=5)
-def describe_log_dirs(ctx: RequestContext, request: Any) -> Paced[Any]:
+def describe_log_dirs(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
     types = response_types(ApiKey.DESCRIBE_LOG_DIRS)
     wanted: set[TopicPartition] | None = None
     if request.topics is not None:
@@ -24,7 +29,7 @@ def describe_log_dirs(ctx: RequestContext, request: Any) -> Paced[Any]:
                 wanted.add(TopicPartition(topic.topic, index))
                 yield FEW
     results = []
-    for info in (yield from ctx.node.logs.describe()):
+    for info in (yield from ctx.services.logs.describe()):
         if info.failure is not None:
             results.append(
                 types.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=info.path)

@@ -3,11 +3,12 @@
 Deviation: a partition that is named again is answered once, since a few bytes ask for all its producers.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import KafkaError
 from odradek.core.types import TopicPartition
+from odradek.replication.manager import ReplicaManager
 from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
     from odradek.replication.partition import Partition
 
 
+class Needs(Protocol):
+    replicas: ReplicaManager
+
+
 @serves(ApiKey.DESCRIBE_PRODUCERS, min_version=0, max_version=0)
-def describe_producers(ctx: RequestContext, request: Any) -> Paced[Any]:
+def describe_producers(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
     types = response_types(ApiKey.DESCRIBE_PRODUCERS)
     asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
@@ -30,7 +35,7 @@ def describe_producers(ctx: RequestContext, request: Any) -> Paced[Any]:
             answer = types.PartitionResponse(partition_index=index)
             partitions.append(answer)
             try:
-                partition = ctx.node.replicas.partition(TopicPartition(name, index))
+                partition = ctx.services.replicas.partition(TopicPartition(name, index))
                 partition.require_leader()
                 answer.active_producers = yield from _producers(partition)
             except KafkaError as e:

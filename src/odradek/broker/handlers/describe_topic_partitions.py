@@ -1,24 +1,31 @@
 """DescribeTopicPartitions v0: topics in order of name, some partitions at a time, with a cursor."""
 
 from bisect import bisect_left
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.authorized import NOT_ASKED, TOPIC_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode
 from odradek.core.types import INTERNAL_TOPICS, ZERO_UUID
 from odradek.metadata.availability import leader_to_name, offline_replicas
 from odradek.metadata.image import MetadataImage, PartitionRegistration
+from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.topic_names import why_unknown
 from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
+class Needs(Protocol):
+    config: NodeConfig
+    metadata: MetadataPublisher
+
+
 @serves(ApiKey.DESCRIBE_TOPIC_PARTITIONS, min_version=0, max_version=0)
-def describe_topic_partitions(ctx: RequestContext, request: Any) -> Paced[Any]:
+def describe_topic_partitions(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
     types = response_types(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
-    image = ctx.node.metadata.image
+    image = ctx.services.metadata.image
     yield len(request.topics)
     asked = sorted({topic.name for topic in request.topics}) or sorted(image.topics_by_name)
     yield len(asked)
@@ -34,7 +41,7 @@ def describe_topic_partitions(ctx: RequestContext, request: Any) -> Paced[Any]:
         asked = asked[bisect_left(asked, cursor.topic_name) :]
         if asked and asked[0] == cursor.topic_name:
             first_index = cursor.partition_index
-    most = ctx.node.config.int("max.request.partition.size.limit")
+    most = ctx.services.config.int("max.request.partition.size.limit")
     room = max(min(most, request.response_partition_limit), 1)
     topics: list[Any] = []
     for name in asked:
@@ -80,7 +87,7 @@ def _failed(types: Any, name: str, code: ErrorCode, operations: int = NOT_ASKED)
 
 
 def _partition(
-    ctx: RequestContext, types: Any, image: MetadataImage, index: int, partition: PartitionRegistration
+    ctx: RequestContext[Needs], types: Any, image: MetadataImage, index: int, partition: PartitionRegistration
 ) -> Any:
     """No leader is no error here, as little as in Apache Kafka's answer."""
     return types.DescribeTopicPartitionsResponsePartition(

@@ -1,25 +1,31 @@
 """DescribeTransactions v0."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.core.errors import KafkaError
-from odradek.runtime.slices import FEW, STEP
+from odradek.runtime.slices import FEW, STEP, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
+class Needs(Protocol):
+    slices: Slices
+    transactions: TransactionCoordinator
+
+
 @serves(ApiKey.DESCRIBE_TRANSACTIONS, min_version=0, max_version=0)
-async def describe_transactions(ctx: RequestContext, request: Any) -> Any:
+async def describe_transactions(ctx: RequestContext[Needs], request: Any) -> Any:
     types = response_types(ApiKey.DESCRIBE_TRANSACTIONS)
     rows = []
-    pace = ctx.node.slices.pacer()
+    pace = ctx.services.slices.pacer()
     for transactional_id in dict.fromkeys(request.transactional_ids):
         row = types.TransactionState(transactional_id=transactional_id)
         rows.append(row)
         await pace(2 * STEP)
         try:
-            txn = await ctx.node.transactions.describe(transactional_id)
+            txn = await ctx.services.transactions.describe(transactional_id)
         except KafkaError as e:
             row.error_code = e.code
             continue

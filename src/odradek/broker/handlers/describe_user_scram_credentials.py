@@ -16,7 +16,7 @@ from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, min_version=0, max_version=0)
-def describe_user_scram_credentials(ctx: RequestContext, request: Any) -> Paced[Any]:
+def describe_user_scram_credentials(ctx: RequestContext[object], request: Any) -> Paced[Any]:
     types = response_types(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
     times: Counter[str] = Counter()
     for user in request.users or ():

@@ -4,12 +4,17 @@ ELECTION_NOT_NEEDED where the preferred replica leads, or (unclean) anybody; nul
 such partitions are left out of that answer, not their topics. v0 elects the preferred replica.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.metadata.channel import ControllerChannel
 from odradek.wire.api_keys import ApiKey
 
 
+class Needs(Protocol):
+    controller: ControllerChannel
+
+
 @serves(ApiKey.ELECT_LEADERS, min_version=0, max_version=2)
-async def elect_leaders(ctx: RequestContext, request: Any) -> Any:
-    return await ctx.node.controller.call(ApiKey.ELECT_LEADERS, request)
+async def elect_leaders(ctx: RequestContext[Needs], request: Any) -> Any:
+    return await ctx.services.controller.call(ApiKey.ELECT_LEADERS, request)

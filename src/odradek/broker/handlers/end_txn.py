@@ -5,9 +5,10 @@ was told before that its commit succeeded. Apache Kafka answers INVALID_TXN_STAT
 librdkafka sends such an abort when the first write of a transaction is still on its way.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.reply import Reply
@@ -19,8 +20,12 @@ _FIRST_WITH_ABORTABLE = 4
 _FIRST_WITH_IDENTITY = 5
 
 
+class Needs(Protocol):
+    transactions: TransactionCoordinator
+
+
 @serves(ApiKey.END_TXN, min_version=0, max_version=5)
-def end_txn(ctx: RequestContext, request: Any) -> Reply[Any]:
+def end_txn(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
     types = response_types(ApiKey.END_TXN)
     client_version = EPOCH_PER_TRANSACTION if ctx.api_version >= _FIRST_WITH_IDENTITY else 0
     producer = Identity(request.producer_id, request.producer_epoch)
@@ -38,7 +43,7 @@ def end_txn(ctx: RequestContext, request: Any) -> Reply[Any]:
     def refused(error: KafkaError) -> Any:
         return types.EndTxnResponse(error_code=told(error.code, ctx.api_version, _FIRST_WITH_ABORTABLE))
 
-    reply = ctx.node.transactions.end(
+    reply = ctx.services.transactions.end(
         request.transactional_id,
         producer,
         commit=request.committed,

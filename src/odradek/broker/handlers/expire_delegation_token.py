@@ -11,7 +11,7 @@ from odradek.wire.messages import response_types
 
 
 @serves(ApiKey.EXPIRE_DELEGATION_TOKEN, min_version=1, max_version=2)
-def expire_delegation_token(ctx: RequestContext, request: Any) -> Reply[Any]:
+def expire_delegation_token(ctx: RequestContext[object], request: Any) -> Reply[Any]:
     return Reply(
         response_types(ApiKey.EXPIRE_DELEGATION_TOKEN).ExpireDelegationTokenResponse(
             error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp=NO_TIME

@@ -9,19 +9,18 @@ Deviation: the preferred read replica is never set: reading from a follower need
 from typing import TYPE_CHECKING
 
 from odradek.broker.dispatch import serves_raw
-from odradek.broker.pending_fetch import PendingFetch
+from odradek.broker.pending_fetch import Needs, PendingFetch
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.fetch import FetchRequest
 from odradek.wire.headers import RequestHeader
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection
-    from odradek.broker.node import Node
 
 
 @serves_raw(ApiKey.FETCH, min_version=4, max_version=18)
 def fetch(
-    node: "Node", connection: "Connection", header: RequestHeader, frame: memoryview, position: int
+    services: Needs, connection: "Connection", header: RequestHeader, frame: memoryview, position: int
 ) -> None:
-    request = FetchRequest.parse(frame, position, header.api_version, node.slices.few_entries)
-    PendingFetch(node, connection, header, request).begin()
+    request = FetchRequest.parse(frame, position, header.api_version, services.slices.few_entries)
+    PendingFetch(services, connection, header, request).begin()

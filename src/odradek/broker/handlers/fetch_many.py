@@ -3,14 +3,14 @@
 from typing import Any
 
 from odradek.broker.dispatch import RequestContext, serves_long
-from odradek.broker.pending_fetch import TOPIC_IDS_FROM, PendingFetch
+from odradek.broker.pending_fetch import TOPIC_IDS_FROM, Needs, PendingFetch
 from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.fetch import FetchPartition, FetchRequest
 
 
 @serves_long(ApiKey.FETCH)
-def fetch_many(ctx: RequestContext, message: Any) -> Paced[None]:
+def fetch_many(ctx: RequestContext[Needs], message: Any) -> Paced[None]:
     assert ctx.place is not None
     request = FetchRequest()
     for name in ("cluster_id", "isolation_level", "max_bytes", "min_bytes", "session_epoch", "session_id"):
@@ -42,5 +42,5 @@ def fetch_many(ctx: RequestContext, message: Any) -> Paced[None]:
     for topic in message.forgotten_topics_data:
         request.forgotten.append((topic.topic_id if by_id else topic.topic, topic.partitions))
         yield STEP
-    PendingFetch(ctx.node, ctx.connection, ctx.place.header, request, ctx.place).begin(count)
+    PendingFetch(ctx.services, ctx.connection, ctx.place.header, request, ctx.place).begin(count)
     return None

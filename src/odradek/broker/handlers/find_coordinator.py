@@ -6,12 +6,16 @@ answer already names the coordinator; Apache answers COORDINATOR_NOT_AVAILABLE u
 key that is named again is answered once.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.broker.topics import TopicCreation
+from odradek.coordinators.groups.coordinator import GroupCoordinator
+from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC
-from odradek.runtime.slices import STEP, Paced
+from odradek.metadata.publisher import MetadataPublisher
+from odradek.runtime.slices import STEP, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -25,29 +29,37 @@ _BAD_KEY_TYPE = (
 _NOT_AVAILABLE = "The coordinator is not available."
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+    internal_topics: TopicCreation
+    metadata: MetadataPublisher
+    slices: Slices
+    transactions: TransactionCoordinator
+
+
 class _Refusal(NamedTuple):
     code: ErrorCode
     message: str
 
 
 @serves(ApiKey.FIND_COORDINATOR, min_version=0, max_version=6)
-async def find_coordinator(ctx: RequestContext, request: Any) -> Any:
+async def find_coordinator(ctx: RequestContext[Needs], request: Any) -> Any:
     topic = _TOPICS.get(request.key_type)
     refusal: _Refusal | None = None
     if topic is None:
         refusal = _Refusal(ErrorCode.INVALID_REQUEST, "" if request.key_type == SHARE else _BAD_KEY_TYPE)
-    elif request.coordinator_keys and topic not in ctx.node.metadata.image.topics_by_name:
+    elif request.coordinator_keys and topic not in ctx.services.metadata.image.topics_by_name:
         try:
-            await ctx.node.internal_topics.ensure(topic)
+            await ctx.services.internal_topics.ensure(topic)
         except KafkaError:
             refusal = _Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_AVAILABLE)
-    return await ctx.node.slices.run(_answer(ctx, request, topic, refusal))
+    return await ctx.services.slices.run(_answer(ctx, request, topic, refusal))
 
 
-def _leader(ctx: RequestContext, topic: str, key: str) -> tuple[int, str, int] | _Refusal:
+def _leader(ctx: RequestContext[Needs], topic: str, key: str) -> tuple[int, str, int] | _Refusal:
     """Node id, host and port on the listener that was asked."""
-    node, image = ctx.node, ctx.node.metadata.image
-    coordinator = node.groups if topic == GROUP_METADATA_TOPIC else node.transactions
+    services, image = ctx.services, ctx.services.metadata.image
+    coordinator = services.groups if topic == GROUP_METADATA_TOPIC else services.transactions
     partition = image.topics_by_name[topic].partitions[coordinator.partition_for(key)]
     broker = None if partition.leader == NO_LEADER else image.brokers.get(partition.leader)
     if broker is None or broker.fenced or ctx.listener not in broker.endpoints:
@@ -56,7 +68,9 @@ def _leader(ctx: RequestContext, topic: str, key: str) -> tuple[int, str, int] |
     return broker.id, host, port
 
 
-def _answer(ctx: RequestContext, request: Any, topic: str | None, refusal: _Refusal | None) -> Paced[Any]:
+def _answer(
+    ctx: RequestContext[Needs], request: Any, topic: str | None, refusal: _Refusal | None
+) -> Paced[Any]:
     types = response_types(ApiKey.FIND_COORDINATOR)
     one_key = ctx.api_version <= _LAST_VERSION_WITH_ONE_KEY
     coordinators = []

@@ -1,15 +1,20 @@
 """Heartbeat v0-v4: a member shows that it lives and learns whether to rejoin. No deviation from Apache."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import Heartbeat
+from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+
+
 @serves(ApiKey.HEARTBEAT, min_version=0, max_version=4)
-def heartbeat(ctx: RequestContext, request: Any) -> Reply[Any]:
-    return ctx.node.groups.heartbeat(
+def heartbeat(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
+    return ctx.services.groups.heartbeat(
         Heartbeat(request.group_id, request.member_id, request.group_instance_id, request.generation_id)
     )

@@ -6,11 +6,11 @@ are those of Odradek's loggers, which DescribeConfigs lists. Deviation: client m
 
 from typing import Any
 
-from odradek.broker.config_admin import alter
+from odradek.broker.config_admin import Needs, alter
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.wire.api_keys import ApiKey
 
 
 @serves(ApiKey.INCREMENTAL_ALTER_CONFIGS, min_version=0, max_version=1)
-async def incremental_alter_configs(ctx: RequestContext, request: Any) -> Any:
+async def incremental_alter_configs(ctx: RequestContext[Needs], request: Any) -> Any:
     return await alter(ctx, ApiKey.INCREMENTAL_ALTER_CONFIGS, request)

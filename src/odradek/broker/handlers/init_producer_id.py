@@ -5,10 +5,12 @@ where Apache 4.3.1 hides it behind `unstable.api.versions.enable` and does not k
 Where no producer id is at hand the first request waits for the controller instead of being sent away.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.broker.producer_ids import ProducerIds
 from odradek.coordinators.transactions.commands import Initialized
+from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -19,8 +21,13 @@ _FIRST_WITH_FENCED = 4
 _FIRST_WITH_ABORTABLE = 5
 
 
+class Needs(Protocol):
+    producer_ids: ProducerIds
+    transactions: TransactionCoordinator
+
+
 @serves(ApiKey.INIT_PRODUCER_ID, min_version=0, max_version=6)
-async def init_producer_id(ctx: RequestContext, request: Any) -> Any:
+async def init_producer_id(ctx: RequestContext[Needs], request: Any) -> Any:
     types = response_types(ApiKey.INIT_PRODUCER_ID)
     try:
         given = await _init(ctx, request)
@@ -38,19 +45,19 @@ async def init_producer_id(ctx: RequestContext, request: Any) -> Any:
     )
 
 
-async def _init(ctx: RequestContext, request: Any) -> Initialized:
-    node = ctx.node
+async def _init(ctx: RequestContext[Needs], request: Any) -> Initialized:
+    services = ctx.services
     if request.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    await node.producer_ids.ready()
+    await services.producer_ids.ready()
     if request.transactional_id is None:
-        return Initialized(node.producer_ids.take(), 0)
+        return Initialized(services.producer_ids.take(), 0)
     expected = None
     if request.producer_id != NO_PRODUCER_ID:
         expected = Identity(request.producer_id, request.producer_epoch)
-    return await node.transactions.init_producer_id(
+    return await services.transactions.init_producer_id(
         request.transactional_id,
         request.transaction_timeout,
         expected,

@@ -5,10 +5,12 @@ skip the assignment. Deviation: a member that names more than MAX_PROTOCOLS prot
 compares them all with those of every other member.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.coordinators.groups.commands import JoinGroup, Protocol
+from odradek.coordinators.groups.commands import JoinGroup
+from odradek.coordinators.groups.commands import Protocol as GroupProtocol
+from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.groups.replies import JoinGroupResponse
 from odradek.core.errors import ErrorCode
 from odradek.runtime.reply import Reply
@@ -20,17 +22,21 @@ _FIRST_WITH_SKIPPED_ASSIGNMENT = 9
 MAX_PROTOCOLS = 100
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+
+
 @serves(ApiKey.JOIN_GROUP, min_version=0, max_version=9)
-def join_group(ctx: RequestContext, request: Any) -> Reply[Any]:
-    groups = ctx.node.groups
+def join_group(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
+    groups = ctx.services.groups
     client_id = ctx.client_id or ""
     if len(request.protocols) > MAX_PROTOCOLS:
         code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         refused = JoinGroupResponse(error_code=code, member_id=request.member_id)
         return Reply(refused if ctx.api_version >= _FIRST_WITH_NULL_PROTOCOL else _without_null(refused))
-    protocols: dict[str, Protocol] = {}
+    protocols: dict[str, GroupProtocol] = {}
     for protocol in request.protocols:
-        protocols.setdefault(protocol.name, Protocol(protocol.name, protocol.metadata))
+        protocols.setdefault(protocol.name, GroupProtocol(protocol.name, protocol.metadata))
     command = JoinGroup(
         group_id=request.group_id,
         member_id=request.member_id,

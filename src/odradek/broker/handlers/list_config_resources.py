@@ -1,6 +1,6 @@
 """ListConfigResources v0-v1: which resources have or can have configs. v0 lists client metrics only."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
@@ -12,6 +12,7 @@ from odradek.metadata.image import (
     RESOURCE_TOPIC,
     MetadataImage,
 )
+from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
@@ -19,13 +20,17 @@ from odradek.wire.messages import response_types
 _ALL = (RESOURCE_GROUP, RESOURCE_CLIENT_METRICS, RESOURCE_BROKER_LOGGER, RESOURCE_BROKER, RESOURCE_TOPIC)
 
 
+class Needs(Protocol):
+    metadata: MetadataPublisher
+
+
 @serves(ApiKey.LIST_CONFIG_RESOURCES, min_version=0, max_version=1)
-def list_config_resources(ctx: RequestContext, request: Any) -> Paced[Any]:
+def list_config_resources(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
     types = response_types(ApiKey.LIST_CONFIG_RESOURCES)
     asked = set(request.resource_types) if ctx.api_version else {RESOURCE_CLIENT_METRICS}
     if not asked <= set(_ALL):
         return types.ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    image = ctx.node.metadata.image
+    image = ctx.services.metadata.image
     rows = []
     for kind in _ALL:
         if not asked or kind in asked:

@@ -3,26 +3,32 @@
 No deviation from Apache: filters ignore case, and one that no group can match gives an empty list.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import ListGroups
+from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.core.errors import ErrorCode
-from odradek.runtime.slices import FEW
+from odradek.runtime.slices import FEW, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+    slices: Slices
+
+
 @serves(ApiKey.LIST_GROUPS, min_version=0, max_version=5)
-async def list_groups(ctx: RequestContext, request: Any) -> Any:
+async def list_groups(ctx: RequestContext[Needs], request: Any) -> Any:
     types = response_types(ApiKey.LIST_GROUPS)
-    pace = ctx.node.slices.pacer()
+    pace = ctx.services.slices.pacer()
     states, kinds = set[str](), set[str]()
     for filters, wanted in ((request.states_filter, states), (request.types_filter, kinds)):
         for text in filters:
             wanted.add(text.lower())
             await pace(FEW)
-    found = await ctx.node.groups.list_groups(ListGroups(frozenset(states), frozenset(kinds)))
+    found = await ctx.services.groups.list_groups(ListGroups(frozenset(states), frozenset(kinds)))
     if isinstance(found, ErrorCode):
         return types.ListGroupsResponse(error_code=found)
     return types.ListGroupsResponse(groups=found)

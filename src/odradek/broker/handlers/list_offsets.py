@@ -5,7 +5,7 @@ A batch that takes long to look into is looked into away from the loop.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
@@ -19,7 +19,9 @@ from odradek.log.lookup import (
     BatchSearch,
     TimestampOffset,
 )
-from odradek.runtime.slices import STEP, Paced
+from odradek.replication.manager import ReplicaManager
+from odradek.runtime.api import Runtime
+from odradek.runtime.slices import STEP, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -32,20 +34,26 @@ READ_COMMITTED = 1
 LOOKUP_STEP = 60
 
 
+class Needs(Protocol):
+    replicas: ReplicaManager
+    runtime: Runtime
+    slices: Slices
+
+
 @serves(ApiKey.LIST_OFFSETS, min_version=1, max_version=11)
-async def list_offsets(ctx: RequestContext, request: Any) -> Any:
-    response, searches = await ctx.node.slices.run(_look_up(ctx, request))
+async def list_offsets(ctx: RequestContext[Needs], request: Any) -> Any:
+    response, searches = await ctx.services.slices.run(_look_up(ctx, request))
     for search in searches:
         answer = search.answer
         try:
-            found = await search.run(ctx.node.runtime.offload)
+            found = await search.run(ctx.services.runtime.offload)
             answer.timestamp, answer.offset, answer.leader_epoch = found
         except KafkaError as e:
             answer.error_code = e.code
     return response
 
 
-def _look_up(ctx: RequestContext, request: Any) -> "Paced[tuple[Any, list[_Search]]]":
+def _look_up(ctx: RequestContext[Needs], request: Any) -> "Paced[tuple[Any, list[_Search]]]":
     """What can be answered, and where to search for the rest."""
     types = response_types(ApiKey.LIST_OFFSETS)
     asked: dict[TopicPartition, int] = {}
@@ -100,21 +108,21 @@ class _Search:
 
 
 def _lookup(
-    ctx: RequestContext, request: Any, tp: TopicPartition, entry: Any
+    ctx: RequestContext[Needs], request: Any, tp: TopicPartition, entry: Any
 ) -> tuple[int, int, int] | _Search:
     when = entry.timestamp
     if when < 0 and (when < EARLIEST_PENDING_UPLOAD or ctx.api_version < _SINCE.get(when, 0)):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    partition = ctx.node.replicas.partition(tp)
-    partition.require_leader(entry.current_leader_epoch)
+    partition = ctx.services.replicas.partition(tp)
+    leader = partition.require_leader(entry.current_leader_epoch)
     log = partition.log
     limit = log.bound(_isolation(request))
     if when == LATEST:
-        if request.replica_id == CONSUMER and not partition.is_caught_up:
+        if request.replica_id == CONSUMER and not leader.is_caught_up:
             # KIP-207: an end that lies before one that was told already would look like a loss.
             known = ctx.api_version >= _SINCE_NOT_AVAILABLE
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE)
-        return -1, limit, partition.leader_epoch
+        return -1, limit, leader.epoch
     if when == EARLIEST_PENDING_UPLOAD:
         return -1, -1, -1
     found = log.offset_for_timestamp(when)

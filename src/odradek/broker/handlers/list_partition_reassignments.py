@@ -5,10 +5,11 @@ reassigned, or do not exist, are left out without an error. All topics: null; an
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.metadata.image import MetadataImage, PartitionRegistration
+from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
@@ -16,10 +17,14 @@ from odradek.wire.messages import response_types
 _Row = tuple[str, int, PartitionRegistration | None]
 
 
+class Needs(Protocol):
+    metadata: MetadataPublisher
+
+
 @serves(ApiKey.LIST_PARTITION_REASSIGNMENTS, min_version=0, max_version=0)
-def list_partition_reassignments(ctx: RequestContext, request: Any) -> Paced[Any]:
+def list_partition_reassignments(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
     types = response_types(ApiKey.LIST_PARTITION_REASSIGNMENTS)
-    image = ctx.node.metadata.image
+    image = ctx.services.metadata.image
     topics: dict[str, list[Any]] = {}
     for name, index, partition in _all(image) if request.topics is None else _named(image, request.topics):
         yield FEW

@@ -1,19 +1,25 @@
 """ListTransactions v0-v2: of this coordinator, by state, producer, age and pattern."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.transactions.commands import ListTransactions
+from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.states import BY_TITLE, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.libraries.re2 import Pattern, PatternError
-from odradek.runtime.slices import STEP
+from odradek.runtime.slices import STEP, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
+class Needs(Protocol):
+    slices: Slices
+    transactions: TransactionCoordinator
+
+
 @serves(ApiKey.LIST_TRANSACTIONS, min_version=0, max_version=2)
-async def list_transactions(ctx: RequestContext, request: Any) -> Any:
+async def list_transactions(ctx: RequestContext[Needs], request: Any) -> Any:
     types = response_types(ApiKey.LIST_TRANSACTIONS)
     known = {name: state for name, state in BY_TITLE.items() if name in set(request.state_filters)}
     unknown = [name for name in request.state_filters if name not in known]
@@ -23,8 +29,8 @@ async def list_transactions(ctx: RequestContext, request: Any) -> Any:
     try:
         pattern = None
         if request.transactional_id_pattern:
-            pattern = await ctx.node.slices.run(Pattern.of(request.transactional_id_pattern))
-        found = await ctx.node.transactions.list(
+            pattern = await ctx.services.slices.run(Pattern.of(request.transactional_id_pattern))
+        found = await ctx.services.transactions.list(
             ListTransactions(
                 frozenset(known.values()),
                 frozenset(request.producer_id_filters),
@@ -38,7 +44,7 @@ async def list_transactions(ctx: RequestContext, request: Any) -> Any:
     except KafkaError as e:
         response.error_code = e.code
         return response
-    pace = ctx.node.slices.pacer()
+    pace = ctx.services.slices.pacer()
     response.transaction_states = []
     for txn in found:
         if txn.state is not TxnState.DEAD:

@@ -6,16 +6,20 @@ MAX_CREATED topics: the others are answered in that way.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from odradek.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.broker.faults import Faults
+from odradek.broker.topics import TopicCreation
+from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode
 from odradek.core.types import INTERNAL_TOPICS, NO_LEADER, ZERO_UUID
 from odradek.metadata.availability import leader_to_name, offline_replicas, reachable_brokers
+from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.topic_names import why_unknown
-from odradek.runtime.slices import STEP, Paced
+from odradek.runtime.slices import STEP, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -31,15 +35,24 @@ MAX_CREATED = 100
 PARTITION_STEP = 30
 
 
+class Needs(Protocol):
+    cluster_id: str
+    config: NodeConfig
+    faults: Faults
+    internal_topics: TopicCreation
+    metadata: MetadataPublisher
+    slices: Slices
+
+
 @serves(ApiKey.METADATA, min_version=0, max_version=13)
-async def metadata(ctx: RequestContext, request: Any) -> Any:
-    faults, slices = ctx.node.faults, ctx.node.slices
+async def metadata(ctx: RequestContext[Needs], request: Any) -> Any:
+    faults, slices = ctx.services.faults, ctx.services.slices
     planted = faults.take(ApiKey.METADATA) if faults.active else None
     creation_errors: dict[str, ErrorCode] = {}
     if planted is None and request.topics and _may_create(ctx, request):
         missing = await slices.run(_missing(ctx, request))
         if missing:
-            creation_errors = await ctx.node.internal_topics.auto_create(missing)
+            creation_errors = await ctx.services.internal_topics.auto_create(missing)
     response = await slices.run(_answer(ctx, request, creation_errors))
     if planted is not None:
         response.error_code = planted
@@ -48,13 +61,13 @@ async def metadata(ctx: RequestContext, request: Any) -> Any:
     return response
 
 
-def _may_create(ctx: RequestContext, request: Any) -> bool:
-    return request.allow_auto_topic_creation and ctx.node.config.auto_create_topics_enable
+def _may_create(ctx: RequestContext[Needs], request: Any) -> bool:
+    return request.allow_auto_topic_creation and ctx.services.config.auto_create_topics_enable
 
 
-def _missing(ctx: RequestContext, request: Any) -> Paced[list[str]]:
+def _missing(ctx: RequestContext[Needs], request: Any) -> Paced[list[str]]:
     """The first names that can be created; the client asks again for the others."""
-    known = ctx.node.metadata.image.topics_by_name
+    known = ctx.services.metadata.image.topics_by_name
     missing: dict[str, None] = {}
     for topic in request.topics:
         name = topic.name
@@ -69,8 +82,8 @@ def _missing(ctx: RequestContext, request: Any) -> Paced[list[str]]:
     return list(missing)
 
 
-def _answer(ctx: RequestContext, request: Any, creation_errors: dict[str, ErrorCode]) -> Paced[Any]:
-    wanted, image = request.topics, ctx.node.metadata.image
+def _answer(ctx: RequestContext[Needs], request: Any, creation_errors: dict[str, ErrorCode]) -> Paced[Any]:
+    wanted, image = request.topics, ctx.services.metadata.image
     if wanted is None or (ctx.api_version == 0 and not wanted):
         return (yield from _describe(ctx, request, image, image.topics_by_name.values(), []))
     types = response_types(ApiKey.METADATA)
@@ -120,7 +133,7 @@ def _refuse_ids(wanted: list[Any]) -> Paced[Any]:
 
 
 def _describe(
-    ctx: RequestContext,
+    ctx: RequestContext[Needs],
     request: Any,
     image: "MetadataImage",
     topics: "Iterable[TopicImage]",
@@ -142,14 +155,16 @@ def _describe(
     cluster = getattr(request, "include_cluster_authorized_operations", False)
     return types.MetadataResponse(
         brokers=brokers,
-        cluster_id=ctx.node.cluster_id,
+        cluster_id=ctx.services.cluster_id,
         controller_id=min((b.id for b in alive), default=-1),
         topics=rows + failed,
         cluster_authorized_operations=CLUSTER_OPERATIONS if cluster else NOT_ASKED,
     )
 
 
-def _topic(ctx: RequestContext, image: "MetadataImage", topic: "TopicImage", operations: int) -> Paced[Any]:
+def _topic(
+    ctx: RequestContext[Needs], image: "MetadataImage", topic: "TopicImage", operations: int
+) -> Paced[Any]:
     partitions = []
     for index, partition in topic.partitions.items():
         partitions.append(_partition(ctx, image, index, partition))
@@ -165,7 +180,7 @@ def _topic(ctx: RequestContext, image: "MetadataImage", topic: "TopicImage", ope
 
 
 def _partition(
-    ctx: RequestContext, image: "MetadataImage", index: int, partition: "PartitionRegistration"
+    ctx: RequestContext[Needs], image: "MetadataImage", index: int, partition: "PartitionRegistration"
 ) -> Any:
     leader = leader_to_name(image, partition, ctx.listener)
     replicas, isr = list(partition.replicas), list(partition.isr)

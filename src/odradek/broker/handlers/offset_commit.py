@@ -3,13 +3,15 @@
 Deviation: partitions are answered in the order of the request, Apache puts refused ones first.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import CommitOffsets, OffsetToCommit
+from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.core.errors import ErrorCode
+from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.reply import Reply, start
-from odradek.runtime.slices import FEW, STEP, Paced, at_once
+from odradek.runtime.slices import FEW, STEP, Paced, Slices, at_once
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -18,8 +20,14 @@ _FIRST_WITH_UNKNOWN_GROUPS = 9
 AT_A_TIME = 16
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+    metadata: MetadataPublisher
+    slices: Slices
+
+
 @serves(ApiKey.OFFSET_COMMIT, min_version=2, max_version=10)
-def offset_commit(ctx: RequestContext, request: Any) -> Reply[Any]:
+def offset_commit(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
     if ctx.place is not None:
         return start(_commit_many(ctx, request), ctx.connection.spawn, "OFFSET_COMMIT")
     response, accepted, command = at_once(_accept(ctx, request))
@@ -31,24 +39,24 @@ def offset_commit(ctx: RequestContext, request: Any) -> Reply[Any]:
             row.error_code = code
         return response
 
-    return ctx.node.groups.commit_offsets(command).then(answer)
+    return ctx.services.groups.commit_offsets(command).then(answer)
 
 
-async def _commit_many(ctx: RequestContext, request: Any) -> Any:
-    response, accepted, command = await ctx.node.slices.run(_accept(ctx, request))
+async def _commit_many(ctx: RequestContext[Needs], request: Any) -> Any:
+    response, accepted, command = await ctx.services.slices.run(_accept(ctx, request))
     if command is not None:
-        codes = await ctx.node.groups.commit_offsets(command)
-        pace = ctx.node.slices.pacer()
+        codes = await ctx.services.groups.commit_offsets(command)
+        pace = ctx.services.slices.pacer()
         for row, code in zip(accepted, codes, strict=True):
             row.error_code = code
             await pace(FEW)
     return response
 
 
-def _accept(ctx: RequestContext, request: Any) -> Paced[tuple[Any, list[Any], CommitOffsets | None]]:
+def _accept(ctx: RequestContext[Needs], request: Any) -> Paced[tuple[Any, list[Any], CommitOffsets | None]]:
     """The answer, its rows that are still to be decided, and what the group is asked about them."""
     types = response_types(ApiKey.OFFSET_COMMIT)
-    image = ctx.node.metadata.image
+    image = ctx.services.metadata.image
     by_id = ctx.api_version >= _FIRST_WITH_TOPIC_IDS
     topics = []
     accepted = []

@@ -1,28 +1,36 @@
 """OffsetDelete v0: remove offsets of topics that the group does not read. No deviation from Apache."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import DeleteOffsets
+from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.core.errors import ErrorCode
-from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.metadata.publisher import MetadataPublisher
+from odradek.runtime.slices import FEW, STEP, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+    metadata: MetadataPublisher
+    slices: Slices
+
+
 @serves(ApiKey.OFFSET_DELETE, min_version=0, max_version=0)
-async def offset_delete(ctx: RequestContext, request: Any) -> Any:
+async def offset_delete(ctx: RequestContext[Needs], request: Any) -> Any:
     types = response_types(ApiKey.OFFSET_DELETE)
-    response, wanted = await ctx.node.slices.run(_accept(ctx, request))
+    response, wanted = await ctx.services.slices.run(_accept(ctx, request))
     if not wanted:
         return response
     command = DeleteOffsets(
         request.group_id, [(name, [row.partition_index for row in rows]) for name, rows in wanted]
     )
-    result = await ctx.node.groups.delete_offsets(command)
+    result = await ctx.services.groups.delete_offsets(command)
     if isinstance(result, ErrorCode):
         return types.OffsetDeleteResponse(error_code=result)
-    pace = ctx.node.slices.pacer()
+    pace = ctx.services.slices.pacer()
     for (_, rows), codes in zip(wanted, result, strict=True):
         for row, code in zip(rows, codes, strict=True):
             row.error_code = code
@@ -30,10 +38,10 @@ async def offset_delete(ctx: RequestContext, request: Any) -> Any:
     return response
 
 
-def _accept(ctx: RequestContext, request: Any) -> Paced[tuple[Any, list[tuple[str, list[Any]]]]]:
+def _accept(ctx: RequestContext[Needs], request: Any) -> Paced[tuple[Any, list[tuple[str, list[Any]]]]]:
     """The answer, and its rows that are still to be decided."""
     types = response_types(ApiKey.OFFSET_DELETE)
-    known = ctx.node.metadata.image.topics_by_name
+    known = ctx.services.metadata.image.topics_by_name
     topics = []
     wanted = []
     for topic in request.topics:

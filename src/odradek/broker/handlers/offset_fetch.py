@@ -4,14 +4,16 @@ An unknown group, topic name or partition has offset -1 and no error. Deviation:
 are asked for again is answered once, since a few bytes ask for all its commits.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import FetchOffsets, WantedTopic
+from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.groups.replies import FetchedPartition, FetchedRow, FetchedTopic
 from odradek.core.errors import ErrorCode
 from odradek.core.types import ZERO_UUID
-from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.metadata.publisher import MetadataPublisher
+from odradek.runtime.slices import FEW, STEP, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -20,10 +22,16 @@ _FIRST_WITH_GROUP_ERROR = 2
 GROUP_STEP = 60
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+    metadata: MetadataPublisher
+    slices: Slices
+
+
 @serves(ApiKey.OFFSET_FETCH, min_version=1, max_version=10)
-async def offset_fetch(ctx: RequestContext, request: Any) -> Any:
+async def offset_fetch(ctx: RequestContext[Needs], request: Any) -> Any:
     types = response_types(ApiKey.OFFSET_FETCH)
-    slices = ctx.node.slices
+    slices = ctx.services.slices
     pace = slices.pacer()
     asked = []
     for group in await slices.run(_without_repeats(request.groups)):
@@ -31,7 +39,7 @@ async def offset_fetch(ctx: RequestContext, request: Any) -> Any:
         command = FetchOffsets(
             group.group_id, topics, request.require_stable, group.member_id, group.member_epoch
         )
-        asked.append((group, unknown, ctx.node.groups.fetch_offsets(command)))
+        asked.append((group, unknown, ctx.services.groups.fetch_offsets(command)))
         await pace(GROUP_STEP)
     groups = []
     for group, unknown, reply in asked:
@@ -61,12 +69,14 @@ def _without_repeats(groups: list[Any]) -> Paced[list[Any]]:
     return kept
 
 
-def _wanted(ctx: RequestContext, group: Any) -> Paced[tuple[list[WantedTopic] | None, list[FetchedTopic]]]:
+def _wanted(
+    ctx: RequestContext[Needs], group: Any
+) -> Paced[tuple[list[WantedTopic] | None, list[FetchedTopic]]]:
     """What to ask for, and what can only be answered with UNKNOWN_TOPIC_ID."""
     if group.topics is None:
         return None, []
     by_id = ctx.api_version >= _FIRST_WITH_TOPIC_IDS
-    known = ctx.node.metadata.image.topics_by_id
+    known = ctx.services.metadata.image.topics_by_id
     wanted: list[WantedTopic] = []
     unknown = []
     for topic in group.topics:
@@ -86,11 +96,11 @@ def _wanted(ctx: RequestContext, group: Any) -> Paced[tuple[list[WantedTopic] | 
     return wanted, unknown
 
 
-def _with_ids(ctx: RequestContext, topics: list[FetchedTopic]) -> Paced[list[FetchedTopic]]:
+def _with_ids(ctx: RequestContext[Needs], topics: list[FetchedTopic]) -> Paced[list[FetchedTopic]]:
     """From v10 on a topic without an id cannot be named: what is left of a deleted one is not shown."""
     if ctx.api_version < _FIRST_WITH_TOPIC_IDS:
         return topics
-    known = ctx.node.metadata.image.topics_by_name
+    known = ctx.services.metadata.image.topics_by_name
     named = []
     for topic in topics:
         yield FEW
@@ -100,7 +110,7 @@ def _with_ids(ctx: RequestContext, topics: list[FetchedTopic]) -> Paced[list[Fet
     return named
 
 
-def _refused(ctx: RequestContext, group: Any) -> Paced[list[FetchedTopic]]:
+def _refused(ctx: RequestContext[Needs], group: Any) -> Paced[list[FetchedTopic]]:
     """Only v1 repeats the topics, to put the group's error into each partition."""
     topics: list[FetchedTopic] = []
     if ctx.api_version >= _FIRST_WITH_GROUP_ERROR:

@@ -1,17 +1,22 @@
 """OffsetForLeaderEpoch v2-v4: where a leader epoch ends, so that a reader finds where its view diverged."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import KafkaError
 from odradek.core.types import TopicPartition
+from odradek.replication.manager import ReplicaManager
 from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 
+class Needs(Protocol):
+    replicas: ReplicaManager
+
+
 @serves(ApiKey.OFFSET_FOR_LEADER_EPOCH, min_version=2, max_version=4)
-def offset_for_leader_epoch(ctx: RequestContext, request: Any) -> Paced[Any]:
+def offset_for_leader_epoch(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
     types = response_types(ApiKey.OFFSET_FOR_LEADER_EPOCH)
     topics = []
     for topic in request.topics:
@@ -20,7 +25,7 @@ def offset_for_leader_epoch(ctx: RequestContext, request: Any) -> Paced[Any]:
             result = types.EpochEndOffset(partition=entry.partition)
             results.append(result)
             try:
-                partition = ctx.node.replicas.partition(TopicPartition(topic.topic, entry.partition))
+                partition = ctx.services.replicas.partition(TopicPartition(topic.topic, entry.partition))
                 partition.require_leader(entry.current_leader_epoch)
                 result.leader_epoch, result.end_offset = partition.log.end_offset_for_epoch(
                     entry.leader_epoch

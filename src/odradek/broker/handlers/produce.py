@@ -6,11 +6,13 @@ recompression), or that begins a transaction whose coordinator has to be waited 
 and the connection waits: nothing behind it overtakes.
 """
 
+import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.apis import is_served
+from odradek.broker.faults import Faults
 from odradek.broker.produce.requests import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -20,6 +22,7 @@ from odradek.broker.produce.requests import (
     produced,
 )
 from odradek.broker.produce.routes import HEAD, find_route, learn_route
+from odradek.broker.produce.transactions import Needs as TransactionNeeds
 from odradek.broker.produce.transactions import (
     Question,
     check_transaction,
@@ -30,6 +33,9 @@ from odradek.broker.produce.transactions import (
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.log.log import AppendInfo
 from odradek.records.check import check_produce, is_heavy
+from odradek.replication.manager import ReplicaManager
+from odradek.runtime.api import Runtime
+from odradek.runtime.slices import Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.headers import RequestHeader, parse_request_header
 from odradek.wire.limits import LongRequest
@@ -37,27 +43,36 @@ from odradek.wire.produce import ProduceRequest, encode_produce_response
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection
-    from odradek.broker.node import Node
+    from odradek.replication.leader import Leader
     from odradek.replication.partition import Partition
 
 _log = logging.getLogger(__name__)
 
 
+class Needs(TransactionNeeds, Protocol):
+    faults: Faults
+    heavy_checks: asyncio.Semaphore
+    replicas: ReplicaManager
+    runtime: Runtime
+    slices: Slices
+
+
 def handle_run(
-    node: "Node",
+    services: Needs,
     connection: "Connection",
     buffer: bytearray,
     view: memoryview,
     frames: list[tuple[int, int]],
 ) -> int:
-    """Handle neighbouring frames of a buffer as one; returns how many: fewer when one left the loop."""
-    taken = _handle_routed(node, connection, buffer, view, frames) if connection.routes else 0
+    """Handle neighbouring frames of a buffer as one; returns how many: fewer when one left the loop, or has
+    other acks than those before it."""
+    taken = _handle_routed(services, connection, buffer, view, frames) if connection.routes else 0
     if taken == len(frames):
         return taken
     requests: list[PendingProduce] = []
     groups: dict[tuple[Partition, int], list[Entry]] = {}
     later: tuple[PendingProduce, Question | None] | None = None
-    most = node.slices.few_entries
+    most = services.slices.few_entries
     for start, stop in frames[taken:] if taken else frames:
         frame = view[start:stop]
         header, position = parse_request_header(frame)
@@ -68,9 +83,11 @@ def handle_run(
                 connection.answer_in_slices(header, frame, position, stop)
                 return taken + 1
             break
+        if requests and request.acks != requests[0].acks:
+            break  # an append has one acks: the next run begins here
         taken += 1
-        _place(node, request)
-        question = check_transaction(node, request) if request.transactional_id is not None else None
+        _place(services, request)
+        question = check_transaction(services, request) if request.transactional_id is not None else None
         if question is not None or _is_heavy(request):
             request.detach()
             later = request, question
@@ -81,8 +98,9 @@ def handle_run(
             break
     for (partition, version), entries in groups.items():
         sets = [entry.records for entry in entries if entry.records is not None]
-        checked = check_produce(sets, partition.rules, node.runtime.clock.now_ms(), version)
-        _settle(entries, partition.append_checked(checked))
+        checked = check_produce(sets, partition.rules, services.runtime.clock.now_ms(), version)
+        outcomes = partition.append_checked(checked, acks_all=requests[0].acks == ACKS_ALL)
+        _settle(entries, outcomes, partition.leader)
     for request in requests:
         if request.transactional_id is not None:
             release_guards(request)
@@ -91,12 +109,12 @@ def handle_run(
         request, question = later
         request.place = connection.reserve(request.header)
         connection.suspend()
-        connection.spawn(_handle_later(node, connection, request, question), "PRODUCE")
+        connection.spawn(_handle_later(services, connection, request, question), "PRODUCE")
     return taken
 
 
 def _handle_routed(
-    node: "Node",
+    services: Needs,
     connection: "Connection",
     buffer: bytearray,
     view: memoryview,
@@ -110,8 +128,8 @@ def _handle_routed(
     route, records = find_route(connection.routes, buffer, view, start, stop)
     if route is None or records is None:
         return 0
-    partition = node.replicas.find(route.topic, route.index)
-    if partition is None or not _is_direct(node, partition, route.acks):
+    partition = services.replicas.find(route.topic, route.index)
+    if partition is None or not _is_direct(services, partition, route.acks):
         return 0
     sets: list[memoryview] = []
     correlation_ids: list[int] = []
@@ -122,8 +140,8 @@ def _handle_routed(
             break
         start, stop = frames[len(sets)]
         records = route.records(buffer, view, start, stop)
-    checked = check_produce(sets, partition.rules, node.runtime.clock.now_ms(), route.version)
-    outcomes = partition.append_checked(checked)
+    checked = check_produce(sets, partition.rules, services.runtime.clock.now_ms(), route.version)
+    outcomes = partition.append_checked(checked, acks_all=route.acks == ACKS_ALL)
     replies = [
         route.acknowledge(correlation_id, outcome)
         if type(outcome) is AppendInfo
@@ -136,21 +154,22 @@ def _handle_routed(
     return len(sets)
 
 
-def _is_direct(node: "Node", partition: "Partition", acks: int) -> bool:
+def _is_direct(services: Needs, partition: "Partition", acks: int) -> bool:
     """Whether an append is committed with the write itself, so that its reply need not wait."""
-    if acks == ACKS_NONE or not partition.is_leader or partition.rules.target_codec:
+    leader = partition.leader
+    if acks == ACKS_NONE or leader is None or partition.rules.target_codec:
         return False
-    if node.faults.active or partition.under_min_isr or partition.flushes:
+    if services.faults.active or leader.under_min_isr or leader.flushes:
         return False
-    return acks == ACKS_LEADER or (acks == ACKS_ALL and partition.alone)
+    return acks == ACKS_LEADER or (acks == ACKS_ALL and leader.alone)
 
 
 async def _handle_later(
-    node: "Node", connection: "Connection", request: PendingProduce, question: Question | None
+    services: Needs, connection: "Connection", request: PendingProduce, question: Question | None
 ) -> None:
     """Wait, check away from the loop, append on it."""
     try:
-        await _write(node, request, question, is_heavy=True)
+        await _write(services, request, question, is_heavy=True)
         request.finish()
     except ProtocolError as e:
         connection.close(str(e))
@@ -162,32 +181,36 @@ async def _handle_later(
         connection.resume()
 
 
-async def handle_part(node: "Node", part: PendingProduce) -> None:
+async def handle_part(services: Needs, part: PendingProduce) -> None:
     """Write a few partitions of a request that has many. Whoever waits for the outcome is told later."""
-    _place(node, part)
-    question = check_transaction(node, part) if part.transactional_id is not None else None
+    _place(services, part)
+    question = check_transaction(services, part) if part.transactional_id is not None else None
     try:
-        await _write(node, part, question, is_heavy=_is_heavy(part))
+        await _write(services, part, question, is_heavy=_is_heavy(part))
     finally:
         release_guards(part)
 
 
-async def _write(node: "Node", request: PendingProduce, question: Question | None, *, is_heavy: bool) -> None:
+async def _write(
+    services: Needs, request: PendingProduce, question: Question | None, *, is_heavy: bool
+) -> None:
     """Check and append, after the transaction's coordinator was asked. The check of heavy records leaves the
-    loop; the partition may have changed hands meanwhile."""
+    loop; meanwhile the leader or the ISR may change, so the append looks at both."""
     groups: dict[tuple[Partition, int], list[Entry]] = {}
     if question is not None:
         await question
     _group(request, groups)
     for (partition, version), entries in groups.items():
         sets = [entry.records for entry in entries if entry.records is not None]
-        check = partial(check_produce, sets, partition.rules, node.runtime.clock.now_ms(), version)
+        check = partial(check_produce, sets, partition.rules, services.runtime.clock.now_ms(), version)
         if is_heavy:
-            async with node.heavy_checks:
-                checked = await node.runtime.offload(check)
+            async with services.heavy_checks:
+                checked = await services.runtime.offload(check)
         else:
             checked = check()
-        _settle(entries, partition.append_checked(unless_overtaken(node, entries, checked)))
+        checked = unless_overtaken(services, entries, checked)
+        outcomes = partition.append_checked(checked, acks_all=request.acks == ACKS_ALL)
+        _settle(entries, outcomes, partition.leader)
 
 
 def _parse(
@@ -209,9 +232,9 @@ def _is_heavy(request: PendingProduce) -> bool:
     )
 
 
-def _place(node: "Node", request: PendingProduce) -> None:
+def _place(services: Needs, request: PendingProduce) -> None:
     """Find the partition of every entry; those that cannot be written get their error here."""
-    refused = node.faults.take(ApiKey.PRODUCE) if node.faults.active else None
+    refused = services.faults.take(ApiKey.PRODUCE) if services.faults.active else None
     if refused is None and request.transactional_id is None and _is_transactional(request):
         refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     for topic, entries in request.topics:
@@ -223,18 +246,13 @@ def _place(node: "Node", request: PendingProduce) -> None:
                     raise KafkaError(refused)
                 if not ACKS_ALL <= request.acks <= ACKS_LEADER:
                     raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-                partition = node.replicas.find(topic, entry.index)
+                partition = services.replicas.find(topic, entry.index)
                 if partition is None:
-                    partition = node.replicas.partition_of(topic, entry.index)
+                    partition = services.replicas.partition_of(topic, entry.index)
                 entry.partition = partition
-                partition.require_leader()
-                if request.acks == ACKS_ALL and partition.under_min_isr:
-                    raise KafkaError(
-                        ErrorCode.NOT_ENOUGH_REPLICAS,
-                        f"The size of the current ISR {partition.isr.members} is insufficient to satisfy the "
-                        f"min.isr requirement of {partition.log.config.min_insync_replicas} "
-                        f"for partition {partition.topic_partition}",
-                    )
+                leader = partition.require_leader()
+                if request.acks == ACKS_ALL and leader.under_min_isr:
+                    raise leader.not_enough_replicas()  # before work is spent on it: the append asks again
                 if entry.records is None:
                     entry.records = memoryview(b"")
             except KafkaError as e:
@@ -257,6 +275,7 @@ def _is_transactional(request: PendingProduce) -> bool:
     return any(is_transactional(entry.records) for _, entries in request.topics for entry in entries)
 
 
-def _settle(entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]") -> None:
+def _settle(entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]", leader: "Leader | None") -> None:
     for entry, outcome in zip(entries, outcomes, strict=True):
         entry.outcome = outcome
+        entry.leader = leader

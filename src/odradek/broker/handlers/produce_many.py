@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from odradek.broker.dispatch import RequestContext, serves_long
-from odradek.broker.handlers.produce import handle_part
+from odradek.broker.handlers.produce import Needs, handle_part
 from odradek.broker.produce.requests import ACKS_NONE, PendingProduce
 from odradek.broker.produce.transactions import is_transactional
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
@@ -35,11 +35,11 @@ class _Part:
         self.begins = begins  # its first topic, which otherwise began in the part before
         self.answers: list[bytes] = []  # one for each of its topics
 
-    async def write(self, ctx: RequestContext, refused: KafkaError | None) -> None:
+    async def write(self, ctx: RequestContext[Needs], refused: KafkaError | None) -> None:
         pending = self._pending
         assert pending is not None
         if refused is None:
-            await handle_part(ctx.node, pending)
+            await handle_part(ctx.services, pending)
         else:
             for entry in pending.entries:
                 entry.outcome = refused
@@ -68,10 +68,10 @@ class _Part:
 
 
 @serves_long(ApiKey.PRODUCE)
-async def produce_many(ctx: RequestContext, message: Any) -> None:
+async def produce_many(ctx: RequestContext[Needs], message: Any) -> None:
     place = ctx.place
     assert place is not None
-    slices = ctx.node.slices
+    slices = ctx.services.slices
     at_a_time = max(1, slices.few_entries // 4)
     refused = None
     if message.transactional_id is None and await slices.run(_is_transactional(message)):
@@ -114,7 +114,7 @@ def _is_transactional(message: Any) -> Paced[bool]:
     return False
 
 
-def _parts(ctx: RequestContext, message: Any, at_a_time: int) -> Iterator[_Part]:
+def _parts(ctx: RequestContext[Needs], message: Any, at_a_time: int) -> Iterator[_Part]:
     """The request as several, each of a few topics and partitions. A topic may lie in several of them."""
     assert ctx.place is not None
     header, by_id = ctx.place.header, ctx.api_version >= _TOPIC_IDS_FROM
@@ -145,7 +145,7 @@ def _parts(ctx: RequestContext, message: Any, at_a_time: int) -> Iterator[_Part]
 
 
 def _topics(
-    ctx: RequestContext, message: Any, parts: list[_Part]
+    ctx: RequestContext[Needs], message: Any, parts: list[_Part]
 ) -> Iterator[tuple[str | UUID, int, list[bytes]]]:
     """In the order of the request; a topic that lies in several parts is one again."""
     by_id = ctx.api_version >= _TOPIC_IDS_FROM

@@ -3,10 +3,11 @@
 From v5 on protocol type and name must be given (KIP-559). No deviation from Apache.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import SyncGroup
+from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.groups.replies import SyncGroupResponse
 from odradek.core.errors import ErrorCode
 from odradek.runtime.reply import Reply
@@ -15,8 +16,12 @@ from odradek.wire.api_keys import ApiKey
 _FIRST_WITH_PROTOCOL = 5
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+
+
 @serves(ApiKey.SYNC_GROUP, min_version=0, max_version=5)
-def sync_group(ctx: RequestContext, request: Any) -> Reply[Any]:
+def sync_group(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
     if ctx.api_version >= _FIRST_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         return Reply(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     command = SyncGroup(
@@ -28,4 +33,4 @@ def sync_group(ctx: RequestContext, request: Any) -> Reply[Any]:
         protocol_name=request.protocol_name,
         assignments=[(a.member_id, a.assignment) for a in request.assignments],
     )
-    return ctx.node.groups.sync_group(command)
+    return ctx.services.groups.sync_group(command)

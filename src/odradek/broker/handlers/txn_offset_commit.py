@@ -4,19 +4,23 @@ From v5 on the commit itself makes the offsets' partition part of the transactio
 has, and the coordinator is asked whether it has.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import CommitOffsets, OffsetToCommit
+from odradek.coordinators.groups.coordinator import GroupCoordinator
+from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
 from odradek.coordinators.transactions.metadata import Identity
+from odradek.coordinators.transactions.speakers import Speakers
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
-from odradek.runtime.slices import FEW, STEP
+from odradek.metadata.publisher import MetadataPublisher
+from odradek.replication.manager import ReplicaManager
+from odradek.runtime.slices import FEW, STEP, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
 if TYPE_CHECKING:
-    from odradek.broker.node import Node
     from odradek.replication.partition import Partition
 
 _FIRST_WITH_ABORTABLE: Final = 4
@@ -24,12 +28,21 @@ _FIRST_THAT_ADDS: Final = 5
 _ASK_AGAIN = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NETWORK_EXCEPTION})
 
 
+class Needs(Protocol):
+    groups: GroupCoordinator
+    metadata: MetadataPublisher
+    offset_speakers: Speakers
+    replicas: ReplicaManager
+    slices: Slices
+    txn_partitions: AddPartitionsToTxnManager
+
+
 @serves(ApiKey.TXN_OFFSET_COMMIT, min_version=0, max_version=5)
-async def txn_offset_commit(ctx: RequestContext, request: Any) -> Any:
+async def txn_offset_commit(ctx: RequestContext[Needs], request: Any) -> Any:
     types = response_types(ApiKey.TXN_OFFSET_COMMIT)
-    known = ctx.node.metadata.image.topics_by_name
+    known = ctx.services.metadata.image.topics_by_name
     topics, accepted, offsets = [], [], []
-    pace = ctx.node.slices.pacer()
+    pace = ctx.services.slices.pacer()
     for topic in request.topics:
         found = known.get(topic.name)
         rows = []
@@ -61,9 +74,9 @@ async def txn_offset_commit(ctx: RequestContext, request: Any) -> Any:
     return types.TxnOffsetCommitResponse(topics=topics)
 
 
-async def _commit(ctx: RequestContext, request: Any, offsets: list[OffsetToCommit]) -> list[int]:
+async def _commit(ctx: RequestContext[Needs], request: Any, offsets: list[OffsetToCommit]) -> list[int]:
     """One code per offset."""
-    groups = ctx.node.groups
+    groups = ctx.services.groups
     producer = Identity(request.producer_id, request.producer_epoch)
     try:
         if not request.group_id:
@@ -73,8 +86,8 @@ async def _commit(ctx: RequestContext, request: Any, offsets: list[OffsetToCommi
         return [_told(e.code, ctx.api_version)] * len(offsets)
     if ctx.api_version < _FIRST_THAT_ADDS:
         # What was held back since the last transaction would take the group's offsets back to that.
-        ctx.node.offset_speakers.require_newest(request.transactional_id, ctx.connection.number)
-    ctx.node.offset_speakers.heard(request.transactional_id, ctx.connection.number)
+        ctx.services.offset_speakers.require_newest(request.transactional_id, ctx.connection.number)
+    ctx.services.offset_speakers.heard(request.transactional_id, ctx.connection.number)
     return await groups.commit_offsets(
         CommitOffsets(
             request.group_id,
@@ -88,10 +101,10 @@ async def _commit(ctx: RequestContext, request: Any, offsets: list[OffsetToCommi
     )
 
 
-async def _join_transaction(ctx: RequestContext, request: Any, producer: Identity, index: int) -> None:
+async def _join_transaction(ctx: RequestContext[Needs], request: Any, producer: Identity, index: int) -> None:
     """Have the offsets' partition be part of the transaction. Raises KafkaError."""
-    node = ctx.node
-    partition = node.replicas.find(GROUP_METADATA_TOPIC, index)
+    services = ctx.services
+    partition = services.replicas.find(GROUP_METADATA_TOPIC, index)
     if partition is None:
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
     if _is_settled_here(partition, producer):
@@ -99,11 +112,11 @@ async def _join_transaction(ctx: RequestContext, request: Any, producer: Identit
     adds = ctx.api_version >= _FIRST_THAT_ADDS
     tp = TopicPartition(GROUP_METADATA_TOPIC, index)
     if adds:
-        await node.adding_partitions(request.transactional_id, producer, [tp])
-    elif node.verifies_transactions:
+        await services.txn_partitions.add_with_retries(request.transactional_id, producer, [tp])
+    elif services.txn_partitions.verifies:
         guard = partition.verification.begin(producer.producer_id)
         try:
-            await _verify(node, request.transactional_id, producer, tp)
+            await _verify(services, request.transactional_id, producer, tp)
             if not (_is_settled_here(partition, producer) or partition.verification.holds(guard)):
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE)
         finally:
@@ -117,8 +130,8 @@ def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
     return partition.log.producers.in_transaction(*producer)
 
 
-async def _verify(node: "Node", transactional_id: str, producer: Identity, tp: TopicPartition) -> None:
-    (code,) = await node.transactions.verify_partitions(transactional_id, producer, [tp])
+async def _verify(services: Needs, transactional_id: str, producer: Identity, tp: TopicPartition) -> None:
+    (code,) = await services.txn_partitions.verify(transactional_id, producer, [tp])
     if code is not ErrorCode.NONE:
         raise KafkaError(code)
 

@@ -5,12 +5,17 @@ Deviation: INVALID_REQUEST for one that is alive. Apache takes it out of the clu
 until its restart.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
+from odradek.metadata.channel import ControllerChannel
 from odradek.wire.api_keys import ApiKey
 
 
+class Needs(Protocol):
+    controller: ControllerChannel
+
+
 @serves(ApiKey.UNREGISTER_BROKER, min_version=0, max_version=0)
-async def unregister_broker(ctx: RequestContext, request: Any) -> Any:
-    return await ctx.node.controller.call(ApiKey.UNREGISTER_BROKER, request)
+async def unregister_broker(ctx: RequestContext[Needs], request: Any) -> Any:
+    return await ctx.services.controller.call(ApiKey.UNREGISTER_BROKER, request)

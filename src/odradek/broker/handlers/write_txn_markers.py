@@ -1,15 +1,15 @@
 """WriteTxnMarkers v1-v2: a coordinator brings the end of transactions to partitions that this node leads."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.broker.txn_markers import write_markers
+from odradek.broker.txn_markers import MarkerWriter
 from odradek.coordinators.transactions.commands import WriteMarkers
 from odradek.coordinators.transactions.markers import Outcomes
 from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.types import TopicPartition
-from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.runtime.slices import FEW, STEP, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
@@ -17,10 +17,15 @@ AT_A_TIME = 8
 WRITE_CALLS = 100
 
 
+class Needs(Protocol):
+    marker_writer: MarkerWriter
+    slices: Slices
+
+
 @serves(ApiKey.WRITE_TXN_MARKERS, min_version=1, max_version=2)
-async def write_txn_markers(ctx: RequestContext, request: Any) -> Any:
+async def write_txn_markers(ctx: RequestContext[Needs], request: Any) -> Any:
     types = response_types(ApiKey.WRITE_TXN_MARKERS)
-    slices = ctx.node.slices
+    slices = ctx.services.slices
     pace = slices.pacer()
     results = []
     for marker in request.markers:
@@ -39,7 +44,7 @@ async def write_txn_markers(ctx: RequestContext, request: Any) -> Any:
         outcomes = []
         for start in range(0, len(partitions), AT_A_TIME):
             some = partitions[start : start + AT_A_TIME]
-            outcomes.append(write_markers(ctx.node, markers, some))
+            outcomes.append(ctx.services.marker_writer.write(markers, some))
             await pace(len(some) * WRITE_CALLS)
         codes: Outcomes = {}
         for outcome in outcomes:

@@ -197,7 +197,7 @@ class Connection:
         produces: list[tuple[int, int]] = []
         need = 4
         self._more = False
-        left = self._server.node.slices.slice_calls
+        left = self._server.services.slices.slice_calls
         while end - start >= 6:
             if left <= 0 or (pending and self._is_full()):
                 self._more = True
@@ -221,7 +221,7 @@ class Connection:
                 waiting.start = stop
                 frame = view[start + 4 : stop]
                 header, position = parse_request_header(frame)
-                dispatch(self._server.node, self, header, frame, position)
+                dispatch(self._server.services, self, header, frame, position)
                 if self.closed or self._suspended:
                     return
             start = stop
@@ -238,7 +238,7 @@ class Connection:
         """Hand a run of Produce frames on. True when nothing behind them may run in this turn: one of them
         takes longer, or not all were taken."""
         waiting = self._input
-        taken = produce.handle_run(self._server.node, self, buffer, view, frames)
+        taken = produce.handle_run(self._server.services, self, buffer, view, frames)
         if waiting.buffer is buffer:
             start, stop = frames[taken - 1]
             waiting.start = stop
@@ -269,7 +269,7 @@ class Connection:
         size = self._input.surrender()
         place = self.reserve(header)
         self.suspend()
-        task = self.spawn(answer_long(self._server.node, self, place, frame, position), "long request")
+        task = self.spawn(answer_long(self._server.services, self, place, frame, position), "long request")
         task.add_done_callback(lambda _: self._server.buffers.drop(size))
         self.on_close[place] = task.cancel
 

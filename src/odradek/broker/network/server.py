@@ -10,10 +10,13 @@ from odradek.broker.network.address_limits import AddressLimits
 from odradek.broker.network.buffers import BufferPool
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.sending import SendingTurns
+from odradek.core.configs import NodeConfig
+from odradek.core.metrics import Metrics
+from odradek.log.files import FilePool
 from odradek.runtime.api import Listener, Runtime, Socket
 
 if TYPE_CHECKING:
-    from odradek.broker.node import Node
+    from odradek.broker.services import Services
 
 _log = logging.getLogger(__name__)
 
@@ -27,20 +30,33 @@ SLOW_LOOK_S = 0.1
 class Server:
     """Accepts connections on named listeners and keeps count of them."""
 
-    def __init__(self, node: "Node", runtime: Runtime, max_request_bytes: int, max_idle_ms: int) -> None:
-        self.node = node
+    services: "Services"
+    """What connections hand to handlers, from `open` on."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        runtime: Runtime,
+        metrics: Metrics,
+        files: FilePool,
+        max_connections: int,
+    ) -> None:
+        """`files` are those that replies keep open; `max_connections` is what descriptors allow."""
+        self._config = config
+        self._files = files
+        self._max_connections = max_connections
         self.runtime = runtime
         self.loop = asyncio.get_running_loop()
-        self.max_request_bytes = max_request_bytes
+        self.max_request_bytes = config.max_request_size
         self.turns = SendingTurns(self.loop.call_soon)
-        self.buffers = BufferPool(node.config.int("queued.max.request.bytes"))
-        self._metrics = node.metrics
+        self.buffers = BufferPool(config.int("queued.max.request.bytes"))
+        self._metrics = metrics
         self.connections: dict[int, Connection] = {}
         self.address_limits = AddressLimits(runtime)
         self._by_listener: Counter[str] = Counter()
         self._refused = 0  # for their address, since it was last told
         self._told_refused_s = -TELL_S
-        self._max_idle_s = max_idle_ms / 1000
+        self._max_idle_s = config.int("connections.max.idle.ms") / 1000
         self.addresses: dict[str, tuple[str, int]] = {}
         self._listeners: dict[str, Listener] = {}
         self._waiting: dict[str, None] = {}  # listeners that accept nobody until somebody leaves
@@ -56,8 +72,9 @@ class Server:
         self.addresses[name] = listener.address
         return listener.address
 
-    def open(self) -> None:
+    def open(self, services: "Services") -> None:
         """Begin to accept."""
+        self.services = services
         self._is_open = True
         for name in self._listeners:
             self._accept_again(name)
@@ -130,11 +147,11 @@ class Server:
     @property
     def max_connections(self) -> int:
         """max.connections, but never so many that the logs would lack descriptors."""
-        return min(self.node.config.int("max.connections"), self.node.descriptors.connections)
+        return min(self._config.int("max.connections"), self._max_connections)
 
     def max_connections_of(self, listener: str) -> int:
         """listener.name.NAME.max.connections, else max.connections."""
-        value = self.node.config.value(f"listener.name.{listener.lower()}.max.connections")
+        value = self._config.value(f"listener.name.{listener.lower()}.max.connections")
         assert isinstance(value, int)
         return value
 
@@ -149,7 +166,7 @@ class Server:
     def _is_preferred(self, name: str) -> bool:
         """Brokers are let in when clients are too many, where they have a listener of their own."""
         return (
-            name == self.node.config.inter_broker_listener_name
+            name == self._config.inter_broker_listener_name
             and len(self._listeners) > 1
             and any(connection.listener != name for connection in self.connections.values())
         )
@@ -167,7 +184,7 @@ class Server:
         else:
             count, limit = self._by_listener[name], self.max_connections_of(name)
             what = f"listener.name.{name.lower()}.max.connections"
-        few = self._is_full() and limit != self.node.config.int("max.connections")
+        few = self._is_full() and limit != self._config.int("max.connections")
         _log.warning(
             "Listener %s waits: %d connections, %s is %d%s",
             name,
@@ -202,7 +219,7 @@ class Server:
 
     def close_slow_readers(self) -> None:
         """Let go of files that replies keep open: of peers that read nothing, the longest first."""
-        now, files = self.loop.time(), self.node.logs.files
+        now, files = self.loop.time(), self._files
         if now < self._next_slow_look:
             return
         self._next_slow_look = now + SLOW_LOOK_S

@@ -12,6 +12,7 @@ from odradek.wire.produce import PartitionProduced, ProduceRequest, encode_produ
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection, Place
+    from odradek.replication.leader import Leader
     from odradek.replication.partition import Partition
     from odradek.replication.verification import Guard
 
@@ -25,12 +26,13 @@ _TOLD_WITH_LOG_START = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorC
 class Entry:
     """What one request brings for one partition, and what became of it."""
 
-    __slots__ = ("guard", "index", "outcome", "partition", "records")
+    __slots__ = ("guard", "index", "leader", "outcome", "partition", "records")
 
     def __init__(self, index: int, records: memoryview | None) -> None:
         self.index = index
         self.records = records
         self.partition: Partition | None = None
+        self.leader: Leader | None = None  # that appended it
         self.outcome: AppendInfo | KafkaError | None = None
         self.guard: Guard | None = None  # while its transaction's coordinator is asked
 
@@ -162,10 +164,16 @@ class PendingProduce:
         info, partition = entry.outcome, entry.partition
         if not isinstance(info, AppendInfo) or partition is None:
             return
+        leader = entry.leader
+        if leader is None or partition.leader is not leader:
+            # It resigned since the append: another record may be at that offset by now.
+            if self.acks == ACKS_ALL:
+                entry.outcome = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
         if self.acks == ACKS_ALL:
-            end_offset, waiters = partition.log.high_watermark, partition.commit_waiters
-        elif partition.flushes:
-            end_offset, waiters = partition.log.settled_offset, partition.settle_waiters
+            end_offset, waiters = partition.log.high_watermark, leader.commit_waiters
+        elif leader.flushes:
+            end_offset, waiters = partition.log.settled_offset, leader.settle_waiters
         else:
             return
         if end_offset > info.last_offset:
@@ -177,7 +185,8 @@ class PendingProduce:
         if entry not in self.waiting:
             return
         del self.waiting[entry]
-        if error is None and self.acks == ACKS_ALL and entry.partition and entry.partition.under_min_isr:
+        leader = entry.leader
+        if error is None and self.acks == ACKS_ALL and leader is not None and leader.under_min_isr:
             error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         if error is not None:
             entry.outcome = error

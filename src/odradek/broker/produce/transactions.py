@@ -5,18 +5,18 @@ has told the coordinator, and we ask whether it has. Later writes of the same tr
 """
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from odradek.broker.produce.requests import Entry, PendingProduce
 from odradek.broker.produce.routes import ATTRIBUTES
-from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
+from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
 from odradek.records.check import CheckedRecords
 from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
 from odradek.runtime.reply import Reply
 
 if TYPE_CHECKING:
-    from odradek.broker.node import Node
     from odradek.replication.partition import Partition
 
 FIRST_THAT_ADDS: Final = 12
@@ -36,6 +36,10 @@ Question: TypeAlias = Coroutine[Any, Any, None]
 """A wait for the coordinator, which refuses the entries that may not be written."""
 
 
+class Needs(Protocol):
+    txn_partitions: AddPartitionsToTxnManager
+
+
 class _First(NamedTuple):
     """An entry that may begin a transaction on its partition."""
 
@@ -53,7 +57,7 @@ def is_transactional(records: memoryview | None) -> bool:
     )
 
 
-def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
+def check_transaction(services: Needs, request: PendingProduce) -> Question | None:
     """Refuse the entries that are not part of a transaction; what to await where that is not known yet.
 
     The rest have guards until they are appended.
@@ -74,22 +78,22 @@ def check_transaction(node: "Node", request: PendingProduce) -> Question | None:
     if len(producers) > 1:
         _refuse_all(request, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
         return None
-    if not firsts or not (node.verifies_transactions or _adds(request)):
+    if not firsts or not (services.txn_partitions.verifies or _adds(request)):
         return None
     (producer,) = producers
     _take_guards(producer, firsts)
     _expect_starts(request, producer, firsts)
     question: Question | None = None
-    reply = _ask(node, request, producer, firsts)
+    reply = _ask(services, request, producer, firsts)
     error = reply.error
     if not reply.is_ready:
-        question = _wait(node, request, producer, firsts, reply)
+        question = _wait(services, request, producer, firsts, reply)
     elif error is None:
         _settle(request, firsts, reply.value)
     elif not isinstance(error, KafkaError):
         raise error
     elif error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-        question = _ask_until(node, request, producer, firsts)
+        question = _ask_until(services, request, producer, firsts)
     else:
         _refuse(firsts, _as_produce_error(request, error))
     return question
@@ -129,11 +133,11 @@ def release_guards(request: PendingProduce) -> None:
 
 
 def unless_overtaken(
-    node: "Node", entries: list[Entry], checked: list[CheckedRecords | KafkaError]
+    services: Needs, entries: list[Entry], checked: list[CheckedRecords | KafkaError]
 ) -> list[CheckedRecords | KafkaError]:
     """What may be appended now: while it was asked about or checked, its transaction may have ended here."""
     return [
-        _overtaken() if node.verifies_transactions and _is_overtaken(entry) else outcome
+        _overtaken() if services.txn_partitions.verifies and _is_overtaken(entry) else outcome
         for entry, outcome in zip(entries, checked, strict=True)
     ]
 
@@ -152,15 +156,13 @@ def _overtaken() -> KafkaError:
     return KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
 
-def _ask(node: "Node", request: PendingProduce, producer: Identity, firsts: list[_First]) -> Reply[Any]:
+def _ask(services: Needs, request: PendingProduce, producer: Identity, firsts: list[_First]) -> Reply[Any]:
     """NONE, or one code per entry."""
     assert request.transactional_id is not None
     partitions = [first.partition.topic_partition for first in firsts]
     if _adds(request):
-        return node.transactions.add_partitions(
-            request.transactional_id, producer, partitions, EPOCH_PER_TRANSACTION
-        )
-    return node.transactions.verify_partitions(request.transactional_id, producer, partitions)
+        return services.txn_partitions.add(request.transactional_id, producer, partitions)
+    return services.txn_partitions.verify(request.transactional_id, producer, partitions)
 
 
 def _adds(request: PendingProduce) -> bool:
@@ -169,7 +171,7 @@ def _adds(request: PendingProduce) -> bool:
 
 
 async def _wait(
-    node: "Node",
+    services: Needs,
     request: PendingProduce,
     producer: Identity,
     firsts: list[_First],
@@ -179,13 +181,13 @@ async def _wait(
         _settle(request, firsts, await reply)
     except KafkaError as e:
         if e.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-            await _ask_until(node, request, producer, firsts)
+            await _ask_until(services, request, producer, firsts)
         else:
             _refuse(firsts, _as_produce_error(request, e))
 
 
 async def _ask_until(
-    node: "Node", request: PendingProduce, producer: Identity, firsts: "list[_First]"
+    services: Needs, request: PendingProduce, producer: Identity, firsts: "list[_First]"
 ) -> None:
     """The producer's last transaction is still being ended: a moment that the client need not know of.
 
@@ -197,7 +199,7 @@ async def _ask_until(
         if not _adds(request):
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         partitions = [first.partition.topic_partition for first in firsts]
-        await node.adding_partitions(request.transactional_id, producer, partitions)
+        await services.txn_partitions.add_with_retries(request.transactional_id, producer, partitions)
     except KafkaError as e:
         _refuse(firsts, _as_produce_error(request, e))
         return

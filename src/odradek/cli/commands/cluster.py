@@ -3,19 +3,18 @@ config_admin.py's."""
 
 from typing import Annotated, Any
 
-import typer
-
+from odradek.cli.declaring import Noun, option
 from odradek.cli.errors import kafka_failure, usage
 from odradek.cli.options import DryRun, Watch, Yes, command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
 from odradek.cli.terminal.output import Table, columns
 
-app = typer.Typer()
+app = Noun()
 
 Broker = Annotated[
     int | None,
-    typer.Option("--broker", metavar="ID", help="Only this broker. [default: all]", show_default=False),
+    option("--broker", metavar="ID", help="Only this broker. [default: all]", show_default=False),
 ]
 
 
@@ -23,12 +22,13 @@ Broker = Annotated[
 def info(
     session: Session,
     unsupported: Annotated[
-        bool, typer.Option("--unsupported", help="List the known configurations that do not act yet.")
+        bool,
+        option("--unsupported", help="List Kafka's configurations that have no effect in Odradek."),
     ] = False,
 ) -> None:
     """Show the cluster and its brokers.
 
-    Defaults that differ from Apache Kafka's are listed.
+    Lists the defaults that differ from Apache Kafka's.
     """
     from odradek.cli.requests.cluster_info import describe_cluster, unsupported_table
 
@@ -42,7 +42,7 @@ def info(
 def features(session: Session) -> None:
     """Show the features of the cluster.
 
-    For each the level in force, and the levels it could take.
+    For each feature: the finalized level, and the levels that brokers support.
     """
     from odradek import __version__
     from odradek.wire.api_keys import ApiKey
@@ -63,23 +63,23 @@ def features(session: Session) -> None:
 def config(
     session: Session,
     broker: Broker = None,
-    all_configs: Annotated[bool, typer.Option("--all", help="Also configurations at their default.")] = False,
+    all_configs: Annotated[bool, option("--all", help="Include configurations at their default.")] = False,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Set a dynamic configuration, without --broker for all."
+        option(
+            "--set", metavar="KEY=VALUE", help="Set a dynamic configuration; without --broker on all brokers."
         ),
     ] = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="Return a configuration to its default."),
+        option("--unset", metavar="KEY", help="Return a configuration to its default."),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
     """Show or change the configuration of brokers.
 
-    Asks where a change can delete records.
+    Asks first if the change can delete records.
     """
     with usage():
         wanted = parse_pairs("--set", settings or ())
@@ -124,7 +124,7 @@ def _change(
     harmless = not deletes_records(changes)
     if session.confirm(table, question, yes=yes or harmless, dry_run=dry_run):
         alter_configs(session.cluster, BROKER, name, wanted, unset)
-        session.settle(lambda: shows_changes(session.cluster, BROKER, name, wanted, unset))
+        session.wait_until_shown(lambda: shows_changes(session.cluster, BROKER, name, wanted, unset))
         session.table(table)
 
 
@@ -132,7 +132,7 @@ def _change(
 def logdirs(
     session: Session,
     broker: Broker = None,
-    partitions: Annotated[bool, typer.Option("--partitions", help="One row for each partition.")] = False,
+    partitions: Annotated[bool, option("--partitions", help="One row for each partition.")] = False,
     watch: Watch = None,
 ) -> None:
     """Show the log directories of brokers and what they hold."""

@@ -1,11 +1,10 @@
-"""`odradek consume`: records of topics to stdout. How they look there is record_format.py's."""
+"""`odradek consume`: records of topics to stdout. record_format.py writes them."""
 
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
-
+from odradek.cli.declaring import Noun, option
 from odradek.cli.errors import Failure, Usage, usage
 from odradek.cli.options import OFFSET_FORMS, Format, Partitions, Topics, command
 from odradek.cli.records.offsets import At, OffsetRange
@@ -28,30 +27,28 @@ _ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 _EVERYTHING = _ISOLATION_LEVELS["read_uncommitted"]
 
 
-def register(app: typer.Typer, _started_s: float) -> None:
-    command(app, "consume", output_format=_FORMAT)(consume)
+root = Noun()
 
 
+@command(root, "consume", output_format=_FORMAT)
 def consume(
     session: Session,
     names: Topics,
     offsets: Annotated[
-        str, typer.Option("-o", "--offsets", metavar="OFFSETS", help=f"What to read: {OFFSET_FORMS}.")
+        str, option("-o", "--offsets", metavar="OFFSETS", help=f"What to read: {OFFSET_FORMS}.")
     ] = "start",
     regex: Annotated[
         bool,
-        typer.Option("--regex", help="TOPIC is a regular expression: all topics whose whole name matches."),
+        option("--regex", help="Take TOPIC as a regular expression; it must match the whole name."),
     ] = False,
     partitions: Partitions = None,
     count: Annotated[
         int | None,
-        typer.Option(
-            "-n", "--count", min=1, metavar="COUNT", help="Stop after so many records.", show_default=False
-        ),
+        option("-n", "--count", min=1, metavar="COUNT", help="Stop after COUNT records.", show_default=False),
     ] = None,
     grep: Annotated[
         str | None,
-        typer.Option(
+        option(
             "-G",
             "--grep",
             metavar="REGEX",
@@ -61,11 +58,11 @@ def consume(
     ] = None,
     follow: Annotated[
         bool,
-        typer.Option("--follow/--until-end", help="Wait for new records, or stop at what is the end now."),
+        option("--follow/--until-end", help="Wait for new records, or stop at the current end."),
     ] = False,
     isolation: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--isolation",
             metavar="LEVEL",
             help="read_committed or read_uncommitted. [default: isolation.level]",
@@ -74,20 +71,20 @@ def consume(
     ] = None,
     outcome: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--outcome",
             metavar="LIST",
-            help="Say what became of each record, and show only these: committed, aborted, open, or all.",
+            help="Show the outcome of each record, and only these: committed, aborted, open, or all.",
             show_default=False,
         ),
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(
+        option(
             "-g",
             "--group",
             metavar="GROUP",
-            help="Read as a member of this group and commit.",
+            help="Read as a member of this group and commit its offsets.",
             show_default=False,
         ),
     ] = None,
@@ -101,9 +98,7 @@ def consume(
         tells = outcome is not None or asks_for_outcome(session.format)
     shown = _outcomes(outcome) if tells else ()
     if tells and (follow or group is not None or isolation is not None):
-        raise Usage(
-            "what became of records is told of those that are there: not with --follow, -g, --isolation"
-        )
+        raise Usage("--outcome covers only records already in the log; drop --follow, -g, --isolation")
     if regex:
         names = _matching(session, names)
     printer = _Printer(session, grep, count, with_outcome=tells)
@@ -111,7 +106,7 @@ def consume(
         with session.cluster.failing(f"topic {', '.join(names)}", names[0]):
             if group is not None:
                 if partitions is not None:
-                    raise Usage("-p does not go with -g: the group says who reads what")
+                    raise Usage("-p cannot be combined with -g: the group assigns the partitions")
                 _read_as_member(session, names, group, wanted, follow, _ISOLATION_LEVELS[level], printer)
             elif tells:
                 ranges = _find_ranges(session, names, wanted, partitions, follow, _EVERYTHING)
@@ -327,9 +322,9 @@ class _Link:
 
     def look(self, lost: OSError | None) -> None:
         if lost is not None and not self._is_lost:
-            self._terminal.note(f"lost {self._servers}: {lost.strerror or lost}, trying again")
+            self._terminal.note(f"lost {self._servers}: {lost.strerror or lost}; retrying")
         elif lost is None and self._is_lost:
-            self._terminal.note(f"{self._servers} is back")
+            self._terminal.note(f"connected to {self._servers} again")
         self._is_lost = lost is not None
 
 
@@ -348,7 +343,7 @@ def _read_as_member(
 ) -> None:
     """Read what the group gives this member; without `follow` until it has reached the end of it."""
     if wanted.stop is not None or wanted.first not in ((At.START, 0), (At.END, 0)):
-        raise Usage("-o with -g is start or end: where a group without committed offsets begins")
+        raise Usage("-o with -g must be start or end: it applies where the group has no committed offset")
     reset = "earliest" if wanted.first.at is At.START else "latest"
     topics, failures = session.cluster.find_topics(names)
     if failures:

@@ -1,4 +1,4 @@
-"""`odradek demo`: exactly-once processing while driver and broker are killed. It is odradek.spark.demo's."""
+"""`odradek demo`: exactly-once processing while driver and broker are killed. odradek.spark.demo runs it."""
 
 import os
 import signal
@@ -9,9 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from odradek.cli.commands.prove import require_spark
+from odradek.cli.declaring import Noun, option
 from odradek.cli.errors import Failure, Finding, Usage
 from odradek.cli.options import command
 from odradek.cli.session import Session
@@ -26,51 +25,49 @@ _LOG_LINES = 15
 _TERMINATED = 128 + signal.SIGTERM
 
 
-def register(app: typer.Typer, _started_s: float) -> None:
-    command(app, "demo", connects=False)(demo)
+root = Noun()
 
 
+@command(root, "demo", connects=False)
 def demo(
     session: Session,
     orders: Annotated[
-        int, typer.Option("--orders", min=100, metavar="COUNT", help="How many orders there are.")
+        int, option("--orders", min=100, metavar="COUNT", help="How many orders to produce.")
     ] = 20_000,
-    rate: Annotated[int, typer.Option("--rate", min=10, metavar="COUNT", help="Orders a second.")] = 400,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="SEED", help="The same orders for the same seed.")
-    ] = 0,
+    rate: Annotated[int, option("--rate", min=10, metavar="COUNT", help="Orders per second.")] = 400,
+    seed: Annotated[int, option("--seed", metavar="SEED", help="Seed of the random orders.")] = 0,
     driver_kills: Annotated[
-        int, typer.Option("--driver-kills", min=0, metavar="COUNT", help="How often to kill Spark's driver.")
+        int, option("--driver-kills", min=0, metavar="COUNT", help="How often to kill Spark's driver.")
     ] = 3,
     broker_kills: Annotated[
-        int, typer.Option("--broker-kills", min=0, metavar="COUNT", help="How often to kill the broker.")
+        int, option("--broker-kills", min=0, metavar="COUNT", help="How often to kill the broker.")
     ] = 2,
     folder: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--dir",
             metavar="DIR",
-            help="Keep data, pipeline, checkpoint and logs here; else they are removed.",
+            help="Keep data, pipeline, checkpoint and logs in this new folder. [default: keep nothing]",
             show_default=False,
         ),
     ] = None,
     picture: Annotated[
-        Path, typer.Option("--picture", metavar="FILE", help="Where the picture of the run goes (SVG).")
+        Path, option("--picture", metavar="FILE", help="Where to write the picture of the run (SVG).")
     ] = Path("demo.svg"),
 ) -> None:
     """Process a stream of orders exactly once while Spark's driver and the broker are killed.
 
-    A broker, a generator and Spark are started; orders are enriched, and summed by window and region. Driver
-    and broker are killed with SIGKILL, in the middle of batches. In the end everything is read and compared
-    with what has to be there: exits with 3 if there is a finding. Needs pyspark.
+    Starts a broker, a generator of orders, and Spark. Spark enriches the orders, and sums them by window and
+    region. Driver and broker are killed with SIGKILL in the middle of batches. At the end, the output is read
+    and compared with the input. Exits with 3 if there is a finding. Needs pyspark.
     """
     require_spark()
     from odradek.spark.demo.director import Audience, Director, Place, Plan
 
     if folder is not None and folder.exists():
-        raise Usage(f"{folder} is there already")
+        raise Usage(f"{folder} already exists")
     if not picture.parent.is_dir():
-        raise Usage(f"there is no folder {picture.parent} for the picture")
+        raise Usage(f"--picture {picture}: there is no folder {picture.parent}")
     view = DemoView(session.terminal, {"driver": driver_kills, "broker": broker_kills})
     with _folder(folder) as place:
         director = Director(
@@ -124,7 +121,7 @@ def _run(director: "Director", view: DemoView) -> "Outcome":
         raise SystemExit(_TERMINATED) from None
     except ProcessError as e:
         said = e.log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
-        raise Failure([f"{e}; its log ends so:", *(f"  {line}" for line in said)]) from e
+        raise Failure([f"{e}; its log ends with:", *(f"  {line}" for line in said)]) from e
     finally:
         view.clear()
 
@@ -160,5 +157,5 @@ def _show(session: Session, outcome: "Outcome", picture: Path) -> None:
         raise Finding("; ".join(outcome.findings))
     session.terminal.note(
         f"proven: {proof.inputs.found:,} orders in, {proof.enriched.found:,} out, {proof.windows.found:,} "
-        f"windows right, duplicates: 0, lost: 0; the driver was killed {drivers} times, the broker {brokers}"
+        f"windows correct, duplicates: 0, lost: 0; killed the driver {drivers} times, the broker {brokers}"
     )

@@ -1,11 +1,10 @@
-"""`odradek group`: consumer groups, how far they are, and moving them. The requests are group_admin.py's."""
+"""`odradek group`: consumer groups, their lag, and moving their offsets. group_admin.py has the requests."""
 
 import threading
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from odradek.cli.complete import complete_groups
+from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Failure, Usage, raise_all, usage
 from odradek.cli.options import DryRun, Group, Groups, Partitions, Watch, Yes, command
 from odradek.cli.session import Session
@@ -16,11 +15,11 @@ from odradek.core.types import TopicPartition
 if TYPE_CHECKING:
     from odradek.cli.requests.cluster_access import Place
 
-app = typer.Typer()
+app = Noun()
 
 AllGroups = Annotated[
     list[str] | None,
-    typer.Argument(metavar="GROUP", help="Names of groups. [default: all]", autocompletion=complete_groups),
+    Argument(metavar="GROUP", help="Names of groups. [default: all]", autocompletion=complete_groups),
 ]
 
 _LAG_COLUMNS = "TOPIC PARTITION# COMMITTED# END# LAG#"
@@ -93,19 +92,19 @@ def lag(
     names: AllGroups = None,
     sample: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--sample",
             metavar="DURATION",
-            help="Look twice, so far apart, for the ETA. With --watch it comes by itself.",
+            help="Measure twice, DURATION apart, to estimate the ETA; --watch does so anyway.",
             show_default=False,
         ),
     ] = None,
     watch: Watch = None,
 ) -> None:
-    """Show how far groups are behind, partition by partition.
+    """Show the lag of groups, partition by partition.
 
-    UNREAD are the records that a read_committed reader will get: no markers, nothing aborted or compacted
-    away. TIME is the age of the first of them, ETA when they are read at the pace of the last moments.
+    UNREAD counts the records that a read_committed reader will get: no markers, no aborted or compacted
+    records. TIME is the age of the first of them. ETA is the time until they are read, at the current rate.
     """
     from odradek.cli.requests.group_admin import describe_group, group_offsets
     from odradek.cli.requests.lag import LagMeter
@@ -180,11 +179,14 @@ def seek(
     session: Session,
     name: Group,
     offset: Annotated[
-        str, typer.Option("-o", "--offset", metavar="OFFSET", help="Where to: start, end, N, +N, -N, @TIME.")
+        str,
+        option("-o", "--offset", metavar="OFFSET", help="New offset: start, end, N, +N, -N, @TIME."),
     ],
     topics: Annotated[
         list[str] | None,
-        typer.Option("-t", "--topic", metavar="TOPIC", help="Only these. [default: all it has committed]"),
+        option(
+            "-t", "--topic", metavar="TOPIC", help="Only these topics. [default: all with committed offsets]"
+        ),
     ] = None,
     partitions: Partitions = None,
     yes: Yes = False,
@@ -192,7 +194,7 @@ def seek(
 ) -> None:
     """Move the committed offsets of a group.
 
-    It must have no members. A group that does not exist is created.
+    The group must have no members. It is created if it does not exist.
     """
     from odradek.cli.requests.group_admin import commit_offsets, committed_offsets
 
@@ -203,7 +205,7 @@ def seek(
     before = committed_offsets(session.cluster, name)
     names = topics or list(dict.fromkeys(tp.topic for tp in before))
     if not names:
-        raise Failure(f"group {name} has committed no offset", "name the topics: -t TOPIC")
+        raise Failure(f"group {name} has no committed offsets", "name the topics: -t TOPIC")
     found, failures = session.cluster.find_topics(names)
     raise_all(failures)
     chosen = [tp for topic in found for tp in session.choose_partitions(topic, partitions)]
@@ -225,7 +227,7 @@ def _within_log(session: Session, tp: TopicPartition, place: "Place") -> "Place"
     nearest = min(max(place.offset, place.start), place.end)
     if nearest != place.offset:
         side = "beyond the end" if nearest < place.offset else "before the start"
-        session.terminal.note(f"{tp}: {place.offset} is {side} of the log, {nearest} is taken")
+        session.terminal.note(f"{tp}: {place.offset} is {side} of the log; using {nearest}")
     return place._replace(offset=nearest)
 
 

@@ -1,33 +1,32 @@
-"""`odradek log`: files of a log directory, read without a broker. What they hold is dump_rows.py's."""
+"""`odradek log`: files of a log directory, read without a broker. dump_rows.py decodes them."""
 
 import os
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
-import typer
-
+from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Failure, Finding, Usage, raise_all, usage
-from odradek.cli.options import OFFSET_FORMS, command
+from odradek.cli.options import command
 from odradek.cli.session import Session
 
-app = typer.Typer()
+app = Noun()
 
 
 @command(app, "dump", connects=False)
 def dump(
     session: Session,
-    paths: Annotated[
-        list[str], typer.Argument(metavar="PATH", help="Files, or directories with all their files.")
-    ],
-    records: Annotated[bool, typer.Option("--records", help="Show records instead of batches.")] = False,
+    paths: Annotated[list[str], Argument(metavar="PATH", help="Files, or directories with all their files.")],
+    records: Annotated[bool, option("--records", help="Show records instead of batches.")] = False,
     offsets: Annotated[
         str | None,
-        typer.Option("-o", "--offsets", metavar="OFFSETS", help="Only these: N, A:B.", show_default=False),
+        option(
+            "-o", "--offsets", metavar="OFFSETS", help="Only these offsets: N or A:B.", show_default=False
+        ),
     ] = None,
 ) -> None:
-    """Show what the files of a log directory hold.
+    """Show the contents of the files of a log directory.
 
-    Segments, indexes, snapshots and checkpoints. Exits with 3 where a file is damaged.
+    Segments, indexes, snapshots and checkpoints. Exits with 3 if a file is damaged.
     """
     first, stop = _bounds(session, offsets)
     files = [file for path in paths for file in _files(path)]
@@ -50,15 +49,15 @@ def verify(
     session: Session,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH", help="Directories of partitions, or log directories as a whole."),
+        Argument(metavar="PATH", help="Directories of partitions, or whole log directories."),
     ],
 ) -> None:
     """Check the files of a log directory.
 
-    CRCs, the order of offsets, indexes, producer snapshots, leader epochs and checkpoints. A finding names
-    file and position, what must stand there, what does, and what a node does about it when it starts.
-    Nothing is changed. Exits with 3 if there is a finding. On a running node, what it is writing at that
-    moment may show as one.
+    Checks CRCs, the order of offsets, indexes, producer snapshots, leader epochs and checkpoints. A finding
+    names file and position, what is expected, what was found, and what a node does about it when it starts.
+    Changes nothing. Exits with 3 if there is a finding. On a running node, a write in progress may show up as
+    a finding.
     """
     from odradek.cli.files.verify import verify_paths
 
@@ -68,13 +67,13 @@ def verify(
 @command(app, "diff", connects=False)
 def diff(
     session: Session,
-    a: Annotated[str, typer.Argument(metavar="A", help="Directory of a partition, or a log directory.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The same of another replica.")],
+    a: Annotated[str, Argument(metavar="A", help="Directory of a partition, or a log directory.")],
+    b: Annotated[str, Argument(metavar="B", help="The same directory of the other replica.")],
 ) -> None:
-    """Compare two replicas of a partition, or of all partitions that two log directories have in common.
+    """Compare two replicas of a partition, or of all partitions that two log directories share.
 
-    Batch by batch, by offset, leader epoch and CRC. Exits with 3 if they differ, also where one begins later
-    or ends earlier than the other.
+    Compares offset, leader epoch and CRC of each batch. Exits with 3 if the replicas differ, also if one
+    begins later or ends earlier than the other.
     """
     from odradek.cli.files.verify import diff_paths
 
@@ -88,7 +87,7 @@ def _bounds(session: Session, offsets: str | None) -> tuple[int, int | None]:
         return 0, None
     wanted = session.offsets(offsets)
     if any(bound.at is not At.OFFSET for bound in wanted if bound is not None):
-        raise Usage(f"-o {offsets}: a file takes only N and A:B of {OFFSET_FORMS}")
+        raise Usage(f"-o {offsets}: files take only N or A:B")
     first = wanted.first.value
     return (
         first,
@@ -139,7 +138,7 @@ class _Dump:
             return
         kind = kind_of(name)
         if kind is None:
-            raise Failure(f"{self._path}: not a file of a log directory that can be shown")
+            raise Failure(f"{self._path}: cannot show this kind of file")
         self._print(
             kind.columns, self._guarded(kind.rows(self._read(), offset_of(name) or 0, self._session.zone))
         )

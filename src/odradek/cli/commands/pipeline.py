@@ -1,4 +1,4 @@
-"""`odradek pipeline`: Spark pipelines from a file. What one is stands in spark/pipelines/pipeline_spec.py."""
+"""`odradek pipeline`: Spark pipelines from a file. spark/pipelines/pipeline_spec.py describes the file."""
 
 import signal
 import threading
@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Failure, Usage, usage
 from odradek.cli.options import command
 from odradek.cli.session import Session
@@ -18,30 +17,26 @@ if TYPE_CHECKING:
     from odradek.spark.pipelines.pipeline import Pipeline, Told
     from odradek.spark.pipelines.pipeline_spec import Spec
 
-app = typer.Typer()
+app = Noun()
 
 _LOOK_S = 0.5
 _PLAIN_EVERY_S = 10.0
 """Without a terminal: how often a sink has a line."""
 
-_Place = Annotated[
-    Path, typer.Argument(metavar="[FILE|FOLDER]", help="A pipeline.toml, or the folder it is in.")
-]
+_Place = Annotated[Path, Argument(metavar="[FILE|FOLDER]", help="A pipeline.toml, or the folder it is in.")]
 
 
 @command(app, "init", connects=False)
 def init(
     session: Session,
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Where to write it; it must not be there.")
-    ],
-    sql: Annotated[bool, typer.Option("--sql", help="The transform in SQL, not in Python.")] = False,
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="Folder to create; it must not exist yet.")],
+    sql: Annotated[bool, option("--sql", help="Write the transform in SQL instead of Python.")] = False,
 ) -> None:
-    """Write an example that runs: orders are read, enriched and written, exactly once."""
+    """Write a runnable example: it reads orders, enriches and writes them, exactly once."""
     from odradek.cli.pipeline_example import files
 
     if folder.exists():
-        raise Usage(f"{folder} is there already")
+        raise Usage(f"{folder} already exists")
     rows = []
     folder.mkdir(parents=True)
     for name, (text, what) in files(folder.name, sql).items():
@@ -55,9 +50,10 @@ def init(
 
 @command(app, "run", connects=False)
 def run(session: Session, place: _Place = Path(".")) -> None:
-    """Run a pipeline until it is done, or interrupted: the batch at hand is given up, and nothing lost.
+    """Run a pipeline until it is done or interrupted.
 
-    A line on a terminal shows rate, lag and the last batch that was committed.
+    An interrupt abandons the current batch; no records are lost. On a terminal, a line shows rate, lag
+    and the last committed batch.
     """
     spec = _load(place)
     stopping = threading.Event()
@@ -75,7 +71,7 @@ def run(session: Session, place: _Place = Path(".")) -> None:
     if failure is not None:
         from odradek.spark.session import cause
 
-        raise Failure(f"{spec.name} failed: {cause(failure)}", "next: odradek pipeline run, which goes on")
+        raise Failure(f"{spec.name} failed: {cause(failure)}", "next: odradek pipeline run, which resumes it")
     session.table(_told_table(pipeline.told()))
 
 
@@ -137,9 +133,9 @@ def _told_row(told: "Told") -> list[Any]:
 
 @command(app, "status", connects=False)
 def status(session: Session, place: _Place = Path(".")) -> None:
-    """Show from outside how far a pipeline is: its last decision, who took part, its lag.
+    """Show the progress of a pipeline: its last decision, participants and lag.
 
-    VISIBLE-AFTER is of the batch before: the time from its decision until readers saw all of it.
+    VISIBLE-AFTER is about the batch before: the time from its decision until readers saw all of it.
     """
     from odradek.spark.pipelines.pipeline_status import read_status
 

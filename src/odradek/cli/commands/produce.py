@@ -1,10 +1,9 @@
-"""`odradek produce`: records from stdin into a topic. How they are written there is record_input.py's."""
+"""`odradek produce`: records from stdin into a topic. record_input.py reads them."""
 
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import typer
-
+from odradek.cli.declaring import Noun, option
 from odradek.cli.errors import Failure, Usage, usage
 from odradek.cli.options import Format, Topic, command
 from odradek.cli.properties import parse_pairs
@@ -24,57 +23,60 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_FORMAT = Format("text (a record a line), jsonl, or a template such as '%k\\t%v\\n'.", check_input_format)
+_FORMAT = Format("text (one record per line), jsonl, or a template such as '%k\\t%v\\n'.", check_input_format)
 _CHUNK_BYTES = 1 << 16
 _LINGER_MS = 5
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
 
-def register(app: typer.Typer, _started_s: float) -> None:
-    command(app, "produce", output_format=_FORMAT)(produce)
+root = Noun()
 
 
+@command(root, "produce", output_format=_FORMAT)
 def produce(
     session: Session,
     topic: Topic,
     key: Annotated[
         str | None,
-        typer.Option(
-            "-k", "--key", metavar="KEY", help="Key of records that bring none.", show_default=False
-        ),
+        option("-k", "--key", metavar="KEY", help="Key of records that have none.", show_default=False),
     ] = None,
     headers: Annotated[
         list[str] | None,
-        typer.Option("-H", "--header", metavar="KEY=VALUE", help="A header for every record."),
+        option("-H", "--header", metavar="KEY=VALUE", help="A header for every record."),
     ] = None,
     partition: Annotated[
         int | None,
-        typer.Option(
+        option(
             "-p",
             "--partition",
             min=0,
-            help="Partition. [default: by key, else a batch to each in turn]",
+            help="Partition. [default: by key; without keys, batches take turns]",
             show_default=False,
         ),
     ] = None,
     compression: Annotated[
         str | None,
-        typer.Option(
+        option(
             "-z", "--compression", metavar="CODEC", help="none, gzip, snappy, lz4, zstd.", show_default=False
         ),
     ] = None,
     acks: Annotated[
         str | None,
-        typer.Option(
-            "--acks", metavar="0|1|all", help="Who must have a record before it counts.", show_default=False
+        option(
+            "--acks",
+            metavar="0|1|all",
+            help="Who must acknowledge a record: nobody, the leader, all in sync.",
+            show_default=False,
         ),
     ] = None,
-    tombstone: Annotated[bool, typer.Option("--tombstone", help="An empty value is null.")] = False,
+    tombstone: Annotated[
+        bool, option("--tombstone", help="Write empty values as null (tombstones).")
+    ] = False,
 ) -> None:
     """Write records from stdin to a topic.
 
-    One a line; with -f also JSON lines, or by a template such as '%k\\t%v\\n'.
+    One record per line. -f also takes JSON lines, or a template such as '%k\\t%v\\n'.
     """
     codec = compression or session.properties["compression.type"]
     if codec not in _CODECS:
@@ -88,7 +90,7 @@ def produce(
             (name, value.encode()) for name, value in parse_pairs("-H", headers or ()).items()
         )
     if session.terminal.can_ask:
-        session.terminal.note("one record a line; end with Ctrl-D")
+        session.terminal.note("one record per line; end with Ctrl-D")
     defaults = InputRecord(None if key is None else key.encode(), None, fixed_headers, topic, partition)
     sender = _Sender(session, defaults, tombstone, _ACKS[level], codec)
     unreadable: UnreadableError | None = None

@@ -1,4 +1,4 @@
-"""`odradek prove`: was everything done exactly once? The checks are odradek.spark.proving's."""
+"""`odradek prove`: was everything processed exactly once? odradek.spark.proving checks it."""
 
 import os
 import threading
@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from odradek.cli.complete import complete_topics
+from odradek.cli.declaring import Noun, option
 from odradek.cli.errors import Failure, Finding, usage
 from odradek.cli.options import command
 from odradek.cli.session import Session
@@ -20,15 +19,10 @@ if TYPE_CHECKING:
     from odradek.spark.options import Connecting
     from odradek.spark.proving.job import Proof, Question
 
-app = typer.Typer()
+app = Noun()
 
 _VIOLATIONS = columns("CHECK KIND COUNT# STREAM BATCH# PLACE VIOLATION")
 _LOOK_S = 0.2
-
-
-@app.callback()
-def prove() -> None:
-    """Prove what a pipeline has done."""
 
 
 @command(app, "eos")
@@ -36,41 +30,35 @@ def eos(
     session: Session,
     source: Annotated[
         str,
-        typer.Option(
-            "--from", metavar="TOPIC", help="The topic that was read.", autocompletion=complete_topics
-        ),
+        option("--from", metavar="TOPIC", help="The topic that was read.", autocompletion=complete_topics),
     ],
     sink: Annotated[
         str,
-        typer.Option(
-            "--to", metavar="TOPIC", help="The topic that was written.", autocompletion=complete_topics
-        ),
+        option("--to", metavar="TOPIC", help="The topic that was written.", autocompletion=complete_topics),
     ],
     by: Annotated[
         str,
-        typer.Option(
+        option(
             "--by",
             metavar="ID",
-            help="Compare records, too, by key, value or header:NAME, where a query passes on what it reads.",
+            help="Also compare records by key, value or header:NAME, if the query passes it through.",
         ),
     ] = "none",
     stream: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--stream",
             metavar="QUERY[/SINK]",
-            help="Only this query, where several go from the one to the other.",
+            help="Only this query, if several read the one topic and write the other.",
             show_default=False,
         ),
     ] = None,
-    master: Annotated[
-        str, typer.Option("--master", metavar="URL", help="Where Spark runs the job.")
-    ] = "local[*]",
+    master: Annotated[str, option("--master", metavar="URL", help="Where Spark runs the job.")] = "local[*]",
 ) -> None:
-    """Check that every offset of a topic is in exactly one committed transaction of another.
+    """Check that every offset of one topic is in exactly one committed transaction of another.
 
-    Of what Spark's exactly-once sink wrote: the batches that were decided cover the input without gap and
-    overlap, and the committed transactions in the output are those that the decisions name, with all their
+    Covers what Spark's exactly-once sink wrote. The decided batches must cover the input without gaps or
+    overlaps. The committed transactions in the output must be those that the decisions name, with all their
     records. Exits with 3 if there is a finding. Needs pyspark.
     """
     require_spark()
@@ -116,7 +104,7 @@ def _run(session: Session, connecting: "Connecting", question: "Question", maste
             with cluster.failing(f"topics {question.source} and {question.sink}"):
                 return prove(cluster.client, connecting, spark, question)
         except NothingToProveError as e:
-            hint = "only what format('odradek') writes with checkpoint and delivery=exactly-once is recorded"
+            hint = "only format('odradek') with a checkpoint and delivery=exactly-once records decisions"
             raise Failure(str(e), hint) from e
         except (PySparkException, Py4JError) as e:
             raise Failure(f"the Spark job failed: {cause(e)}") from e

@@ -1,20 +1,15 @@
-"""`odradek start`: its options, and the configuration they make. The node is run by serve.py.
-
-A node must answer within a third of a second of its start, and typer alone takes a fifth of that to import:
-a plain command line is read here, everything else (help, mistakes) goes the way of all commands.
-"""
+"""`odradek start`: its options, and the configuration they make. serve.py runs the node."""
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from odradek.cli.declaring import Command, Parameter, option
 from odradek.cli.errors import Usage, usage
 from odradek.cli.properties import parse_pairs
 
 if TYPE_CHECKING:
-    import typer
-
     from odradek.core.configs import NodeConfig
 
 DEFAULT_HOST = "127.0.0.1"
@@ -22,84 +17,36 @@ DEFAULT_PORT = 9092
 DEFAULT_HTTP_PORT = 8080
 
 
-class _Option(NamedTuple):
-    """One option; all of them take a value, `is_list` ones more than once."""
-
-    flag: str
-    metavar: str
-    help: str
-    is_list: bool = False
-
-    @property
-    def name(self) -> str:
-        return self.flag.lstrip("-").replace("-", "_")
+def _option(flag: str, metavar: str, help_text: str, *, is_list: bool = False) -> Parameter:
+    declared = option(flag, metavar=metavar, help=help_text, show_default=False)
+    return Parameter(flag.lstrip("-").replace("-", "_"), str, is_list, None, declared)
 
 
 OPTIONS = (
-    _Option("--data-dir", "DIR", "Where records are kept. [default: ./odradek-data]"),
-    _Option("--host", "HOST", f"Address to listen on. [default: {DEFAULT_HOST}]"),
-    _Option("--port", "PORT", f"Port to listen on, 0 for any. [default: {DEFAULT_PORT}]"),
-    _Option(
-        "--http", "PORT|off", f"Port of /metrics and /healthz. [default: {DEFAULT_HTTP_PORT} if it is free]"
-    ),
-    _Option("--config", "FILE", "A server.properties file."),
-    _Option("--set", "KEY=VALUE", "One setting of server.properties; wins over the file.", is_list=True),
-    _Option("--log-format", "text|json", "Shape of the log lines on stderr. [default: text]"),
+    _option("--data-dir", "DIR", "Directory of the data. [default: ./odradek-data]"),
+    _option("--host", "HOST", f"Address to listen on. [default: {DEFAULT_HOST}]"),
+    _option("--port", "PORT", f"Port to listen on; 0 picks a free one. [default: {DEFAULT_PORT}]"),
+    _option("--http", "PORT|off", f"Port of /metrics and /healthz. [default: {DEFAULT_HTTP_PORT} if free]"),
+    _option("--config", "FILE", "A server.properties file."),
+    _option("--set", "KEY=VALUE", "A setting of server.properties; overrides the file.", is_list=True),
+    _option("--log-format", "text|json", "Format of the log lines on stderr. [default: text]"),
 )
 
 
-def register(app: "typer.Typer", started_s: float) -> None:
-    """The command as typer sees it, made of the same options."""
-    import inspect
-    from typing import Annotated
-
-    import typer
+def command(started_s: float) -> Command:
+    """The command, as all others are declared."""
 
     def run(**values: Any) -> None:
         start(started_s, values)
 
     run.__doc__ = start.__doc__
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(
-                option.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None,
-                annotation=Annotated[
-                    list[str] | None if option.is_list else str | None,
-                    typer.Option(option.flag, metavar=option.metavar, help=option.help, show_default=False),
-                ],
-            )
-            for option in OPTIONS
-        ]
-    )
-    run.__annotations__ = {}
-    app.command("start")(run)
-
-
-def plain_options(arguments: Sequence[str]) -> dict[str, Any] | None:
-    """The options of a command line that holds nothing but `--option value`; None for any other."""
-    known = {option.flag: option for option in OPTIONS}
-    values: dict[str, Any] = {option.name: None for option in OPTIONS}
-    rest = list(arguments)
-    while rest:
-        flag, equals, value = rest.pop(0).partition("=")
-        option = known.get(flag)
-        if option is None or (not equals and not rest):
-            return None
-        if not equals:
-            value = rest.pop(0)
-        if option.is_list:
-            values[option.name] = [*(values[option.name] or ()), value]
-        else:
-            values[option.name] = value
-    return values
+    return Command("start", run, OPTIONS)
 
 
 def start(started_s: float, values: Mapping[str, Any]) -> None:
     """Start a node.
 
-    Broker and controller in one process, until SIGTERM or SIGINT. A line on stdout says when it is ready.
+    Runs broker and controller in one process until SIGTERM or SIGINT. Prints a line on stdout when ready.
     """
     log_format = values["log_format"] or "text"
     if log_format not in ("text", "json"):
@@ -129,7 +76,7 @@ def start(started_s: float, values: Mapping[str, Any]) -> None:
 
 def _port(flag: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= 65535):
-        raise Usage(f"{flag} {text}: not a port" + (", nor off" if flag == "--http" else ""))
+        raise Usage(f"{flag} {text}: not a port" + (" or off" if flag == "--http" else ""))
     return int(text)
 
 
@@ -161,17 +108,17 @@ def _configure(
     if data_dir is not None:
         doubled = next((name for name in ("log.dirs", "log.dir") if name in overrides), None)
         if doubled is not None:
-            raise Usage(f"--data-dir and --set {doubled} do not go together")
+            raise Usage(f"--data-dir and --set {doubled} cannot be combined")
         given["log.dirs"] = data_dir
     listeners = overrides.get("listeners", file.get("listeners"))
     if listeners is None:
         defaults = node_defaults(host=host or DEFAULT_HOST, port=DEFAULT_PORT if port is None else port)
         given["listeners"] = defaults["listeners"]
     elif host is not None or port is not None:
-        raise Usage("--host and --port do not go with a configuration that sets listeners")
+        raise Usage("--host and --port cannot be combined with a configuration that sets listeners")
     try:
         config, warnings = NodeConfig.from_sources(file, given)
-        # A name told to clients holds wherever they ask from, a path wherever the node was started.
+        # Clients elsewhere need a host name; a path must not depend on the working directory.
         if not all(listener.host for listener in config.advertised_listeners):
             given["advertised.listeners"] = _with_this_host(config)
         given["log.dirs"] = ",".join(os.path.abspath(path) for path in config.log_dirs)

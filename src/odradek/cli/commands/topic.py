@@ -1,27 +1,26 @@
-"""`odradek topic`: what topics there are, and changing them. The requests are topic_admin.py's."""
+"""`odradek topic`: showing and changing topics. topic_admin.py has the requests."""
 
 from typing import Annotated, Any
 
-import typer
-
+from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Usage, raise_all, usage
 from odradek.cli.options import DryRun, Partitions, Topic, Topics, Watch, Yes, command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
 from odradek.cli.terminal.output import Table, columns
 
-app = typer.Typer()
+app = Noun()
 
 ConfigPairs = Annotated[
     list[str] | None,
-    typer.Option("-c", "--config", metavar="KEY=VALUE", help="A configuration of the topic."),
+    option("-c", "--config", metavar="KEY=VALUE", help="A configuration of the topic."),
 ]
 
 
 @command(app, "list", "ls")
 def list_topics(
     session: Session,
-    internal: Annotated[bool, typer.Option("--internal", help="Also the cluster's own topics.")] = False,
+    internal: Annotated[bool, option("--internal", help="Include internal topics.")] = False,
     watch: Watch = None,
 ) -> None:
     """List the topics of the cluster."""
@@ -40,20 +39,20 @@ def list_topics(
 @command(app, "create")
 def create(
     session: Session,
-    names: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of the new topics.")],
+    names: Annotated[list[str], Argument(metavar="TOPIC", help="Names of the new topics.")],
     partitions: Annotated[
         int,
-        typer.Option(
+        option(
             "-p",
             "--partitions",
             metavar="COUNT",
-            help="How many. [default: the cluster's num.partitions]",
+            help="Number of partitions. [default: the cluster's num.partitions]",
             show_default=False,
         ),
     ] = -1,
     replicas: Annotated[
         int,
-        typer.Option(
+        option(
             "-r",
             "--replicas",
             metavar="COUNT",
@@ -63,7 +62,7 @@ def create(
     ] = -1,
     configs: ConfigPairs = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="A topic that exists already is no failure.")
+        bool, option("--if-not-exists", help="Succeed if the topic already exists.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -80,7 +79,7 @@ def create(
     if dry_run:
         headers, shown = "TOPIC PARTITIONS# REPLICAS#", [row[:3] for row in created]
     elif created:
-        session.settle(lambda: session.cluster.have_leaders([row[0] for row in created]))
+        session.wait_until_shown(lambda: session.cluster.have_leaders([row[0] for row in created]))
     if shown:
         session.table(Table(columns(headers), shown))
     raise_all(failures)
@@ -91,7 +90,7 @@ def describe(
     session: Session,
     names: Topics,
     all_configs: Annotated[
-        bool, typer.Option("--all-configs", help="Also configurations at their default.")
+        bool, option("--all-configs", help="Include configurations at their default.")
     ] = False,
 ) -> None:
     """Show partitions, offsets and configurations of topics."""
@@ -108,18 +107,18 @@ def alter(
     session: Session,
     name: Topic,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a configuration.")
+        list[str] | None, option("--set", metavar="KEY=VALUE", help="Set a configuration.")
     ] = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="Return a configuration to its default."),
+        option("--unset", metavar="KEY", help="Return a configuration to its default."),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
     """Change configurations of a topic.
 
-    Asks where the change can delete records.
+    Asks first if the change can delete records.
     """
     from odradek.cli.requests.config_admin import (
         TOPIC,
@@ -141,7 +140,7 @@ def alter(
         table, f"Change {name}? Records may be deleted.", yes=yes or harmless, dry_run=dry_run
     ):
         alter_configs(session.cluster, TOPIC, name, wanted, unset or ())
-        session.settle(lambda: shows_changes(session.cluster, TOPIC, name, wanted, unset or ()))
+        session.wait_until_shown(lambda: shows_changes(session.cluster, TOPIC, name, wanted, unset or ()))
         session.table(table)
 
 
@@ -163,7 +162,7 @@ def delete(session: Session, names: Topics, yes: Yes = False, dry_run: DryRun = 
     if session.confirm(table, question, yes=yes, dry_run=dry_run):
         failures = delete_topics(session.cluster, [topic.name for topic in topics])
         deleted = [row for row in rows if row[0] not in failures]
-        session.settle(lambda: not session.cluster.find_topics([row[0] for row in deleted])[0])
+        session.wait_until_shown(lambda: not session.cluster.find_topics([row[0] for row in deleted])[0])
         session.done(table._replace(rows=deleted), [*missing, *failures.values()])
     raise_all(missing)
 
@@ -173,22 +172,24 @@ def add_partitions(
     session: Session,
     name: Topic,
     total: Annotated[
-        int | None, typer.Option("--to", metavar="TOTAL", min=1, help="So many in all.", show_default=False)
+        int | None,
+        option("--to", metavar="TOTAL", min=1, help="Total number of partitions.", show_default=False),
     ] = None,
     more: Annotated[
-        int | None, typer.Option("--by", metavar="COUNT", min=1, help="So many more.", show_default=False)
+        int | None,
+        option("--by", metavar="COUNT", min=1, help="Number of partitions to add.", show_default=False),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
     """Add partitions to a topic.
 
-    Keys will map to other partitions than before. There is no way back.
+    Keys will map to other partitions than before. This cannot be undone.
     """
     from odradek.cli.requests.topic_admin import create_partitions
 
     if (total is None) == (more is None):
-        raise Usage("give --to TOTAL (so many in all) or --by COUNT (so many more)")
+        raise Usage("give either --to TOTAL or --by COUNT")
     before = len(session.cluster.topic(name).partitions)
     after = total if total is not None else before + (more or 0)
     create_partitions(session.cluster, name, after, validate_only=True)
@@ -197,8 +198,8 @@ def add_partitions(
     question = f"Add {count} partition{'s' * (count > 1)} to {name}? This cannot be undone."
     if session.confirm(table, question, yes=yes, dry_run=dry_run):
         create_partitions(session.cluster, name, after, validate_only=False)
-        session.settle(lambda: len(session.cluster.topic(name).partitions) >= after)
-        session.settle(lambda: session.cluster.have_leaders([name]))
+        session.wait_until_shown(lambda: len(session.cluster.topic(name).partitions) >= after)
+        session.wait_until_shown(lambda: session.cluster.have_leaders([name]))
         session.table(table)
 
 
@@ -208,9 +209,7 @@ def trim(
     name: Topic,
     offset: Annotated[
         str,
-        typer.Option(
-            "-o", "--offset", metavar="OFFSET", help="New first offset: start, end, N, +N, -N, @TIME."
-        ),
+        option("-o", "--offset", metavar="OFFSET", help="New first offset: start, end, N, +N, -N, @TIME."),
     ],
     partitions: Partitions = None,
     yes: Yes = False,

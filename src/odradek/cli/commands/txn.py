@@ -1,10 +1,9 @@
-"""`odradek txn`: who has transactions, where they are open, and ending them. Requests are txn_admin.py's."""
+"""`odradek txn`: transactional ids, open transactions, and ending them. txn_admin.py has the requests."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from odradek.cli.complete import complete_topics, complete_transactions
+from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Failure, Finding, Usage, raise_all, usage
 from odradek.cli.options import DryRun, Partitions, Topics, Watch, Yes, command
 from odradek.cli.session import Session
@@ -15,16 +14,16 @@ if TYPE_CHECKING:
     from odradek.cli.requests.txn_admin import Described
     from odradek.cli.requests.txn_hanging import Hanging
 
-app = typer.Typer()
+app = Noun()
 
 Ids = Annotated[
     list[str],
-    typer.Argument(metavar="ID", help="Transactional ids.", autocompletion=complete_transactions),
+    Argument(metavar="ID", help="Transactional ids.", autocompletion=complete_transactions),
 ]
 OlderThan = Annotated[
     str | None,
-    typer.Option(
-        "--older-than", metavar="DURATION", help="Only those open at least so long, for example 5m."
+    option(
+        "--older-than", metavar="DURATION", help="Only transactions open at least this long, for example 5m."
     ),
 ]
 
@@ -34,15 +33,13 @@ def list_ids(
     session: Session,
     states: Annotated[
         list[str] | None,
-        typer.Option("--state", metavar="STATE", help="Only in this state, such as Ongoing."),
+        option("--state", metavar="STATE", help="Only in this state, such as Ongoing."),
     ] = None,
     producer_ids: Annotated[
-        list[int] | None, typer.Option("--producer-id", metavar="ID", help="Only of this producer.")
+        list[int] | None, option("--producer-id", metavar="ID", help="Only this producer id.")
     ] = None,
     older_than: OlderThan = None,
-    pattern: Annotated[
-        str | None, typer.Option("--pattern", metavar="REGEX", help="Only ids that match.")
-    ] = None,
+    pattern: Annotated[str | None, option("--pattern", metavar="REGEX", help="Only ids that match.")] = None,
     watch: Watch = None,
 ) -> None:
     """List the transactional ids of the cluster."""
@@ -125,15 +122,15 @@ def timeline(
     session: Session,
     transactional_id: Annotated[
         str,
-        typer.Argument(metavar="ID", help="A transactional id.", autocompletion=complete_transactions),
+        Argument(metavar="ID", help="A transactional id.", autocompletion=complete_transactions),
     ],
     count: Annotated[
-        int, typer.Option("-n", "--count", metavar="COUNT", help="So many of the last transactions.")
+        int, option("-n", "--count", metavar="COUNT", help="How many of the last transactions to show.")
     ] = 5,
 ) -> None:
     """Show when transactions of an id began, wrote and ended, on the coordinator and on each partition.
 
-    What compaction has left of the coordinator's log is all there is to tell.
+    Shows only what compaction has left in the coordinator's log.
     """
     from odradek.cli.requests.timeline import draw
     from odradek.cli.requests.txn_history import history
@@ -172,21 +169,21 @@ def hanging(
     session: Session,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="TOPIC", help="Names of topics. [default: all]", autocompletion=complete_topics
-        ),
+        Argument(metavar="TOPIC", help="Names of topics. [default: all]", autocompletion=complete_topics),
     ] = None,
     older_than: Annotated[
         str,
-        typer.Option(
-            "--older-than", metavar="DURATION", help="Silent at least so long: the longest timeout there is."
+        option(
+            "--older-than",
+            metavar="DURATION",
+            help="Only if silent at least this long. Use transaction.max.timeout.ms.",
         ),
     ] = "15m",
 ) -> None:
-    """Find transactions that are open on a partition and that no coordinator will end.
+    """Find open transactions that no coordinator will end.
 
-    Those that no coordinator knows, and those of two-phase commit, which have no timeout: of a Spark query
-    that was killed, for example. OF tells whose they are. Exit code 3 if there are any.
+    Finds transactions that no coordinator knows, and those of two-phase commit, which have no timeout: of a
+    killed Spark query, for example. OF names their owner. Exits with 3 if there are any.
     """
     from odradek.cli.requests.txn_hanging import find_hanging
 
@@ -201,7 +198,7 @@ def hanging(
     session.done(Table(columns(_HANGING), [_hanging_row(session, p, now_ms) for p in found]), failures)
     if found:
         raise Finding(
-            f"{len(found)} hanging transaction{'s' * (len(found) > 1)}, the first one {found[0].of()}",
+            f"{len(found)} hanging transaction{'s' * (len(found) > 1)}, the first: {found[0].of()}",
             f"next: {found[0].next()}",
         )
 
@@ -226,14 +223,14 @@ def _hanging_row(session: Session, found: "Hanging", now_ms: int) -> list[Any]:
 def commit(
     session: Session,
     transactional_id: Annotated[
-        str, typer.Argument(metavar="ID", help="A transactional id.", autocompletion=complete_transactions)
+        str, Argument(metavar="ID", help="A transactional id.", autocompletion=complete_transactions)
     ],
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Commit an open transaction that a Spark query has decided to commit, where it does not come back.
+    """Commit an open transaction that a Spark query has decided to commit, if the query will not run again.
 
-    Any other one is left alone.
+    Refuses any other transaction.
     """
     from odradek.cli.requests.txn_admin import commit_decided, decided_rows, describe_transaction
 
@@ -241,7 +238,7 @@ def commit(
     rows = decided_rows(session.cluster, found) if found.state == "Ongoing" else 0
     if not rows:
         raise Failure(
-            f"{transactional_id} is {found.state} and was not decided to be committed",
+            f"{transactional_id} is {found.state}: not open, or no Spark query has decided to commit it",
             "next: odradek txn hanging --older-than 0s",
         )
     heads = "TRANSACTIONAL-ID BEFORE AFTER PRODUCER-ID# EPOCH# ROWS#"
@@ -257,34 +254,33 @@ def abort(
     session: Session,
     transactional_id: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="ID", help="A transactional id.", autocompletion=complete_transactions, show_default=False
         ),
     ] = None,
     topic: Annotated[
         str | None,
-        typer.Option(
-            "-t", "--topic", metavar="TOPIC", help="Topic of a hanging transaction.", show_default=False
-        ),
+        option("-t", "--topic", metavar="TOPIC", help="Topic of a hanging transaction.", show_default=False),
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("-p", "--partition", metavar="PARTITION", help="Its partition.")
+        int | None, option("-p", "--partition", metavar="PARTITION", help="Its partition.")
     ] = None,
     start_offset: Annotated[
         int | None,
-        typer.Option("--start-offset", metavar="OFFSET", help="Its first offset, where there are several."),
+        option("--start-offset", metavar="OFFSET", help="Its first offset, if the partition has several."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also where Spark has decided to commit it: its records are lost.")
+        bool,
+        option("--force", help="Abort even if Spark has decided to commit it: its records are lost."),
     ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """End an open transaction: all of it by its id, or a hanging one on its partition.
+    """Abort an open transaction by its id, or a hanging one on its partition.
 
-    By its id, the coordinator aborts it and fences its producer. On a partition, an abort marker is written
-    past the coordinator, which is for transactions that `txn hanging` finds. A transaction that a Spark query
-    has decided to commit is left alone: the next run of the query commits it.
+    By id, the coordinator aborts it and fences its producer. It is refused if a Spark query has decided to
+    commit the transaction: the next run of the query does so. On a partition, an abort marker is written
+    without the coordinator: for transactions that `txn hanging` finds.
     """
     if (transactional_id is None) == (topic is None or partition is None):
         raise Usage("name a transactional id, or a partition with -t TOPIC -p PARTITION")
@@ -307,8 +303,7 @@ def _abort_by_id(session: Session, transactional_id: str, force: bool, yes: bool
     rows = decided_rows(session.cluster, found)
     if rows and not force:
         raise Failure(
-            f"{transactional_id} was decided to be committed by its Spark query: {rows} records "
-            "would be lost",
+            f"the Spark query of {transactional_id} has decided to commit it: {rows} records would be lost",
             f"next: start the query again, which commits it, or odradek txn commit {transactional_id}, "
             "or add --force",
         )
@@ -342,16 +337,18 @@ def _abort_on_partition(
     open_ = [p for p in active_producers(session.cluster, [info], [tp]) if p.start_offset is not None]
     chosen = [p for p in open_ if start_offset is None or p.start_offset == start_offset]
     if not chosen:
-        at = "" if start_offset is None else f" from offset {start_offset} on"
+        at = "" if start_offset is None else f" that starts at offset {start_offset}"
         raise Failure(f"partition {tp} has no open transaction{at}", f"next: odradek txn producers {topic}")
     if len(chosen) > 1:
         starts = ", ".join(str(p.start_offset) for p in chosen)
-        raise Usage(f"partition {tp} has {len(chosen)} open transactions, at {starts}", "add --start-offset")
+        raise Usage(
+            f"partition {tp} has {len(chosen)} open transactions, starting at {starts}", "add --start-offset"
+        )
     (producer,) = chosen
     owner = owners(session.cluster, [producer.producer_id]).get(producer.producer_id)
     if owner is not None and not is_hanging(producer, owner):
         session.terminal.note(
-            f"{owner.transactional_id} has it open and is {owner.state}: its coordinator can end all of it, "
+            f"it belongs to {owner.transactional_id}, which is {owner.state}; to end it on all partitions: "
             f"odradek txn abort {owner.transactional_id}"
         )
     heads = "TOPIC PARTITION# PRODUCER-ID# EPOCH# TXN-START# BEFORE AFTER"

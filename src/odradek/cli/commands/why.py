@@ -1,11 +1,10 @@
-"""`odradek why`: questions that Kafka's own tools leave to guessing. `stuck` is stuck.py's."""
+"""`odradek why`: why readers are stuck. requests/stuck.py finds the transactions that hold them."""
 
 import threading
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from odradek.cli.complete import complete_groups_and_topics
+from odradek.cli.declaring import Argument, Noun
 from odradek.cli.errors import Failure, Finding
 from odradek.cli.options import command
 from odradek.cli.session import Session
@@ -17,15 +16,10 @@ if TYPE_CHECKING:
     from odradek.cli.requests.cluster_access import TopicInfo
     from odradek.cli.requests.stuck import Held
 
-app = typer.Typer()
+app = Noun()
 
 _PATIENCE_S = 0.3
 """A transaction that is open now and then is how things should be; one that stays is looked at."""
-
-
-@app.callback()
-def why() -> None:
-    """Ask why something does not go on."""
 
 
 @command(app, "stuck")
@@ -33,14 +27,14 @@ def stuck(
     session: Session,
     name: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="GROUP|TOPIC", help="A group, or a topic.", autocompletion=complete_groups_and_topics
         ),
     ],
 ) -> None:
-    """Show which transaction keeps read_committed readers of a group or a topic waiting.
+    """Show which transaction keeps read_committed readers of a group or topic waiting.
 
-    Exit code 3 if there is one.
+    Exits with 3 if there is one.
     """
     from odradek.cli.requests.stuck import find_held
 

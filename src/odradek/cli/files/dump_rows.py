@@ -1,4 +1,4 @@
-"""What stands in each kind of file of a log directory, as rows of a table. Pure: bytes in, rows out."""
+"""The contents of each kind of file of a log directory, as rows of a table. Pure: bytes in, rows out."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo

@@ -1,4 +1,4 @@
-"""The batches of a segment file, read in pieces. What a batch says is dump_rows.py's."""
+"""The batches of a segment file, read in pieces. dump_rows.py decodes a batch."""
 
 import os
 from collections.abc import Iterator

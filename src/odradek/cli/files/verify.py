@@ -1,4 +1,4 @@
-"""What `odradek log verify` and `odradek log diff` show. The checks themselves are log/verifying's."""
+"""What `odradek log verify` and `odradek log diff` show. log/verifying does the checks."""
 
 import os
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def verify_paths(session: Session, paths: Sequence[str]) -> None:
             in_use = disk.is_locked(f"{place.log_dir}/{LOCK}")
             if in_use:
                 session.terminal.note(
-                    f"a node runs on {place.log_dir}: what it is writing now may show as a finding"
+                    f"a node runs on {place.log_dir}: a write in progress may show up as a finding"
                 )
             if place.whole:
                 check_identity(disk, directory, into, in_use=in_use)
@@ -71,7 +71,7 @@ def verify_paths(session: Session, paths: Sequence[str]) -> None:
     summary = ", ".join(_count(number, noun) for number, noun in counts)
     if findings:
         raise Finding(f"{_count(len(findings), 'finding')} in {summary}")
-    session.terminal.note(f"nothing found in {summary}")
+    session.terminal.note(f"no findings in {summary}")
 
 
 def diff_paths(session: Session, a: str, b: str) -> None:
@@ -135,7 +135,7 @@ def _progress(session: Session, disk: RealDisk, places: Sequence[_Place], label:
 
 def _pairs(a: _Place, b: _Place) -> list[tuple[TopicPartition, str, str]]:
     if a.whole != b.whole:
-        raise Usage("two directories of partitions, or two log directories: one of each cannot be compared")
+        raise Usage("give two directories of partitions or two log directories, not one of each")
     if not a.whole:
         (name_a, tp), (name_b, _) = a.partitions[0], b.partitions[0]
         return [(tp, f"{a.log_dir}/{name_a}", f"{b.log_dir}/{name_b}")]

@@ -1,6 +1,6 @@
-"""A look at the data directories before a node takes them: mistakes of a command line are told in its words.
+"""Checks the data directories before a node opens them, so that an error names the option to change.
 
-What is in them, and whose they are, the node finds out by itself.
+The node itself checks what is in them, and which node they belong to.
 """
 
 import os
@@ -44,4 +44,4 @@ def _foreign_files(path: str) -> list[str]:
     if not foreign or META_PROPERTIES in names:
         return []
     shown = ", ".join(foreign[:_SHOWN_FILES]) + (", ..." if len(foreign) > _SHOWN_FILES else "")
-    return [f"The data directory {path} is new to this node, but holds {shown}"]
+    return [f"The data directory {path} has no meta.properties, but holds {shown}"]

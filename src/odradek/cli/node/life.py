@@ -1,4 +1,4 @@
-"""What a node says of its own start and stop: log lines on stderr, one line on stdout when it is ready."""
+"""What a node says about its start and stop: log lines on stderr, one line on stdout when it is ready."""
 
 import json
 import logging

@@ -1,7 +1,7 @@
-"""How much one cause may log: a client in a loop must not fill the disk, nor hide what others have to say.
+"""How much one cause may log: a client in a loop must not fill the disk, or hide other lines.
 
 A cause is a place in the code and, where it is known, the peer (`extra={"peer": host}`). What it logs beyond
-its share of a window is counted instead, and the count is told when the window ends.
+its share of a window is counted, and the count is logged when the window ends.
 """
 
 import asyncio

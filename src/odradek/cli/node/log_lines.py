@@ -1,4 +1,4 @@
-"""The node's log lines on stderr: in Kafka's shape, or JSON lines with ECS names. Formatting only.
+"""The node's log lines on stderr: in Kafka's format, or JSON lines with ECS names. Formatting only.
 
 Control characters are escaped here, in whole messages: whatever a client puts into one stays on its line.
 """

@@ -1,4 +1,4 @@
-"""A node run in this process until a signal ends it. What it is made of, broker/ knows."""
+"""Runs a node in this process until a signal ends it. broker/node.py puts the node together."""
 
 import asyncio
 import errno
@@ -12,7 +12,7 @@ import time
 from odradek.broker.node import Node
 from odradek.cli.errors import Failure
 from odradek.cli.node.data_dir import NEXT, check_data_dirs
-from odradek.cli.node.heap import keep_settled
+from odradek.cli.node.heap import keep_frozen
 from odradek.cli.node.life import Ready, tell_recovery, tell_start
 from odradek.cli.node.log_limit import LogLimit
 from odradek.cli.terminal.recovery_line import RecoveryLine
@@ -21,7 +21,7 @@ from odradek.core.errors import KafkaError, StorageError
 from odradek.http.app import App
 from odradek.http.server import HttpServer
 from odradek.log.checkpoints import CheckpointError
-from odradek.log.log_dir import DirectoryInUseError, DuplicateLogError
+from odradek.log.managing.log_dir import DirectoryInUseError, DuplicateLogError
 from odradek.metadata.formatting import FormatError
 from odradek.raft.quorum_state import QuorumStateError
 from odradek.runtime.eager import new_event_loop
@@ -107,7 +107,7 @@ async def _run(
         print(ready.json() if ready_as_json else ready.text(), flush=True)
         async with Scope() as scope:
             scope.spawn(limit.run(), name="limit the log")
-            scope.spawn(keep_settled(lambda: node.logs.opened), name="keep the heap settled")
+            scope.spawn(keep_frozen(lambda: node.logs.opened), name="keep the heap frozen")
             number = await stop
         stopping_s = time.monotonic()
         _log.info("Stopping: %s", number.name)

@@ -1,6 +1,6 @@
 """`python -m odradek.cli.node.tethered ARGUMENTS`: the command, in a process that ends when its input ends.
 
-Who starts it keeps the other end of that pipe, and so leaves nothing behind, not even when it is killed.
+The parent keeps the other end of that pipe: if it is killed, the pipe closes and this process ends.
 """
 
 import os

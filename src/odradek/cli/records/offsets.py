@@ -1,4 +1,4 @@
-"""The offset syntax of `-o`: `start end N +N -N a:b @time @t1:t2`. Pure: no cluster is asked here."""
+"""The offset syntax of `-o`: `start end N +N -N a:b @time @t1:t2`. Pure: no requests."""
 
 from collections.abc import Callable
 from datetime import UTC, tzinfo

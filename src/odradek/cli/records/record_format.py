@@ -1,7 +1,7 @@
 """How records are written and read: `%t %p %o %k %v %h %d %e`, JSON lines, CSV. Pure: records in, bytes out.
 
 Tokens are those of rpk and kcl: topic, partition, offset, key, value, headers, timestamp, leader epoch; and
-ours: `%S` what became of the record's transaction, `%X` its transactional id.
+ours: `%S` the outcome of the record's transaction, `%X` its transactional id.
 """
 
 import base64
@@ -56,7 +56,7 @@ def check_record_format(name: str) -> str:
     if name in FORMATS or any(token.letter for token in tokens(name)):
         return name
     raise ValueError(
-        f"unknown format of records {name!r}: one of {', '.join(FORMATS)}, or a template such as '%v\\n'"
+        f"unknown record format {name!r}: one of {', '.join(FORMATS)}, or a template such as '%v\\n'"
     )
 
 
@@ -215,7 +215,7 @@ def _headers(argument: str, escaped: bool) -> Part:
             else:
                 parts.append(lambda _k, v, encode=encode: encode(v))  # type: ignore[misc]
         else:
-            raise ValueError(f"%{letter} is no part of a header (one of %k %v)")
+            raise ValueError(f"%{letter} is not part of a header (one of %k %v)")
     between = b"" if argument else b","
     return lambda r: between.join([b"".join([part(k, v) for part in parts]) for k, v in r.headers])
 

@@ -37,7 +37,7 @@ def check_input_format(name: str) -> str:
     elif name not in _READ_FORMATS:
         meant = "did you mean jsonl? " if name == "json" else ""
         forms = f"{', '.join(_READ_FORMATS)}, or a template such as '%v\\n'"
-        raise ValueError(f"records are not read as {name!r}: {meant}one of {forms}")
+        raise ValueError(f"cannot read records as {name!r}: {meant}one of {forms}")
     return name
 
 
@@ -87,9 +87,9 @@ def _check(found: list[Token], template: str) -> None:
     if not letters or any(letter not in _READABLE for letter in letters):
         raise ValueError(f"cannot read records by {template!r} (tokens %k %v %h %p %t %d)")
     if len(set(letters)) < len(letters):
-        raise ValueError(f"a token stands twice in {template!r}")
+        raise ValueError(f"a token appears twice in {template!r}")
     if any(a.letter and b.letter for a, b in pairwise(found)):
-        raise ValueError(f"two tokens in {template!r} have nothing between them")
+        raise ValueError(f"two tokens in {template!r} need text between them")
     for letter, argument in found:
         if letter in ("k", "v"):
             encoder(argument)
@@ -143,12 +143,12 @@ def _from_json(piece: bytes) -> InputRecord:
     except ValueError as e:
         raise ValueError(f"not JSON: {_shown(piece)} ({e})") from None
     if not isinstance(row, dict) or "value" not in row:
-        raise ValueError(f'no object with a "value": {_shown(piece)}')
+        raise ValueError(f'not an object with a "value": {_shown(piece)}')
     headers = row.get("headers") or ()
     if isinstance(headers, dict):
         headers = headers.items()
     elif not (isinstance(headers, list | tuple) and all(_is_header(pair) for pair in headers)):
-        raise ValueError(f"headers that are no list of [name, value]: {_shown(piece)}")
+        raise ValueError(f"headers must be a list of [name, value]: {_shown(piece)}")
     timestamp = row.get("timestamp")
     return InputRecord(
         key=_bytes(row.get("key")),

@@ -1,6 +1,6 @@
 """The cluster as commands see it: topics, offsets, groups, by name. Blocking, one request after the other.
 
-The wire is client/'s; here requests are put together that several commands need, and errors get their names.
+client/ speaks the protocol. Here are the requests that several commands need, and errors for people.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

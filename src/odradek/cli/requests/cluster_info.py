@@ -40,7 +40,7 @@ def _kernel() -> str:
     """Records are walked in C where this installation could build it."""
     from odradek.records import kernel
 
-    return "C" if kernel.NATIVE else "Python (slower: no C compiler was there when odradek was installed)"
+    return "C" if kernel.NATIVE else "Python (slower: odradek was installed without a C compiler)"
 
 
 def _deviations(cluster: ClusterAccess, broker_id: int) -> list[list[Any]]:

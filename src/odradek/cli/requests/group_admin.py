@@ -1,4 +1,4 @@
-"""Consumer groups over the wire: describing, offsets, seeking, deleting. Tables are group.py's."""
+"""Consumer groups over the wire: describing, offsets, seeking, deleting. commands/group.py shows them."""
 
 from collections.abc import Mapping, Sequence
 from struct import Struct

@@ -1,4 +1,4 @@
-"""How far groups are behind: in records that they will get, in time, and how long until they catch up."""
+"""The lag of groups: in records that they will get, in time, and the time until they catch up."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

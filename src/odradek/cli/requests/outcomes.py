@@ -1,7 +1,7 @@
-"""Records with what became of them: committed, aborted, or in a transaction that is still open.
+"""Records with their outcome: committed, aborted, or in a transaction that is still open.
 
-Up to the last stable offset a fetch tells which transactions were aborted. Above it markers are looked at:
-what a producer wrote is decided by the first marker of its own that follows.
+Up to the last stable offset, a fetch lists the aborted transactions. Above it, the next marker of the same
+producer decides.
 """
 
 import sys

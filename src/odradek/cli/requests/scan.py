@@ -1,4 +1,4 @@
-"""Reading a partition batch by batch, control batches and all, as no consumer shows it."""
+"""Reading a partition batch by batch, control batches included, which no consumer shows."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Why read_committed readers do not get on: the transactions that hold last stable offsets, and who waits."""
+"""Why read_committed readers are stuck: the transactions that hold last stable offsets, and who waits."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

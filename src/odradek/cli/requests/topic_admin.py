@@ -1,4 +1,4 @@
-"""The requests behind `odradek topic` that change something. Tables and questions are topic.py's."""
+"""The requests behind `odradek topic` that change something. commands/topic.py shows tables and asks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Transactions over the wire: who has them, where they are open, ending them. Tables are txn.py's."""
+"""Transactions over the wire: listing, describing, ending them. commands/txn.py shows the tables."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Transactions that stay open unless somebody does something: whose they are, and what that is."""
+"""Hanging transactions: which stay open until somebody ends them, their owners, and the command that does."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -48,8 +48,12 @@ class Hanging(NamedTuple):
             again = "" if origin is not None and origin.is_plain else "start the query again, or "
             return f"{again}odradek txn commit {name}"
         if origin is None:
-            return f"whoever is to decide it, or odradek txn abort {name}"
-        gone = "if its job is not running" if origin.is_plain else "start the query again, or if it is over"
+            return f"let its owner decide, or odradek txn abort {name}"
+        gone = (
+            "if its job is not running"
+            if origin.is_plain
+            else "start the query again, or if it will not run again"
+        )
         return f"{gone}: odradek txn abort {name}"
 
 

@@ -1,4 +1,4 @@
-"""What is written about a transactional id: in the coordinator's log, and in those of its partitions."""
+"""The history of a transactional id: from the coordinator's log, and from the logs of its partitions."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What a person sees of a demo while it runs: a few lines that are redrawn, or now and then a plain one."""
+"""The progress of a demo: a few lines that are redrawn, or without a terminal a plain line now and then."""
 
 import shutil
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""How far the recovery of logs has come, as one line that is redrawn where a person is looking."""
+"""The progress of log recovery, as one line that is redrawn on a terminal."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The streams of a command: stdout carries data and nothing else, stderr what a person reads beside it.
+"""The streams of a command: stdout carries only data, stderr everything else.
 
 All that a command shows passes here, and is escaped where a terminal would obey it: what a cluster stores or
 answers must not move the cursor, set the title or hide a line. What goes to a pipe or a file stays as it is.

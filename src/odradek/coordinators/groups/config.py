@@ -21,6 +21,8 @@ class GroupConfig:
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000
     offsets_load_buffer_bytes: int = 5_242_880
+    consumer_protocol: bool = True
+    """Whether group.coordinator.rebalance.protocols has it."""
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     consumer_max_size: int = (1 << 31) - 1
     consumer_session_timeout_ms: int = 45_000
@@ -54,6 +56,7 @@ class GroupConfig:
             offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
             offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
             offsets_load_buffer_bytes=config.int("offsets.load.buffer.size"),
+            consumer_protocol="consumer" in config.list("group.coordinator.rebalance.protocols"),
             consumer_assignors=config.list("group.consumer.assignors"),
             consumer_max_size=config.int("group.consumer.max.size"),
             consumer_session_timeout_ms=config.int("group.consumer.session.timeout.ms"),

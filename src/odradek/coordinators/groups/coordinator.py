@@ -68,8 +68,14 @@ class GroupCoordinator:
             slices=slices,
         )
         self._rng = rng
+        self._image = image
         self._partition_count = partition_count
         self._scope = Scope(lambda error: _log.error("The group coordinator's chores failed", exc_info=error))
+
+    @property
+    def serves_consumer_groups(self) -> bool:
+        """Whether the cluster's features and this node's settings allow the consumer protocol (KIP-848)."""
+        return self.config.consumer_protocol and self._image().group_version >= 1
 
     # --- life -----------------------------------------------------------------------------------------
 

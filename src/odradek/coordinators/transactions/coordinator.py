@@ -13,9 +13,10 @@ from odradek.coordinators.errors import coordinator_error
 from odradek.coordinators.host import CoordinatorHost
 from odradek.coordinators.slot import PartitionLog
 from odradek.coordinators.transactions import commands as c
+from odradek.coordinators.transactions.channels import MarkerChannel
 from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.log_format import record_format
-from odradek.coordinators.transactions.markers import Deliver, MarkerSender
+from odradek.coordinators.transactions.markers import MarkerSender
 from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
@@ -40,7 +41,7 @@ class TransactionCoordinator:
         new_producer_id: Callable[[], int],
         server_version: Callable[[], int],
         leader_of: Callable[[TopicPartition], int | None],
-        deliver: Deliver,
+        marker_channel: MarkerChannel,
         slices: Slices | None = None,
     ) -> None:
         """`partition_count` tells how many partitions `__transaction_state` has, or will have;
@@ -58,7 +59,7 @@ class TransactionCoordinator:
             perform=self._perform,
             slices=slices,
         )
-        self.markers = MarkerSender(leader_of, deliver, self._all_heard, slices)
+        self.markers = MarkerSender(leader_of, marker_channel, self._all_heard, slices)
         self._loaded_partitions: int | None = None
         self._scope = Scope(
             lambda error: _log.error("The transaction coordinator's chores failed", exc_info=error)

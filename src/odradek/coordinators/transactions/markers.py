@@ -10,13 +10,16 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.coordinators.transactions.commands import WriteMarkers
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, TopicPartition
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import Paced, Slices
+
+if TYPE_CHECKING:
+    from odradek.coordinators.transactions.channels import MarkerChannel
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +32,6 @@ WRITE_CALLS: Final = 100
 """What it takes to write one marker, or to note that all are written."""
 
 Outcomes: TypeAlias = dict[TopicPartition, ErrorCode]
-Deliver: TypeAlias = Callable[[int, WriteMarkers, list[TopicPartition]], Reply[Outcomes]]
 
 _HEARD = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
 _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
@@ -53,14 +55,14 @@ class MarkerSender:
     def __init__(
         self,
         leader_of: Callable[[TopicPartition], int | None],
-        deliver: Deliver,
+        channel: "MarkerChannel",
         written: Callable[[int, WriteMarkers], None],
         slices: Slices,
     ) -> None:
         """`leader_of` gives a broker, NO_LEADER, or None for a partition that is gone; `written` is called
         with the coordinator's partition when every partition of an order has its marker."""
         self._leader_of = leader_of
-        self._deliver = deliver
+        self._deliver = channel.deliver
         self._written = written
         self._slices = slices
         self._orders: dict[str, _Order] = {}

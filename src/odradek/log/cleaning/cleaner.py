@@ -114,7 +114,7 @@ class Cleaner:
             waiting.remove(candidate)
             log = candidate.log
             self._cleaning[log.topic_partition] = log
-            log.being_cleaned = True
+            log.compaction.being_cleaned = True
             self._scope.spawn(self._clean(candidate, now_ms), name=f"clean {log.topic_partition}")
             started += 1
         return started
@@ -155,7 +155,7 @@ class Cleaner:
         try:
             plan = prepare(candidate, self.settings, now_ms, self._runtime.rng)
             # What a power loss could still take must not take with it the value that it replaced.
-            await self._logs.flush(log)
+            await self._logs.flusher.flush(log)
             self._check(log, truncations)
             job = CleaningJob(self._runtime.disk, plan)
             await self._carry_out(log, job, truncations)
@@ -174,7 +174,7 @@ class Cleaner:
         else:
             self._wake.set()
         finally:
-            log.being_cleaned = False
+            log.compaction.being_cleaned = False
             del self._cleaning[log.topic_partition]
 
     async def _carry_out(self, log: Log, job: "CleaningJob", truncations: int) -> None:
@@ -199,13 +199,13 @@ class Cleaner:
         self._finish(log, job, loop.time() - began)
 
     async def _swap(self, log: Log, job: "CleaningJob", replacement: "Replacement", truncations: int) -> None:
-        segment = log.begin_swap(replacement)
+        segment = log.compaction.begin_swap(replacement)
         if segment is None:
             raise _AbandonedError
         job.taken()
         await self._sync_directory(log)
         if self._logs.get(log.topic_partition) is log:
-            log.finish_swap(segment)
+            log.compaction.finish_swap(segment)
         self._check(log, truncations)
 
     async def _sync_directory(self, log: Log) -> None:
@@ -223,7 +223,7 @@ class Cleaner:
             await asyncio.sleep(_RETRY_S)
 
     def _finish(self, log: Log, job: "CleaningJob", seconds: float) -> None:
-        log.cleaned_offset = job.end_offset
+        log.compaction.cleaned_offset = job.end_offset
         self._logs.checkpoint_cleaned(log)
         self.cleanings += 1
         self.read_bytes += job.mapped_bytes + job.read_bytes
@@ -251,7 +251,7 @@ class Cleaner:
 
     async def _offload(self, work: Callable[[], T]) -> T:
         """Work away from the loop that is waited for even when this task is cancelled: files belong to it."""
-        future = self._logs.in_background(work)
+        future = self._logs.work.in_background(work)
         cancelled: asyncio.CancelledError | None = None
         while not future.done():
             try:
@@ -271,7 +271,7 @@ class Cleaner:
             try:
                 job.discard()
             except OSError as e:
-                log.cleaning_discarded()
+                log.compaction.discarded()
                 _log.warning("Files of a cleaning that was given up are left behind: %s", e)
 
     def _give_up(self, log: Log, error: Exception) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.core.errors import KafkaError
 from odradek.log.checkpoints import CheckpointError, format_epochs, parse_epochs, parse_partition_metadata
-from odradek.log.epoch_cache import EpochCache
 from odradek.log.files import FilePool, read_file, unlink_if_exists, write_file
 from odradek.log.names import (
     LEADER_EPOCH_CHECKPOINT,
@@ -28,6 +27,7 @@ from odradek.log.opening.leftovers import resolve_leftovers
 from odradek.log.opening.recovery import recover_segment
 from odradek.log.opening.splitting import OffsetOverflowError, split_segment
 from odradek.log.opening.steps import Steps
+from odradek.log.parts.epoch_cache import EpochCache
 from odradek.log.producers.markers import read_marker
 from odradek.log.producers.snapshot_files import SnapshotStore
 from odradek.log.producers.state import ProducerState

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from odradek.core.types import Buffer
-from odradek.log.epoch_cache import EpochCache
 from odradek.log.files import Descriptor, named
 from odradek.log.opening.splitting import OffsetOverflowError
 from odradek.log.opening.steps import Steps
+from odradek.log.parts.epoch_cache import EpochCache
 from odradek.log.producers.markers import read_marker
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.segment import Segment

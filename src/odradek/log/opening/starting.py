@@ -13,7 +13,7 @@ from odradek.core.types import METADATA_TOPIC, TopicPartition
 from odradek.log import names
 from odradek.log.files import FilePool
 from odradek.log.log import Log
-from odradek.log.log_dir import LogDir
+from odradek.log.managing.log_dir import LogDir
 from odradek.log.opening.steps import Steps, run_beside
 from odradek.runtime.api import Disk, Runtime
 from odradek.runtime.scope import Scope

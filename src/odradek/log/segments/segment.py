@@ -1,4 +1,4 @@
-"""One segment of a log: the file of record batches and the three indexes beside it.
+"""One segment of a log: the file of record batches, with the indexes beside it kept right.
 
 What may be appended, and when the segment ends, is the log's to decide.
 """
@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from odradek.core.errors import ErrorCode, KafkaError, is_exhausted
+from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_TIMESTAMP, Buffer
 from odradek.log.files import (
     Descriptor,
@@ -15,13 +15,14 @@ from odradek.log.files import (
     FileSlice,
     PooledFile,
     read_fully,
-    sync_data,
     write_rest,
 )
-from odradek.log.names import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
+from odradek.log.names import LOG_SUFFIX
 from odradek.log.segments.batch_search import NoBatchError, find_batch, last_offset_at, scan_batches
+from odradek.log.segments.blocks import RESERVE_FROM_BYTES, Blocks
 from odradek.log.segments.files import SegmentFiles
 from odradek.log.segments.index_file import CorruptIndexError
+from odradek.log.segments.indexes import SegmentIndexes
 from odradek.log.segments.offset_index import OffsetIndex
 from odradek.log.segments.time_index import TimeIndex
 from odradek.log.segments.txn_index import AbortedTxn, TransactionIndex
@@ -34,25 +35,26 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MAX_BUFFERS: Final = 1024
-_RESERVE_FROM_BYTES: Final = 1 << 20
-_RESERVE_BYTES: Final = 16 << 20
 _ASK: Final = (-1, -1, -1)
 
 
-class Segment(SegmentFiles):
+class Segment:
     """A range of offsets from `base_offset` on. Only the last segment of a log is appended to."""
 
     __slots__ = (
+        "_blocks",
         "_bytes_since_index",
+        "_disk",
+        "_files",
         "_first_timestamp",
         "_index_interval_bytes",
-        "_index_max_bytes",
-        "_is_growing",
+        "_indexes",
         "_is_rebuilt",
         "_max_timestamp",
         "_offset_of_max_timestamp",
-        "_reserved_bytes",
+        "base_offset",
         "created_ms",
+        "file",
         "has_txn_index",
         "roll_jitter_ms",
         "size",
@@ -71,17 +73,19 @@ class Segment(SegmentFiles):
         has_txn_index: bool = False,
         mark: str = "",
     ) -> None:
-        super().__init__(pool, directory, base_offset, mark)
+        self._disk = pool.disk
+        self._files = SegmentFiles(pool.disk, directory, base_offset, mark)
+        self._indexes = SegmentIndexes(pool, self._files, base_offset, config.segment_index_bytes)
+        self.base_offset = base_offset
+        self.file = PooledFile(pool, self._files.path(LOG_SUFFIX))
         self.size = size
         self.created_ms = now_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.has_txn_index = has_txn_index
         self._index_interval_bytes = config.index_interval_bytes
-        self._index_max_bytes = config.segment_index_bytes
         self._bytes_since_index = 0
-        self._is_growing = False
         self._is_rebuilt = False
-        self._reserved_bytes = 0
+        self._blocks = Blocks(pool.disk)
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
         self._first_timestamp: int | None = None
@@ -102,8 +106,7 @@ class Segment(SegmentFiles):
         try:
             segment.file = pool.create(segment.file.path)
             if config.preallocate:
-                segment._disk.ftruncate(segment.file.open().fd, config.segment_bytes)
-                segment._reserved_bytes = config.segment_bytes
+                segment._blocks.preallocate(segment.file.open().fd, config.segment_bytes)
             segment.reset_indexes()
         except OSError:
             segment.unlink()
@@ -114,23 +117,25 @@ class Segment(SegmentFiles):
 
     @property
     def offset_index(self) -> OffsetIndex:
-        if self._offset_index is None:
+        index = self._indexes.offsets
+        if index is None:
             self._open_indexes()
-            assert self._offset_index is not None
-        return self._offset_index
+            index = self._indexes.offsets
+            assert index is not None
+        return index
 
     @property
     def time_index(self) -> TimeIndex:
-        if self._time_index is None:
+        index = self._indexes.times
+        if index is None:
             self._open_indexes(time=True)
-            assert self._time_index is not None
-        return self._time_index
+            index = self._indexes.times
+            assert index is not None
+        return index
 
     @property
     def txn_index(self) -> TransactionIndex:
-        if self._txn_index is None:
-            self._txn_index = TransactionIndex(self._pool, self._path(TXN_INDEX_SUFFIX), self.base_offset)
-        return self._txn_index
+        return self._indexes.open_txns()
 
     def prepare_to_abort(self) -> None:
         """Read what `add_aborted` needs, before there is a marker in the log that it has to follow."""
@@ -150,12 +155,11 @@ class Segment(SegmentFiles):
             # A crash may have brought entries back that a truncation took.
             self.reset_indexes()
             return
-        base, most = self.base_offset, self._index_max_bytes
         try:
-            if self._offset_index is None:
-                self._take_offsets(OffsetIndex(self._pool, self._path(INDEX_SUFFIX), base, most))
+            if self._indexes.offsets is None:
+                self._take_offsets(self._indexes.read_offsets())
             if time:
-                self._take_times(TimeIndex(self._pool, self._path(TIME_INDEX_SUFFIX), base, most))
+                self._take_times(self._indexes.read_times())
         except (CorruptIndexError, FileNotFoundError) as e:
             _log.warning("Rebuilding the indexes of %s: %s", self.file.path, e)
             self.rebuild_indexes()
@@ -165,8 +169,7 @@ class Segment(SegmentFiles):
         if not self._is_offset_of_batch(index):
             at = (index.entries - 1) * index.ENTRY.size
             raise CorruptIndexError(f"{index.file.path}: no such batch as at byte offset {at}")
-        self._offset_index = index
-        index.file.on_spared = self._spare_offsets
+        self._indexes.take_offsets(index)
 
     def _is_offset_of_batch(self, index: OffsetIndex) -> bool:
         """Whether the last entry, if there is one, is right."""
@@ -183,20 +186,8 @@ class Segment(SegmentFiles):
         elif not self.is_time_of_batch(*index.last_entry):
             at = (index.entries - 1) * index.ENTRY.size
             raise CorruptIndexError(f"{index.file.path}: no batch has the time at byte offset {at}")
-        if self._time_index is None:
-            self._time_index = index
-            index.file.on_spared = self._spare_times
-
-    def _spare_offsets(self) -> None:
-        """The pool took the descriptor: the memory goes too, unless more batches may come."""
-        if not self._is_growing:
-            self._offset_index = None
-            self._spared |= {INDEX_SUFFIX}
-
-    def _spare_times(self) -> None:
-        if not self._is_growing:
-            self._time_index = None
-            self._spared |= {TIME_INDEX_SUFFIX}
+        if self._indexes.times is None:
+            self._indexes.take_times(index)
 
     def _has_times(self) -> bool:
         try:
@@ -218,23 +209,18 @@ class Segment(SegmentFiles):
         return batch is not None and batch.max_timestamp == timestamp
 
     def reset_indexes(self) -> None:
-        """Begin the offset and the time index anew, empty."""
-        self._is_growing = True
-        base, most = self.base_offset, self._index_max_bytes
-        self._offset_index = OffsetIndex(self._pool, self._path(INDEX_SUFFIX), base, most, fresh=True)
-        self._time_index = TimeIndex(self._pool, self._path(TIME_INDEX_SUFFIX), base, most, fresh=True)
-        self._offset_index.file.on_spared = self._spare_offsets
-        self._time_index.file.on_spared = self._spare_times
+        """Begin the offset and the time index again, empty."""
+        self._indexes.reset()
         self._bytes_since_index = 0
         self._max_timestamp = NO_TIMESTAMP
-        self._offset_of_max_timestamp = base
+        self._offset_of_max_timestamp = self.base_offset
 
     def rebuild_indexes(self) -> None:
         """Derive both indexes from the batches of the file. The batches are taken at their headers' word.
 
         Where one is damaged the indexes end.
         """
-        is_growing = self._is_growing
+        is_growing = self._indexes.is_growing
         self.reset_indexes()
         self._is_rebuilt = True
         size, self.size = self.size, 0
@@ -246,7 +232,7 @@ class Segment(SegmentFiles):
         finally:
             self.size = size
         self.trim_indexes()
-        self._is_growing = is_growing
+        self._indexes.is_growing = is_growing
 
     def index_batch(self, last_offset: int, max_timestamp: int, size: int) -> None:
         """Count a batch that now stands at the end of the file."""
@@ -257,7 +243,7 @@ class Segment(SegmentFiles):
             self._offset_of_max_timestamp = last_offset
         position = self.size
         if self._bytes_since_index > self._index_interval_bytes:
-            offset_index, time_index = self._offset_index, self._time_index
+            offset_index, time_index = self._indexes.offsets, self._indexes.times
             assert offset_index is not None and time_index is not None
             offset_index.append(last_offset, position)
             time_index.maybe_append(largest, self._offset_of_max_timestamp)
@@ -274,7 +260,7 @@ class Segment(SegmentFiles):
         self.time_index.maybe_append(timestamp, offset)
         self.offset_index.trim()
         self.time_index.trim()
-        self._is_growing = False
+        self._indexes.is_growing = False
 
     # --- appending ------------------------------------------------------------------------------------
 
@@ -287,7 +273,8 @@ class Segment(SegmentFiles):
 
     def free_bounds(self, segment_bytes: int, roll_after_ms: int, batches: int) -> tuple[int, int, int]:
         """(file size, timestamp, offset) up to which batches need not ask `should_roll`; -1: all must."""
-        offset_index, time_index, first = self._offset_index, self._time_index, self._first_timestamp
+        indexes, first = self._indexes, self._first_timestamp
+        offset_index, time_index = indexes.offsets, indexes.times
         if offset_index is None or time_index is None or self._max_timestamp is None:
             return _ASK
         if first is None or first < 0:
@@ -309,8 +296,9 @@ class Segment(SegmentFiles):
         clock: Clock,
     ) -> bool:
         """Whether an append of these properties must go to a new segment. Loads what appending needs."""
-        self._is_growing = True
-        offset_index, time_index = self._offset_index, self._time_index
+        indexes = self._indexes
+        indexes.is_growing = True
+        offset_index, time_index = indexes.offsets, indexes.times
         if offset_index is None or time_index is None or self._max_timestamp is None:
             offset_index, time_index, _ = self.offset_index, self.time_index, self.max_timestamp
         size = self.size
@@ -333,7 +321,7 @@ class Segment(SegmentFiles):
         return self._first_timestamp
 
     def _read_first_timestamp(self) -> int:
-        """Told once: whoever appends asks for it each time, and is not to fail for what cannot be read."""
+        """Warns once. Every append asks for it, and must not fail because it cannot be read."""
         try:
             return next(batch.max_timestamp for batch in self.scan(0))
         except StopIteration:
@@ -344,11 +332,11 @@ class Segment(SegmentFiles):
 
     def write(self, buffers: Sequence[Buffer], size: int) -> None:
         """Write batches behind the last one, or leave the file as it was. `index_batch` counts them."""
-        self._is_growing = True
+        self._indexes.is_growing = True
         fd = self.file.open().fd
         position = self.size
-        if position + size > self._reserved_bytes and position >= _RESERVE_FROM_BYTES:
-            self._reserve(fd, position + size)
+        if position + size > self._blocks.reserved_bytes and position >= RESERVE_FROM_BYTES:
+            self._blocks.reserve(fd, position + size)
         try:
             if len(buffers) == 1:
                 written = self._disk.pwrite(fd, buffers[0], position)
@@ -359,61 +347,34 @@ class Segment(SegmentFiles):
             if written != size:
                 write_rest(self._disk, fd, buffers, position, written)
         except OSError as e:
-            self._take_back(fd, position)
+            self._blocks.take_back(fd, position)
             raise OSError(e.errno, f"{e.strerror}, at byte offset {position}", self.file.path) from e
-
-    def _take_back(self, fd: int, position: int) -> None:
-        """End the file where the last batch does, after a write that failed."""
-        try:
-            self._disk.ftruncate(fd, position)
-        except OSError as e:
-            if not is_exhausted(e):
-                raise
-            # The next write goes over it, and whoever seals the segment cuts off what is left.
-            self._reserved_bytes = max(self._reserved_bytes, 1)
-            return
-        sync_data(self._disk, fd)
-
-    def _reserve(self, fd: int, end: int) -> None:
-        """Ask for blocks ahead of a growing file. Where there are none left, the write itself will tell."""
-        self._reserved_bytes = end + _RESERVE_BYTES
-        try:
-            self._disk.fallocate_keep_size(fd, end, _RESERVE_BYTES)
-        except OSError:
-            self._reserved_bytes = 1 << 62
 
     def seal(self) -> None:
         """No more batches come, or the node stops: indexes are trimmed, blocks asked for ahead given back."""
         self.trim_indexes()
-        if self._reserved_bytes:
-            self._disk.ftruncate(self.file.open().fd, self.size)
-            self._reserved_bytes = 0
+        if self._blocks.reserved_bytes:
+            self._blocks.cut(self.file.open().fd, self.size)
 
     def seal_if_open(self) -> bool:
         """Seal, unless nothing can have been appended since the last time; whether that was done."""
-        if self.size == 0 and self._reserved_bytes:
+        if self.size == 0 and self._blocks.reserved_bytes:
             self.cut(0)
-        if self.size == 0 or self._offset_index is None or self._time_index is None:
+        if self.size == 0 or self._indexes.offsets is None or self._indexes.times is None:
             return False
         self.seal()
         return True
 
     def flush_indexes(self) -> list[Descriptor]:
         """Write what the indexes hold in memory; the descriptors of the indexes, to be synced."""
-        files: list[PooledFile] = []
-        for index, suffix in ((self._offset_index, INDEX_SUFFIX), (self._time_index, TIME_INDEX_SUFFIX)):
-            if index is not None:
-                index.flush()
-                files.append(index.file)
-            elif suffix in self._spared:
-                files.append(PooledFile(self._pool, self._path(suffix)))
-        return [file.open() for file in files]
+        return self._indexes.flush()
 
     def to_sync(self) -> list[Descriptor]:
         """What a recovery from the next segment on could not rebuild: the batches, and who aborted."""
-        if self._txn_index is not None and self.has_txn_index:
-            self._txn_index.flush()
-            return [self.file.open(), self._txn_index.file.open()]
+        txns = self._indexes.txns
+        if txns is not None and self.has_txn_index:
+            txns.flush()
+            return [self.file.open(), txns.file.open()]
         return [self.file.open()]
 
     # --- reading --------------------------------------------------------------------------------------
@@ -497,7 +458,7 @@ class Segment(SegmentFiles):
         return offset if found is None else min(offset, found[0])
 
     def _check_last_entries(self) -> None:
-        """Entries that nobody has looked at yet have become the last: appends and retention go by them."""
+        """Other entries are the last ones now, and were not checked yet: appends and retention go by them."""
         times = self.time_index
         is_right = self._is_offset_of_batch(self.offset_index)
         if not is_right or (times.entries and not self.is_time_of_batch(*times.last_entry)):
@@ -515,13 +476,45 @@ class Segment(SegmentFiles):
 
     def cut(self, size: int) -> None:
         """End the file at a position where a batch ends, giving back any blocks beyond."""
-        self._disk.ftruncate(self.file.open().fd, size)
+        self._blocks.cut(self.file.open().fd, size)
         self.size = size
-        self._reserved_bytes = 0
 
+    # --- files ----------------------------------------------------------------------------------------
 
-def roll_after_ms(config: "TopicConfig") -> int:
-    """The age at which a segment ends; a compacted topic's maximum lag bounds it too."""
-    if config.is_compacted and config.max_compaction_lag_ms > 0:
-        return min(config.max_compaction_lag_ms, config.segment_ms)
-    return config.segment_ms
+    def set_aside(self) -> None:
+        """Rename the files to their names of deletion: gone for a restart, readable where they are open."""
+        self._files.set_aside()
+        self.let_go()
+
+    def deleted_paths(self) -> list[str]:
+        """Where `set_aside` put the files."""
+        return self._files.deleted_paths()
+
+    def unlink(self) -> None:
+        """Remove the files at once."""
+        self.close()
+        self._files.unlink()
+
+    def take_place(self) -> None:
+        """Rename the files to those of a live segment: what they replace is gone, durably."""
+        self._files.take_place()
+        self._follow_names()
+
+    def moved(self, directory: str) -> None:
+        """The log's directory was renamed: open files stay, paths change."""
+        self._files.moved(directory)
+        self._follow_names()
+
+    def _follow_names(self) -> None:
+        self.file.path = self._files.path(LOG_SUFFIX)
+        self._indexes.follow_names()
+
+    def let_go(self) -> None:
+        """Give the descriptors up for good."""
+        self.file.close()
+        self._indexes.let_go()
+
+    def close(self) -> None:
+        """Give the descriptors up; they are opened again when needed."""
+        self.file.close()
+        self._indexes.close()

@@ -45,14 +45,14 @@ class Auditor:
     def __init__(
         self,
         runtime: Runtime,
-        address: tuple[str, int],
+        bootstrap: Sequence[tuple[str, int]],
         history: History,
         partitions: Sequence[TopicPartition],
         groups: Sequence[str],
         topic_ids: dict[str, UUID],
         rng: random.Random,
     ) -> None:
-        self._caller = Caller(runtime, address, "auditor", rng)
+        self._caller = Caller(runtime, bootstrap, "auditor", rng)
         self._history = history
         self._partitions = partitions
         self._groups = groups

@@ -18,7 +18,7 @@ class _Owner:
 
 
 class Owners:
-    """What every member of every group was given, as its clients know it. Times in seconds."""
+    """What every member was given, as it knows. Times are in seconds, by the clock of the broker."""
 
     def __init__(self) -> None:
         self._owners: dict[str, dict[str, _Owner]] = {}

@@ -1,14 +1,16 @@
-"""What a seed does to a node: how the world behaves, how the node is configured, what befalls it and when.
+"""What a seed does to nodes: how the world behaves, how they are configured, what befalls them and when.
 
 Pure: drawn from a source of chance, and told in words for the report.
 """
 
 import errno
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from odradek.sim.checkers.owners import SESSION_TIMEOUT_MS
+from odradek.sim.world.clock import MAX_RATE, MIN_RATE
 from odradek.sim.world.cluster import CrashKind
 from odradek.sim.world.disk import DiskFaults
 from odradek.sim.world.network import NetFaults
@@ -27,76 +29,131 @@ class Protocol(Enum):
 
 
 class Blow(Enum):
-    """What can befall the node."""
+    """What can befall a node."""
 
     CRASH_IN_A_CALL = "crash in the middle of a system call"
     CRASH = "crash"
     RESTART = "orderly restart"
-    PARTITION = "partition from all clients"
+    PARTITION = "partition from all others"
+    CUT = "cut off in one direction"
     RESET = "all connections reset"
     DISK_ERROR = "disk error, then a crash"
     DISK_FULL = "disk full, then a crash"
     CLOCK_JUMP = "wall clock jumps"
+    CLOCK_DRIFT = "clocks run at another rate from now on"
+    PAUSE = "process stopped for a while"
+    STALLS = "loop stalls again and again"
 
 
-_WEIGHTS = {
+WEIGHTS: Mapping[Blow, int] = {
     Blow.CRASH_IN_A_CALL: 6,
     Blow.CRASH: 2,
     Blow.RESTART: 2,
     Blow.PARTITION: 1,
+    Blow.CUT: 1,
     Blow.RESET: 1,
     Blow.DISK_ERROR: 1,
     Blow.DISK_FULL: 1,
     Blow.CLOCK_JUMP: 1,
+    Blow.CLOCK_DRIFT: 1,
+    Blow.PAUSE: 1,
+    Blow.STALLS: 1,
 }
+"""How often each blow falls, against the others."""
+_FATAL = frozenset({Blow.CRASH_IN_A_CALL, Blow.CRASH, Blow.RESTART, Blow.DISK_ERROR, Blow.DISK_FULL})
+
+
+class Direction(Enum):
+    """What is cut off of a host."""
+
+    BOTH = "in both directions"
+    TO_HOST = "nothing arrives"
+    FROM_HOST = "nothing leaves"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How often the hosts of a story are struck, and how hard. The numbers are upper bounds."""
+
+    weights: Mapping[Blow, int]
+    wait_seconds: float
+    seconds: float
+    down_seconds: float
+    calls: int
+    patience_seconds: float
+    """How long the system call is waited for in which a node crashes."""
+    power: bool
+    """Whether a crash may be a power loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One blow, `wait_seconds` after the previous one was overcome."""
+    """One blow against one host, `wait_seconds` after the previous one was overcome."""
 
     wait_seconds: float
+    host: str
     blow: Blow
     kind: CrashKind
     calls: int
+    patience_seconds: float
     seconds: float
+    down_seconds: float
+    direction: Direction
+    jump_ms: int
+    rate: float
     errno: int
     operation: str
     crash_in_recovery: int | None
     """The number of system calls after which the restart crashes too."""
 
     def describe(self) -> str:
-        text = self.blow.value
-        if self.blow in (Blow.CRASH, Blow.DISK_FULL):
-            text += f" ({self.kind.value})"
-        elif self.blow is Blow.CRASH_IN_A_CALL:
-            text += f" ({self.kind.value}, after {self.calls} calls)"
-        elif self.blow is Blow.DISK_ERROR:
-            text += f" ({errno.errorcode[self.errno]} on {self.operation}, {self.kind.value})"
-        elif self.blow in (Blow.PARTITION, Blow.CLOCK_JUMP):
-            text += f" ({self.seconds:.1f} s)"
-        if self.crash_in_recovery is not None and self.blow not in (
-            Blow.PARTITION,
-            Blow.RESET,
-            Blow.CLOCK_JUMP,
-        ):
+        text = f"{self.host}: {self.blow.value}{self._details()}"
+        if self.crash_in_recovery is not None and self.blow in _FATAL:
             text += f", again {self.crash_in_recovery} calls into the recovery"
         return text
 
+    def _details(self) -> str:
+        match self.blow:
+            case Blow.CRASH | Blow.DISK_FULL:
+                return f" ({self.kind.value})"
+            case Blow.CRASH_IN_A_CALL:
+                return f" ({self.kind.value}, after {self.calls} calls)"
+            case Blow.DISK_ERROR:
+                return f" ({errno.errorcode[self.errno]} on {self.operation}, {self.kind.value})"
+            case Blow.CLOCK_JUMP:
+                return f" ({self.jump_ms} ms)"
+            case Blow.CLOCK_DRIFT:
+                return f" ({self.rate:.2f})"
+            case Blow.CUT:
+                return f" ({self.direction.value}, {self.seconds:.1f} s)"
+            case Blow.PARTITION | Blow.PAUSE | Blow.STALLS:
+                return f" ({self.seconds:.1f} s)"
+            case _:
+                return ""
 
-def draw_episode(rng: random.Random) -> Episode:
-    blow = rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
-    kind = rng.choice(list(CrashKind))
+
+def draw_episode(rng: random.Random, plan: Plan, hosts: Sequence[str]) -> Episode:
+    host = rng.choice(hosts)
+    blow = rng.choices(list(plan.weights), list(plan.weights.values()))[0]
+    kind = rng.choice(list(CrashKind)) if plan.power else CrashKind.KILL
     operation = rng.choice(("pwrite", "fsync"))
     if blow is Blow.DISK_ERROR and operation == "fsync":
         # The kernel forgets what it could not write and says so once: only a reboot shows what is there.
+        assert plan.power, "a story without power losses has no failing fsync"
         kind = CrashKind.POWER
+    one_way = rng.choice((Direction.TO_HOST, Direction.FROM_HOST))
     return Episode(
-        wait_seconds=rng.uniform(0.5, 5),
+        wait_seconds=rng.uniform(0.1, 1) * plan.wait_seconds,
+        host=host,
         blow=blow,
         kind=kind,
-        calls=int(rng.paretovariate(0.5)) % 2000,
-        seconds=rng.uniform(0.5, 15),
+        calls=int(rng.paretovariate(0.5)) % plan.calls,
+        patience_seconds=plan.patience_seconds,
+        seconds=rng.uniform(0.03, 1) * plan.seconds,
+        down_seconds=rng.uniform(0.03, 1) * plan.down_seconds,
+        direction=one_way if blow is Blow.CUT else Direction.BOTH,
+        jump_ms=rng.randint(-7_000, 8_000),
+        rate=rng.uniform(MIN_RATE, MAX_RATE),
         errno=errno.EIO,
         operation=operation,
         crash_in_recovery=rng.randrange(60) if rng.random() < 0.25 else None,

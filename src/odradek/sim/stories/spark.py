@@ -7,7 +7,8 @@ nothing disturbs, has to leave everything in order; then what a reader gets is h
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
 
 from odradek.broker.node import Node
 from odradek.client.client import Client
@@ -17,11 +18,11 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.sim.checkers import spark as checkers
 from odradek.sim.checkers.transactions import stuck
-from odradek.sim.stories.plan import Settings, draw_disk_faults, draw_episode, draw_net_faults
-from odradek.sim.stories.single_node import HOST, PORT, NodeLog, Outcome, told
-from odradek.sim.stories.striking import strike
-from odradek.sim.stories.transactions import draw_txn_settings
-from odradek.sim.workloads.caller import Caller
+from odradek.sim.stories.outcome import Outcome, error_text
+from odradek.sim.stories.plan import Settings
+from odradek.sim.stories.single_node import HOST
+from odradek.sim.stories.story import PORT, Story, Tasks
+from odradek.sim.stories.transactions import draw_txn_settings, short_plan
 from odradek.sim.workloads.spark_workload import (
     SOURCE,
     TARGET,
@@ -33,15 +34,15 @@ from odradek.sim.workloads.spark_workload import (
     QueryFailed,
     Temper,
 )
-from odradek.sim.world.cluster import NodeFactory, SimHost
+from odradek.sim.world.cluster import NodeFactory
 from odradek.sim.world.network import NetFaults
-from odradek.sim.world.world import World
 from odradek.spark.ledger.finishing import LostBatchError
 from odradek.spark.ledger.ledger import HISTORY_TOPIC, LEDGER_TOPIC, LedgerError, decode_decision
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
 SECONDS = 6.0
+BOOTSTRAP = f"{HOST}:{PORT}"
 INPUTS, LAST_INPUTS = 45, 5
 PATIENCE_SECONDS = 200.0
 LAST = Temper(hold=0.3, speculate=0.5, cores=2)
@@ -69,8 +70,8 @@ def draw_temper(rng: random.Random) -> Temper:
     )
 
 
-class SparkScenario:
-    """The story of one seed."""
+class SparkStory(Story):
+    """Drivers and workers of one query."""
 
     def __init__(
         self,
@@ -80,64 +81,41 @@ class SparkScenario:
         seconds: float = SECONDS,
         sink: Callable[[str], None] | None = None,
     ) -> None:
-        self._world = World(seed, keep=200, sink=sink)
-        self._seconds = seconds
-        self._rng = self._world.rng_for("plan")
-        self._settings = draw_txn_settings(self._rng)
-        self._host = SimHost(self._world, HOST, factory(self._settings))
+        super().__init__(seed, seconds=seconds, sink=sink)
+        settings = draw_txn_settings(self.rng)
+        self._host = self.add_host(HOST, factory(settings))
         self._checkpoint = Checkpoint(INPUTS)
-        self._temper = draw_temper(self._rng)
-        self._rivals = self._rng.choice((0.0, 0.05, 0.25))
-        self._strikes = self._rng.random() < 0.7
+        self._temper = draw_temper(self.rng)
+        self._rivals = self.rng.choice((0.0, 0.05, 0.25))
+        if self.rng.random() < 0.7:
+            self.plan = short_plan(settings)
         self._drivers: list[Driver] = []
-        self._log = NodeLog(self._world.trace)
-        self._outcome = Outcome(seed)
 
-    def play(self) -> Outcome:
-        outcome, world = self._outcome, self._world
-        with self._log.attached():
-            try:
-                world.run(self._story())
-            except Exception as e:
-                outcome.violations.append(told(e))
-        outcome.violations += [*world.loop.unhandled, *self._log.errors]
+    def count(self, outcome: Outcome) -> None:
         outcome.acknowledged_commits = len(self._checkpoint.commits)
-        return outcome.told_by(world, self._host)
 
     # -- the story
 
-    async def _story(self) -> None:
-        world, host = self._world, self._host
-        await host.start()
-        await self._prepare()
-        draw_net_faults(self._rng, world.network.faults)
-        draw_disk_faults(self._rng, host.faults)
-        runs = world.loop.create_task(self._runs(), name="runs")
-        while self._strikes and world.loop.time() < self._seconds:
-            episode = draw_episode(self._rng)
-            await asyncio.sleep(episode.wait_seconds / 2)
-            names = [
-                unit.name for driver in self._drivers for unit in (driver, *driver.workers) if unit.alive
-            ]
-            power = self._settings.flush_everything
-            self._outcome.faults.append(await strike(world, host, episode, names, power=power))
-        await runs
-        await self._last_run()
-        await asyncio.sleep(2)
-        await self._judge()
-        await host.stop()
-        self._outcome.violations += host.leaks
+    def clients(self) -> Iterable[tuple[str, Coroutine[Any, Any, None]]]:
+        yield "runs", self._runs()
 
-    async def _prepare(self) -> None:
-        admin = Caller(self._world.runtime("admin"), (HOST, PORT), "admin", self._world.rng_for("admin"))
+    async def conclude(self, clients: Tasks) -> None:
+        for task in clients:
+            await task
+        await self._last_run()
+        await asyncio.sleep(2 / self._host.clock.drift.rate)
+        await self._judge()
+
+    async def prepare(self) -> None:
+        admin = self.caller("admin")
         types = request_types(ApiKey.CREATE_TOPICS)
         counts = {SOURCE: 1, TARGET: TARGET_PARTITIONS}
         topics = [
             types.CreatableTopic(name=name, num_partitions=count, replication_factor=1)
             for name, count in counts.items()
         ]
-        if self._rng.random() < 0.5:
-            # Made anew and cleaned all the time: what is read of it is rarely what was written.
+        if self.rng.random() < 0.5:
+            # Cleaned all the time: what is read of it is rarely what was written.
             settings = {"cleanup.policy": "compact", "segment.ms": "500", "min.cleanable.dirty.ratio": "0.01"}
             configs = [types.CreatableTopicConfig(name=name, value=value) for name, value in settings.items()]
             topics.append(
@@ -152,9 +130,9 @@ class SparkScenario:
 
     async def _runs(self) -> None:
         """Have a driver at work until the time is up; now and then, two."""
-        rng, loop = self._world.rng_for("runs"), self._world.loop
+        rng, loop = self.world.rng_for("runs"), self.world.loop
         going: list[asyncio.Task[None]] = []
-        while loop.time() < self._seconds:
+        while loop.time() < self.seconds:
             if not going or rng.random() < self._rivals:
                 driver = self._driver(self._temper)
                 going.append(loop.create_task(self._run(driver, rng.uniform(0.5, 6)), name=driver.name))
@@ -164,7 +142,7 @@ class SparkScenario:
             await task
 
     def _driver(self, temper: Temper) -> Driver:
-        driver = Driver(self._world, f"run{len(self._drivers)}", self._checkpoint, temper)
+        driver = Driver(self.world, f"run{len(self._drivers)}", BOOTSTRAP, self._checkpoint, temper)
         self._drivers.append(driver)
         return driver
 
@@ -177,50 +155,50 @@ class SparkScenario:
         except TimeoutError:
             driver.kill()
             end = await ended
-        self._note(driver, end)
+        self._ended(driver, end)
         driver.kill()
         for worker in driver.workers:
             if rng.random() < 0.5:
                 worker.kill()
 
-    def _note(self, driver: Driver, end: "End[None]") -> None:
+    def _ended(self, driver: Driver, end: "End[None]") -> None:
         error = end.error
-        self._world.trace.event(driver.name, "ends", repr(error))
+        self.world.trace.event(driver.name, "ends", repr(error))
         if isinstance(error, LostBatchError) or not isinstance(error, (*_EXPECTED, type(None))):
             assert isinstance(error, Exception)
-            self._outcome.violations.append(f"{driver.name}: {told(error)}")
+            self.outcome.violations.append(f"{driver.name}: {error_text(error)}")
 
     async def _last_run(self) -> None:
         """Something is left for it to do, and nothing keeps it from that: it must leave everything in order,
         whatever those do that were left behind, and do not know."""
-        self._world.network.faults.__dict__.update(NetFaults().__dict__)
+        self.world.network.faults.__dict__.update(NetFaults().__dict__)
         self._checkpoint.available = INPUTS + LAST_INPUTS
         driver = self._driver(LAST)
         ended = driver.spawn(driver.query())
         try:
             end = await asyncio.wait_for(asyncio.shield(ended), PATIENCE_SECONDS)
         except TimeoutError:
-            self._outcome.violations.append("stuck: the last run cannot come to its end")
+            self.outcome.violations.append("stuck: the last run cannot come to its end")
             return
         if end.error is not None:
             assert isinstance(end.error, Exception)
-            self._outcome.violations.append(f"the last run failed: {told(end.error)}")
+            self.outcome.violations.append(f"the last run failed: {error_text(end.error)}")
         while any(worker.is_busy for driver in self._drivers for worker in driver.workers):
             await asyncio.sleep(1)
 
     # -- evidence
 
     async def _judge(self) -> None:
-        node, found = self._host.node, self._outcome.violations
+        node, found = self._host.node, self.outcome.violations
         assert isinstance(node, Node)
-        async with Client(f"{HOST}:{PORT}", runtime=self._world.runtime("auditor")) as client:
+        async with Client(BOOTSTRAP, runtime=self.world.runtime("auditor")) as client:
             targets = [TopicPartition(TARGET, index) for index in range(TARGET_PARTITIONS)]
             visible = [record for tp in targets for record in await read_committed(client, tp)]
             history = [
                 decode_decision(r.value)[1]
                 for r in await read_committed(client, TopicPartition(HISTORY_TOPIC, 0))
             ]
-        self._outcome.read_records = self._outcome.acknowledged_records = len(visible)
+        self.outcome.read_records = self.outcome.acknowledged_records = len(visible)
         found += checkers.not_exactly_once(INPUTS + LAST_INPUTS, visible)
         found += checkers.wrong_decisions(history, self._checkpoint.ranges)
         found += checkers.undecided_commits(history, visible)

@@ -1,57 +1,80 @@
-"""One blow of the plan against a node whose clients have to live with it, and its recovery from that."""
+"""One blow of the plan against one host: what happens to it until it is over, or the node is down."""
 
 import asyncio
-from collections.abc import Iterable
 
-from odradek.sim.stories.plan import Blow, Episode
-from odradek.sim.world.cluster import CrashKind, NodeCrashed, SimHost
+from odradek.sim.stories.node_log import NodeLog
+from odradek.sim.stories.outcome import Over
+from odradek.sim.stories.plan import Blow, Direction, Episode
+from odradek.sim.world.cluster import CrashKind, SimHost
+from odradek.sim.world.disk import DiskFault
 from odradek.sim.world.world import World
 
-_STRUCK_BY = frozenset(
-    {Blow.CRASH_IN_A_CALL, Blow.CRASH, Blow.RESTART, Blow.PARTITION, Blow.RESET, Blow.CLOCK_JUMP}
-)
+SUFFERING_SECONDS = 2.0
+MAX_STALL_SECONDS = 0.1
+STALLS = 8
 
 
-async def strike(
-    world: World, host: SimHost, episode: Episode, clients: Iterable[str], *, power: bool
-) -> str:
-    """Strike, and wait until it is overcome; tells what it was. `power`: nothing that was acknowledged can be
-    lost with it, since everything is flushed before."""
-    network = world.network
-    blow = episode.blow if episode.blow in _STRUCK_BY else Blow.CRASH_IN_A_CALL
-    kind = episode.kind if power else CrashKind.KILL
-    world.trace.event("plan", blow.value)
-    story = f"{world.loop.time():8.3f} s  {blow.value}"
-    match blow:
+async def strike(world: World, host: SimHost, episode: Episode, log: NodeLog) -> None:
+    """Strike, and wait until it is over. A host that is down then has to be started by the caller."""
+    match episode.blow:
         case Blow.CRASH:
-            host.crash(kind)
+            host.crash(episode.kind)
         case Blow.CRASH_IN_A_CALL:
-            host.crash_after(episode.calls % 60, kind)
-            try:
-                await asyncio.wait_for(host.dead(), 1)
-            except TimeoutError:
-                host.crash(kind)
-        case Blow.PARTITION:
-            for name in clients:
-                network.partition(host.name, name)
-            await asyncio.sleep(episode.seconds / 4)
-            network.heal()
-            return story
-        case Blow.RESET:
-            network.reset_connections(host.name)
-            return story
-        case Blow.CLOCK_JUMP:
-            host.clock.skew_ms += int((episode.seconds - 7) * 1000)
-            return story
-        case _:
+            await _crash_in_a_call(host, episode)
+        case Blow.RESTART:
             await host.stop()
-    await asyncio.sleep(episode.seconds / 50)
-    fuse = None if episode.crash_in_recovery is None else (episode.crash_in_recovery, kind)
-    while True:
-        try:
-            await host.start(fuse)
-        except NodeCrashed:
-            fuse = None
+        case Blow.PARTITION | Blow.CUT:
+            await _cut_off(world, host, episode)
+        case Blow.RESET:
+            world.network.reset_connections(host.name)
+        case Blow.PAUSE:
+            host.pause()
+            await asyncio.sleep(episode.seconds)
+            host.resume()
+        case Blow.STALLS:
+            for index in range(STALLS):
+                host.stall(MAX_STALL_SECONDS / (index + 1))
+                await asyncio.sleep(episode.seconds / STALLS)
+        case Blow.CLOCK_JUMP:
+            host.clock.skew_ms += episode.jump_ms
+        case Blow.CLOCK_DRIFT:
+            host.run_clock_at(episode.rate)
+        case Blow.DISK_ERROR:
+            host.faults.rules = [DiskFault(episode.errno, [episode.operation], "*", 0.5, times=3)]
+            await _suffer(host, episode.kind, log)
+            host.faults.rules = []
+        case Blow.DISK_FULL:
+            host.volume.capacity_bytes = host.volume.used_bytes() + episode.calls
+            await _suffer(host, episode.kind, log)
+            host.volume.capacity_bytes = None
+
+
+async def _crash_in_a_call(host: SimHost, episode: Episode) -> None:
+    host.crash_after(episode.calls, episode.kind)
+    try:
+        await asyncio.wait_for(host.dead(), episode.patience_seconds)
+    except TimeoutError:
+        host.crash(episode.kind)
+
+
+async def _cut_off(world: World, host: SimHost, episode: Episode) -> None:
+    """Let nobody reach the host, or hear from it, or both."""
+    network = world.network
+    for other in world.hosts():
+        if other == host.name:
             continue
-        host.call_off_crash()
-        return story
+        if episode.direction is not Direction.FROM_HOST:
+            network.cut(other, host.name)
+        if episode.direction is not Direction.TO_HOST:
+            network.cut(host.name, other)
+    await asyncio.sleep(episode.seconds)
+    network.heal()
+
+
+async def _suffer(host: SimHost, kind: CrashKind, log: NodeLog) -> None:
+    """Live with a failing disk, which the node may complain about but must survive; then crash."""
+    with log.forgiving():
+        await asyncio.sleep(SUFFERING_SECONDS)
+    if not host.alive:
+        raise Over("a failing disk ended the process")
+    host.crash(kind)

@@ -22,15 +22,15 @@ from odradek.replication.led_log import LedLog
 from odradek.replication.partition import Partition
 from odradek.sim.checkers import transactions as checkers
 from odradek.sim.checkers.txn_history import TxnHistory
-from odradek.sim.stories.plan import Episode, Settings, draw_disk_faults, draw_episode, draw_net_faults
-from odradek.sim.stories.single_node import HOST, PORT, NodeLog, Outcome, told
-from odradek.sim.stories.striking import strike
-from odradek.sim.workloads.caller import Caller, NoAnswer
+from odradek.sim.stories.outcome import Outcome
+from odradek.sim.stories.plan import WEIGHTS, Blow, Plan, Settings
+from odradek.sim.stories.single_node import HOST
+from odradek.sim.stories.story import Story, Tasks
+from odradek.sim.workloads.caller import NoAnswer
 from odradek.sim.workloads.consuming import fetch_committed
 from odradek.sim.workloads.txn_client import TxnClient
 from odradek.sim.workloads.txn_workload import GROUP, CommittedReader, Decider, Pipeline, TxnProducer
-from odradek.sim.world.cluster import NodeFactory, SimHost
-from odradek.sim.world.world import World
+from odradek.sim.world.cluster import NodeFactory
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
@@ -43,6 +43,21 @@ PRODUCERS = (("one", 2), ("two", 1), ("fighter-a", 2), ("fighter-b", 2), ("rival
 PIPELINES = (("pipe0-a", 2, 0), ("pipe0-b", 1, 0), ("pipe1-a", 2, 1))
 DECIDER = "decider"
 PATIENCE_SECONDS = 60.0
+_DISK_BLOWS = (Blow.DISK_ERROR, Blow.DISK_FULL)
+
+
+def short_plan(settings: Settings) -> Plan:
+    """For stories of a few seconds. Power is lost only where all is flushed before it is acknowledged."""
+    weights = {blow: weight for blow, weight in WEIGHTS.items() if blow not in _DISK_BLOWS}
+    return Plan(
+        weights,
+        wait_seconds=2.5,
+        seconds=3.75,
+        down_seconds=0.3,
+        calls=60,
+        patience_seconds=1,
+        power=settings.flush_everything,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +91,8 @@ def draw_txn_settings(rng: random.Random) -> TxnSettings:
     )
 
 
-class TxnScenario:
-    """The story of one seed."""
+class TransactionStory(Story):
+    """Producers, pipelines and readers."""
 
     def __init__(
         self,
@@ -87,53 +102,32 @@ class TxnScenario:
         seconds: float = SECONDS,
         sink: Callable[[str], None] | None = None,
     ) -> None:
-        self._world = World(seed, keep=200, sink=sink)
-        self._seconds = seconds
-        self._rng = self._world.rng_for("plan")
-        self._settings = draw_txn_settings(self._rng)
-        self._host = SimHost(self._world, HOST, factory(self._settings))
+        super().__init__(seed, seconds=seconds, sink=sink)
+        self._settings = draw_txn_settings(self.rng)
+        self.plan = short_plan(self._settings)
+        self._host = self.add_host(HOST, factory(self._settings))
         self.history = TxnHistory()
+        self.oddities = self.history.oddities
         self._topic_ids: dict[str, UUID] = {}
-        self._log = NodeLog(self._world.trace)
-        self._outcome = Outcome(seed)
 
-    def play(self) -> Outcome:
-        outcome, world = self._outcome, self._world
-        with self._log.attached():
-            try:
-                world.run(self._story())
-            except Exception as e:
-                outcome.violations.append(told(e))
-        outcome.violations += [*self.history.oddities, *world.loop.unhandled, *self._log.errors]
-        outcome.acknowledged_commits = self.history.commits
-        outcome.acknowledged_records = sum(len(txn.writes) for txn in self.history.txns)
-        outcome.read_records = sum(len(reader.polled) for reader in self.history.readers)
-        return outcome.told_by(world, self._host)
+    def count(self, outcome: Outcome) -> None:
+        history = self.history
+        outcome.acknowledged_commits = history.commits
+        outcome.acknowledged_records = sum(len(txn.writes) for txn in history.txns)
+        outcome.read_records = sum(len(reader.polled) for reader in history.readers)
 
     # -- the story
 
-    async def _story(self) -> None:
-        world, host = self._world, self._host
-        await host.start()
-        await self._prepare()
-        draw_net_faults(self._rng, world.network.faults)
-        draw_disk_faults(self._rng, host.faults)
-        tasks = [world.loop.create_task(work, name=name) for name, work in self._clients()]
-        while world.loop.time() < self._seconds:
-            episode = draw_episode(self._rng)
-            await asyncio.sleep(episode.wait_seconds / 2)
-            await self._strike(episode)
-        await self._all_done(tasks)
+    async def conclude(self, clients: Tasks) -> None:
+        await self._all_done(clients)
         # Whatever is left open is over its time now, however the clock has jumped.
-        host.clock.skew_ms += 120_000
-        await asyncio.sleep(2)
+        self._host.clock.skew_ms += 120_000
+        await asyncio.sleep(2 / self._host.clock.drift.rate)
         await self._judge()
-        await host.stop()
-        self._outcome.violations += host.leaks
 
-    async def _all_done(self, tasks: list[asyncio.Task[None]]) -> None:
+    async def _all_done(self, tasks: Tasks) -> None:
         """Wait for the clients; one that cannot come to its end is itself a finding."""
-        loop = self._world.loop
+        loop = self.world.loop
         deadline = loop.time() + PATIENCE_SECONDS
         for task in tasks:
             try:
@@ -142,8 +136,8 @@ class TxnScenario:
                 self.history.oddities.append(f"stuck: {task.get_name()} cannot come to its end")
                 task.cancel()
 
-    async def _prepare(self) -> None:
-        admin = self._caller("admin")
+    async def prepare(self) -> None:
+        admin = self.caller("admin")
         types = request_types(ApiKey.CREATE_TOPICS)
         topics = [
             types.CreatableTopic(name=name, num_partitions=count, replication_factor=1)
@@ -171,8 +165,8 @@ class TxnScenario:
             assert answer.coordinators[0].error_code == ErrorCode.NONE
         admin.close()
 
-    def _clients(self) -> Iterable[tuple[str, Coroutine[Any, Any, None]]]:
-        world, until = self._world, self._seconds
+    def clients(self) -> Iterable[tuple[str, Coroutine[Any, Any, None]]]:
+        world, until = self.world, self.seconds
         out = [TopicPartition("out", index) for index in range(TOPICS["out"])]
         for name, version in PRODUCERS:
             client = self._client(name, version)
@@ -190,35 +184,24 @@ class TxnScenario:
     def _client(self, name: str, version: int) -> TxnClient:
         return TxnClient(
             name.split("-")[0],
-            self._caller(name),
+            self.caller(name),
             self.history,
             self._topic_ids,
-            self._world.rng_for(f"{name}:client"),
+            self.world.rng_for(f"{name}:client"),
             version=version,
             now_ms=self._host.clock.now_ms,
         )
 
     def _reader(self, name: str, tp: TopicPartition) -> CommittedReader:
-        rng = self._world.rng_for(f"{name}:reader")
-        return CommittedReader(name, self._caller(name), self.history, tp, self._topic_ids, rng)
-
-    def _caller(self, name: str) -> Caller:
-        world = self._world
-        return Caller(world.runtime(name), (HOST, PORT), name, world.rng_for(f"{name}:versions"))
-
-    # -- blows
-
-    async def _strike(self, episode: Episode) -> None:
-        clients = [name for name, *_ in (*PRODUCERS, *PIPELINES, (DECIDER,))]
-        power = self._settings.flush_everything
-        self._outcome.faults.append(await strike(self._world, self._host, episode, clients, power=power))
+        rng = self.world.rng_for(f"{name}:reader")
+        return CommittedReader(name, self.caller(name), self.history, tp, self._topic_ids, rng)
 
     # -- evidence
 
     async def _judge(self) -> None:
         node = self._host.node
         assert isinstance(node, Node)
-        history, found = self.history, self._outcome.violations
+        history, found = self.history, self.outcome.violations
         view = {tp: await self._read(tp) for tp in self._partitions("out", "target")}
         found += checkers.duplicates(view)
         found += checkers.lost_writes(history.txns, view)
@@ -260,7 +243,7 @@ class TxnScenario:
         raise NoAnswer(f"{tp} cannot be read up to its last stable offset")
 
     async def _committed(self) -> dict[TopicPartition, int]:
-        caller = self._caller("auditor")
+        caller = self.caller("auditor")
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while True:
             try:

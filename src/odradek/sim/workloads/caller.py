@@ -5,7 +5,8 @@ Deliberately without retries or caches, which would hide from the checkers what 
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from odradek.client.connection import Connection
@@ -21,12 +22,15 @@ class NoAnswer(Exception):
 
 
 class Caller:
-    """One connection, made when first needed and again after a failure. Each API has a version drawn once."""
+    """One connection, made when first needed and again after a failure. Each API has a version drawn once.
+
+    The addresses of `bootstrap` are tried in turn: the next one after each that cannot be connected to.
+    """
 
     def __init__(
         self,
         runtime: Runtime,
-        address: tuple[str, int],
+        bootstrap: Sequence[tuple[str, int]],
         client_id: str,
         rng: random.Random,
         *,
@@ -34,7 +38,8 @@ class Caller:
     ) -> None:
         self._runtime = runtime
         self._min_versions = min_versions or {}
-        self._address = address
+        assert bootstrap
+        self._bootstrap = deque(bootstrap)
         self._client_id = client_id
         self._rng = rng
         self._versions: dict[ApiKey, int] = {}
@@ -87,9 +92,13 @@ class Caller:
         if self._connection is None or not self._connection.is_open:
             try:
                 self._connection = await Connection.open(
-                    self._runtime, *self._address, client_id=self._client_id, request_timeout_ms=PATIENCE_MS
+                    self._runtime,
+                    *self._bootstrap[0],
+                    client_id=self._client_id,
+                    request_timeout_ms=PATIENCE_MS,
                 )
             except OSError as e:
+                self._bootstrap.rotate(-1)
                 raise NoAnswer(f"cannot connect: {e}") from e
         return self._connection
 

@@ -6,7 +6,7 @@ How they join and stay is a matter of their protocol: classic_member.py, modern_
 import asyncio
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -53,7 +53,10 @@ class Member(ABC):
         topic_ids: dict[str, UUID],
         partitions: Sequence[TopicPartition],
         rng: random.Random,
+        *,
+        broker_s: Callable[[], float],
     ) -> None:
+        """`broker_s` reads the clock by which the broker counts the sessions of members."""
         self._name = name
         self._group = group
         self._caller = caller
@@ -62,6 +65,7 @@ class Member(ABC):
         self._names = {topic_id: topic for topic, topic_id in topic_ids.items()}
         self._partitions = partitions
         self._rng = rng
+        self._broker_s = broker_s
         self._member_id = ""
         self._generation = -1
         """Of the group in the classic protocol, the member's own epoch in the other."""

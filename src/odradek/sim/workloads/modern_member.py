@@ -1,6 +1,5 @@
 """A member by the consumer protocol (KIP-848): one heartbeat for everything, the broker assigns."""
 
-import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -37,7 +36,7 @@ class ModernMember(Member):
         await self._heartbeat()
 
     async def _heartbeat(self) -> None:
-        owners, era, asked = self._history.owners, self._history.era, self._now()
+        owners, era, asked = self._history.owners, self._history.era, self._broker_s()
         owners.keeps(self._group, self._name, set(self._positions))
         answer = await self._send(self._generation)
         if answer.error_code in _OVER or self._is_group_lost(answer.error_code):
@@ -56,8 +55,8 @@ class ModernMember(Member):
             gained = assigned - self._positions.keys()
             self._positions = {tp: offset for tp, offset in self._positions.items() if tp in assigned}
         if era == self._history.era:
-            has = gained | self._positions.keys()
-            self._history.oddities += owners.given(self._group, self._name, has, asked=asked, now=self._now())
+            has, now = gained | self._positions.keys(), self._broker_s()
+            self._history.oddities += owners.given(self._group, self._name, has, asked=asked, now=now)
         if gained:
             await self._look_up_positions(sorted(gained))
         self._said_all = True
@@ -93,6 +92,3 @@ class ModernMember(Member):
                 ],
             ),
         )
-
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()

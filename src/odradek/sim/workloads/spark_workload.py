@@ -16,7 +16,6 @@ from odradek.core.types import TopicPartition
 from odradek.records import kernel
 from odradek.records.compression import NONE
 from odradek.records.header import HEADER_BYTES
-from odradek.sim.stories.single_node import HOST, PORT
 from odradek.sim.world.process import ProcessCrashed
 from odradek.sim.world.world import World
 from odradek.spark.ledger.deciding import Batch, Decider
@@ -155,13 +154,14 @@ class HeldClient(Client):
 class Unit:
     """A process of Spark with a client of its own. It can be killed at any system call, and held still."""
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: World, name: str, bootstrap: str) -> None:
         self.world = world
         self.name = name
+        self.bootstrap = bootstrap
         self.rng = world.rng_for(f"{name}:doings")
         self.runtime = world.runtime(name)
         self.client = HeldClient(
-            f"{HOST}:{PORT}",
+            bootstrap,
             runtime=self.runtime,
             client_id=name,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
@@ -216,8 +216,8 @@ class Worker(Unit):
     """A Python worker process: runs one attempt of a task at a time, and keeps its slots and what it has read
     of the ledger from one to the next."""
 
-    def __init__(self, world: World, name: str) -> None:
-        super().__init__(world, name)
+    def __init__(self, world: World, name: str, bootstrap: str) -> None:
+        super().__init__(world, name, bootstrap)
         self._slots = Slots(PREFIX, name)
         self._ledger: LedgerLog | None = None
         self.is_busy = False
@@ -254,8 +254,10 @@ class Worker(Unit):
 class Driver(Unit):
     """A run of the query: plans batches in the checkpoint, has tasks run, decides, notes that it is done."""
 
-    def __init__(self, world: World, name: str, checkpoint: Checkpoint, temper: Temper) -> None:
-        super().__init__(world, name)
+    def __init__(
+        self, world: World, name: str, bootstrap: str, checkpoint: Checkpoint, temper: Temper
+    ) -> None:
+        super().__init__(world, name, bootstrap)
         self._checkpoint = checkpoint
         self._temper = temper
         self._cores = asyncio.Semaphore(temper.cores)
@@ -360,7 +362,7 @@ class Driver(Unit):
         free = [worker for worker in self.workers if worker.alive and not worker.is_busy]
         if free:
             return self.rng.choice(free)
-        worker = Worker(self.world, f"{self.name}-w{len(self.workers)}")
+        worker = Worker(self.world, f"{self.name}-w{len(self.workers)}", self.bootstrap)
         self.workers.append(worker)
         return worker
 

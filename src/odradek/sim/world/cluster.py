@@ -7,8 +7,9 @@ from contextvars import copy_context
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
+from odradek.sim.world.clock import SimClock
 from odradek.sim.world.disk import DiskFaults
-from odradek.sim.world.runtime import SimClock, SimRuntime
+from odradek.sim.world.runtime import SimRuntime
 from odradek.sim.world.volume import CrashModel, Volume
 from odradek.sim.world.world import World
 
@@ -51,10 +52,11 @@ class SimHost:
         self.volume = Volume()
         self.faults = DiskFaults()
         self.crash_model = CrashModel()
-        self.clock = SimClock(world.loop)
+        self.clock = SimClock(world.loop.now)
         self.node: NodeLike | None = None
         self.runtime: SimRuntime | None = None
         self.lives = 0
+        self.before_start: list[Callable[[], None]] = []
         self.before_crash: list[Callable[[CrashKind], None]] = []
         self.leaks: list[str] = []
         self._factory = factory
@@ -71,6 +73,8 @@ class SimHost:
         `crash_after` lights the fuse of `crash_after` before the first system call.
         """
         assert not self.alive, f"{self.name} is already running"
+        for hook in self.before_start:
+            hook()
         self.lives += 1
         world = self.world
         world.trace.event(self.name, "start", self.lives)
@@ -131,6 +135,29 @@ class SimHost:
     def call_off_crash(self) -> None:
         assert self.runtime is not None
         self.runtime.process.fuse = None
+
+    def pause(self) -> None:
+        """Stop the process as SIGSTOP does: its connections stay open, and the kernel's buffers fill."""
+        assert self.runtime is not None
+        self.world.trace.event(self.name, "pause")
+        self.world.loop.pause(self.runtime.process)
+
+    def resume(self) -> None:
+        """Let a paused process go on: whatever was due meanwhile is late."""
+        assert self.runtime is not None
+        self.world.trace.event(self.name, "resume")
+        self.world.loop.resume(self.runtime.process)
+
+    def stall(self, seconds: float) -> None:
+        """Let the loop of the process stand still for a while, as a slow system call does."""
+        assert self.runtime is not None
+        self.world.trace.event(self.name, "stall", seconds)
+        self.world.loop.stall(self.runtime.process, seconds)
+
+    def run_clock_at(self, rate: float) -> None:
+        """Let this host's clocks run faster or slower from now on, in later lives too."""
+        self.world.trace.event(self.name, "clock rate", rate)
+        self.world.loop.change_rate(self.clock.drift, rate)
 
     async def dead(self) -> None:
         """Wait for a crash of this life."""

@@ -1,10 +1,12 @@
 """An event loop whose clock is a number: it jumps to the next timer instead of waiting for it.
 
 No sockets, no threads, no real time. Code runs in the order in which it was scheduled, so that one seed gives
-one history. Callbacks and tasks of a dead process are dropped wherever they would be scheduled or run.
+one history. Callbacks and tasks of a dead process are dropped wherever they would be scheduled or run. Those
+of a process that stands still are held back. Each process reads its own clock: `time` and timers go by it.
 """
 
 import asyncio
+import heapq
 from asyncio import base_events
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
@@ -12,6 +14,7 @@ from concurrent.futures import Executor
 from contextvars import Context, copy_context
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
+from odradek.sim.world.clock import Drift
 from odradek.sim.world.process import CURRENT_PROCESS, Process, ProcessCrashed
 
 T = TypeVar("T")
@@ -29,15 +32,57 @@ class SimulationSpinning(Exception):
     """More turns than any sane run needs: something goes round without end."""
 
 
+class _Handle(asyncio.Handle):
+    """A callback that waits while its process stands still."""
+
+    __slots__ = ()
+    _loop: "SimLoop"
+
+    def _run(self) -> None:
+        if not self._loop.hold_back(self):
+            super()._run()
+
+
+class _Readiness(asyncio.Handle):
+    """What runs when a socket is ready. It is not held back: a socket that stays ready is reported again."""
+
+    __slots__ = ()
+    _loop: "SimLoop"
+
+    def _run(self) -> None:
+        if not self._loop.stands_still(self):
+            super()._run()
+
+
+class _Timer(asyncio.TimerHandle):
+    """Due by the clock of its process. The loop orders timers by `_when`, the time of the world."""
+
+    __slots__ = ("due_s",)
+    _loop: "SimLoop"
+    _scheduled: bool
+    _when: float
+    due_s: float
+
+    def when(self) -> float:
+        return self.due_s
+
+    def _run(self) -> None:
+        if not self._loop.hold_back(self):
+            super()._run()
+
+
 class SimLoop(base_events.BaseEventLoop):
     _ready: "deque[asyncio.Handle]"
     _scheduled: list[asyncio.TimerHandle]
+    _check_closed: Callable[[], None]
 
     def __init__(self, max_turns: int = 50_000_000) -> None:
         super().__init__()
         self._now = 0.0
         self._selector = self
         self._hot: dict[int, asyncio.Handle] = {}
+        self._still = 0
+        """How many processes stand still."""
         self._clock_resolution = 1e-9
         self.turns = 0
         self.max_turns = max_turns
@@ -45,12 +90,74 @@ class SimLoop(base_events.BaseEventLoop):
         self.unhandled: list[str] = []
         self.set_exception_handler(_note_unhandled)
 
-    def time(self) -> float:
-        return self._now
+    def now(self) -> float:
+        """The time of the world, as the running code sees it: its process's stall has passed."""
+        process = CURRENT_PROCESS.get()
+        return self._now if process is None else max(self._now, process.busy_until_s)
 
-    def stall(self, seconds: float) -> None:
-        """Let time pass inside the running callback, as a slow system call does."""
-        self._now += seconds
+    def time(self) -> float:
+        """What the steady clock of the running process shows; outside of processes, the time of the world."""
+        process = CURRENT_PROCESS.get()
+        if process is None:
+            return self._now
+        return process.drift.reading(max(self._now, process.busy_until_s))
+
+    def change_rate(self, drift: Drift, rate: float) -> None:
+        """Let a host's clocks run at another rate from now on. Timers that are set go by them, too."""
+        drift.change(self._now, rate)
+        for timer in self._scheduled:
+            process = _process_of(timer)
+            if process is not None and process.drift is drift:
+                assert isinstance(timer, _Timer)
+                timer._when = drift.moment(timer.due_s)
+        heapq.heapify(self._scheduled)
+
+    # -- standing still: what a process would run meanwhile is held back, in order
+
+    def stall(self, process: Process, seconds: float) -> None:
+        """Let a process stand still for a while. For the callback that it runs, this time has passed."""
+        assert seconds >= 0
+        process.busy_until_s = max(self._now, process.busy_until_s) + seconds
+        self._stand_still(process)
+        self.call_at(process.busy_until_s, self._go_on, process, context=Context())
+
+    def pause(self, process: Process) -> None:
+        assert process.alive
+        process.is_paused = True
+        self._stand_still(process)
+
+    def resume(self, process: Process) -> None:
+        process.is_paused = False
+        self._go_on(process)
+
+    def hold_back(self, handle: asyncio.Handle) -> bool:
+        """Keep a callback for later if its process stands still; whether it is so."""
+        if not self.stands_still(handle):
+            return False
+        process = _process_of(handle)
+        assert process is not None
+        process.held.append(handle)
+        return True
+
+    def stands_still(self, handle: asyncio.Handle) -> bool:
+        """Whether the process of a callback does."""
+        if not self._still:
+            return False
+        process = _process_of(handle)
+        return process is not None and process.is_still
+
+    def _stand_still(self, process: Process) -> None:
+        if process.alive and not process.is_still:
+            process.is_still = True
+            self._still += 1
+
+    def _go_on(self, process: Process) -> None:
+        if process.is_still and not process.is_paused and process.busy_until_s <= self._now:
+            process.is_still = False
+            self._still -= 1
+            # Ahead of what became ready since: the order in which code was scheduled is kept.
+            self._ready.extendleft(reversed(process.held))
+            process.held.clear()
 
     # -- readiness: what a selector would report, again every turn until it is cleared
 
@@ -67,13 +174,16 @@ class SimLoop(base_events.BaseEventLoop):
         self.turns += 1
         if self.turns > self.max_turns:
             raise SimulationSpinning(f"{self.turns} turns at {self._now:.6f} s")
-        if self._hot:
+        hot = list(self._hot.values())
+        if self._still:
+            hot = [handle for handle in hot if not self.stands_still(handle)]
+        if hot:
             self._now += TURN_SECONDS
-            return list(self._hot.values())
+            return hot
         if timeout is None:
             raise SimulationStuck(f"nothing can happen any more at {self._now:.6f} s")
         if timeout > 0:
-            self._now = max(self._now, self._scheduled[0].when())
+            self._now = max(self._now, self._scheduled[0]._when)  # type: ignore[attr-defined]
         else:
             self._now += TURN_SECONDS
         return []
@@ -90,13 +200,17 @@ class SimLoop(base_events.BaseEventLoop):
     ) -> asyncio.Handle:
         if context is None:
             context = copy_context()
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = _Handle(callback, args, self, context)
         process = context.get(CURRENT_PROCESS)
         if process is None or process.alive:
             self._ready.append(handle)
         else:
             handle.cancel()
         return handle
+
+    def readiness(self, callback: Callable[[], object]) -> asyncio.Handle:
+        """What `set_hot` takes: code of the running process."""
+        return _Readiness(callback, (), self, copy_context())
 
     def call_soon_threadsafe(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
@@ -110,10 +224,16 @@ class SimLoop(base_events.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
+        """`when` is read off the clock of the context's process."""
+        self._check_closed()
         if context is None:
             context = copy_context()
-        timer = super().call_at(when, callback, *args, context=context)
         process = context.get(CURRENT_PROCESS)
+        moment = when if process is None else process.drift.moment(when)
+        timer = _Timer(moment, callback, args, self, context)
+        timer.due_s = when
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True
         if process is not None and not process.alive:
             timer.cancel()
         return timer
@@ -139,9 +259,13 @@ class SimLoop(base_events.BaseEventLoop):
     def kill(self, process: Process) -> None:
         """Drop everything of a process without running its cleanup. May be called from within it."""
         process.alive = False
-        for handle in [*self._ready, *self._scheduled]:
-            if handle._context.get(CURRENT_PROCESS) is process:  # type: ignore[attr-defined]
+        for handle in [*self._ready, *self._scheduled, *process.held]:
+            if _process_of(handle) is process:
                 handle.cancel()
+        process.held.clear()
+        if process.is_still:
+            process.is_still = False
+            self._still -= 1
         self.call_soon(self._bury, process, context=Context())
 
     def _bury(self, process: Process) -> None:
@@ -156,6 +280,10 @@ class SimLoop(base_events.BaseEventLoop):
             except (ProcessCrashed, RuntimeError):
                 continue
         process.tasks.clear()
+
+
+def _process_of(handle: asyncio.Handle) -> Process | None:
+    return handle._context.get(CURRENT_PROCESS)  # type: ignore[attr-defined,no-any-return]
 
 
 def _note_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

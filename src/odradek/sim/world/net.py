@@ -5,7 +5,6 @@ import errno
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
 
 from odradek.core.types import Buffer
 from odradek.runtime.api import Listener, Socket
@@ -304,7 +303,8 @@ class SimNet:
         self.event("connect", target, port)
         while True:
             await asyncio.sleep(network.latency_seconds())
-            if network.reachable(self.host, target):
+            # A connection takes an answer, and so does a refusal.
+            if network.reachable(self.host, target) and network.reachable(target, self.host):
                 listener = self.listeners.get((target, port))
                 if listener is None:
                     await asyncio.sleep(network.latency_seconds())
@@ -375,4 +375,4 @@ class SimNet:
         self.process.check()
         if sock.fileno() < 0:
             raise ValueError("the socket is closed")
-        return asyncio.Handle(callback, (), self.network.loop, copy_context())
+        return self.network.loop.readiness(callback)

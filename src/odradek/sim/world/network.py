@@ -40,6 +40,7 @@ class Endpoint(Protocol):
     def unread(self) -> int: ...
     def receive(self, item: bytes | Signal) -> None: ...
     def fail(self, code: int) -> None: ...
+    def update(self) -> None: ...
 
 
 class NetFaults:
@@ -66,7 +67,8 @@ class Network:
         self.faults = NetFaults()
         self.root_context: Final = Context()
         self._pipes: list[Pipe] = []
-        self._cut: set[frozenset[str]] = set()
+        self._cut: set[tuple[str, str]] = set()
+        """Directions that carry nothing: (source, target)."""
         self._down: set[str] = set()
         self._next_number = 1000
         self._next_port = 30_000
@@ -94,12 +96,17 @@ class Network:
 
     def reachable(self, source: str, target: str) -> bool:
         """Whether something that was sent arrives."""
-        return frozenset((source, target)) not in self._cut and target not in self._down
+        return (source, target) not in self._cut and target not in self._down
+
+    def cut(self, source: str, target: str) -> None:
+        """Let nothing through from one host to another until healed. The other direction carries on."""
+        self.trace.event("network", "cut", source, target)
+        self._cut.add((source, target))
 
     def partition(self, one: str, other: str) -> None:
         """Let nothing through between two hosts, in either direction, until healed."""
-        self.trace.event("network", "partition", one, other)
-        self._cut.add(frozenset((one, other)))
+        self.cut(one, other)
+        self.cut(other, one)
 
     def heal(self) -> None:
         self.trace.event("network", "heal")
@@ -130,13 +137,24 @@ class Network:
 class Pipe:
     """One direction of a connection: what is under way from source to target, in order."""
 
-    __slots__ = ("_held", "_in_flight_bytes", "_last_arrival", "_network", "_under_way", "source", "target")
+    __slots__ = (
+        "_held",
+        "_in_flight_bytes",
+        "_last_arrival",
+        "_network",
+        "_unacknowledged_bytes",
+        "_under_way",
+        "source",
+        "target",
+    )
 
     def __init__(self, network: Network, source: Endpoint, target: Endpoint) -> None:
         self._network = network
         self.source = source
         self.target = target
         self._in_flight_bytes = 0
+        self._unacknowledged_bytes = 0
+        """Of those in flight, the ones that arrived while their acknowledgement could not travel back."""
         self._last_arrival = 0.0
         self._under_way: deque[bytes | Signal] = deque()
         self._held: deque[bytes | Signal] = deque()
@@ -157,6 +175,10 @@ class Pipe:
 
     def resume(self) -> None:
         """Send what was held back once more, ahead of whatever was sent since."""
+        if self._unacknowledged_bytes and self._is_acknowledged():
+            self._in_flight_bytes -= self._unacknowledged_bytes
+            self._unacknowledged_bytes = 0
+            self.source.update()
         if self.source.vanished:
             self._held.clear()
         if self._held and self._network.reachable(self.source.host, self.target.host):
@@ -171,7 +193,7 @@ class Pipe:
 
     def _set_timer(self) -> None:
         network = self._network
-        when = max(self._last_arrival, network.loop.time() + network.latency_seconds())
+        when = max(self._last_arrival, network.loop.now() + network.latency_seconds())
         self._last_arrival = when
         network.loop.call_at(when, self._arrive, context=network.root_context)
 
@@ -182,5 +204,13 @@ class Pipe:
             self._held.append(item)
             return
         if isinstance(item, bytes):
-            self._in_flight_bytes -= len(item)
+            if self._is_acknowledged():
+                self._in_flight_bytes -= len(item)
+            else:
+                self._unacknowledged_bytes += len(item)
+        assert 0 <= self._unacknowledged_bytes <= self._in_flight_bytes
         self.target.receive(item)
+
+    def _is_acknowledged(self) -> bool:
+        """Whether the kernel of the source hears that bytes have arrived."""
+        return self._network.reachable(self.target.host, self.source.host)

@@ -1,4 +1,4 @@
-"""A simulated process: what a crash kills.
+"""A simulated process: what a crash kills, and what stands still as one.
 
 Which code belongs to it is known by the context that tasks, timers and callbacks carry.
 """
@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
+
+from odradek.sim.world.clock import Drift
 
 
 class ProcessCrashed(BaseException):
@@ -18,12 +20,32 @@ class Process:
 
     `fuse` counts the system calls with an effect that are left until `on_burnt` is called, which crashes the
     process in the middle of whatever it was doing; None means that it is safe.
+
+    A process stands still while it is paused, and until `busy_until_s` where a call of its own takes long.
+    `held` is what it would have run meanwhile, in order.
     """
 
-    __slots__ = ("_next_prune", "alive", "fuse", "name", "on_burnt", "tasks")
+    __slots__ = (
+        "_next_prune",
+        "alive",
+        "busy_until_s",
+        "drift",
+        "fuse",
+        "held",
+        "is_paused",
+        "is_still",
+        "name",
+        "on_burnt",
+        "tasks",
+    )
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, drift: Drift | None = None) -> None:
         self.name = name
+        self.drift = drift or Drift()
+        self.is_still = False
+        self.is_paused = False
+        self.busy_until_s = 0.0
+        self.held: list[asyncio.Handle] = []
         self.alive = True
         self.fuse: int | None = None
         self.on_burnt: Callable[[], None] | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from odradek.runtime.api import Clock, Disk, Net
+from odradek.sim.world.clock import SimClock
 from odradek.sim.world.disk import DiskFaults, SimDisk
 from odradek.sim.world.net import SimListener, SimNet
 from odradek.sim.world.network import Network
@@ -14,25 +15,8 @@ from odradek.sim.world.volume import Volume
 
 T = TypeVar("T")
 
-EPOCH_MS = 1_750_000_000_000
 OFFLOAD_MAX_SECONDS = 0.002
 DESCRIPTOR_LIMIT = 1 << 20
-
-
-class SimClock:
-    """A host's wall clock: virtual time plus how wrong the host is."""
-
-    __slots__ = ("_loop", "skew_ms")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, skew_ms: int = 0) -> None:
-        self._loop = loop
-        self.skew_ms = skew_ms
-
-    def now_ms(self) -> int:
-        return EPOCH_MS + self.skew_ms + int(self._loop.time() * 1000)
-
-    def steady_ms(self) -> int:
-        return int(self._loop.time() * 1000)
 
 
 class SimRuntime:
@@ -54,7 +38,7 @@ class SimRuntime:
         self.host = host
         self.process = process
         self.sim_disk = SimDisk(
-            volume, process, faults, self._delays, network.trace, clock.now_ms, self._loop.stall
+            volume, process, faults, self._delays, network.trace, clock.now_ms, self._stall
         )
         self.sim_net = SimNet(network, listeners, host, process, self.sim_disk)
         self.clock: Clock = clock
@@ -90,6 +74,9 @@ class SimRuntime:
             self._loop.call_later(self._delay(), _tell_error, future, e)
         else:
             self._loop.call_later(self._delay(), _tell, future, result)
+
+    def _stall(self, seconds: float) -> None:
+        self._loop.stall(self.process, seconds)
 
     def _delay(self) -> float:
         return self._delays.random() * OFFLOAD_MAX_SECONDS

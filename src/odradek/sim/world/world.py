@@ -6,12 +6,13 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, TypeVar
 
+from odradek.sim.world.clock import SimClock
 from odradek.sim.world.disk import DiskFaults
 from odradek.sim.world.loop import SimLoop
 from odradek.sim.world.net import SimListener
 from odradek.sim.world.network import Network
 from odradek.sim.world.process import CURRENT_PROCESS, Process
-from odradek.sim.world.runtime import SimClock, SimRuntime
+from odradek.sim.world.runtime import SimRuntime
 from odradek.sim.world.trace import Trace
 from odradek.sim.world.volume import Volume
 
@@ -24,10 +25,11 @@ class World:
     def __init__(self, seed: int, *, keep: int = 0, sink: Callable[[str], None] | None = None) -> None:
         self.seed = seed
         self.loop = SimLoop()
-        self.trace = Trace(self.loop.time, keep=keep, sink=sink)
+        self.trace = Trace(self.loop.now, keep=keep, sink=sink)
         self.network = Network(self.loop, self.rng_for("network"), self.trace)
         self._listeners: dict[tuple[str, int], SimListener] = {}
-        self._processes: list[Process] = []
+        self._processes: list[tuple[str, Process]] = []
+        """With the host that each runs on."""
 
     def rng_for(self, purpose: str) -> random.Random:
         """A source of chance of its own, so that a change in one part does not shift all the others."""
@@ -43,8 +45,9 @@ class World:
         clock: SimClock | None = None,
     ) -> SimRuntime:
         """A new process on a host. `name` must be new to this world: it seeds the process's chance."""
-        process = Process(name or host)
-        self._processes.append(process)
+        clock = clock or SimClock(self.loop.now)
+        process = Process(name or host, clock.drift)
+        self._processes.append((host, process))
         return SimRuntime(
             self.network,
             self._listeners,
@@ -52,9 +55,13 @@ class World:
             process,
             volume or Volume(),
             faults or DiskFaults(),
-            clock or SimClock(self.loop),
+            clock,
             self.rng_for(process.name),
         )
+
+    def hosts(self) -> list[str]:
+        """Where processes are alive."""
+        return list(dict.fromkeys(host for host, process in self._processes if process.alive))
 
     @staticmethod
     def context_of(process: Process) -> Context:
@@ -78,7 +85,7 @@ class World:
                 gc.enable()
 
     def _close(self) -> None:
-        for process in self._processes:
+        for _, process in self._processes:
             if process.alive:
                 self.loop.kill(process)
         self.loop.after_turn = None

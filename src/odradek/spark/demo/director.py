@@ -109,7 +109,7 @@ class Director:
             await self._until(self._is_done)
             assert self._driver is not None
             await self._driver.stop()
-            self._tell("every order is through: the driver was stopped, the proof begins")
+            self._tell("all orders are processed, the driver was stopped; checking the result")
             return await self._prove(client)
 
     # Watching
@@ -168,7 +168,7 @@ class Director:
             if self._counts != seen:
                 seen, seen_s = self._counts, self._now()
             elif self._now() - seen_s > _STALLED_S:
-                self._tell(f"nothing has moved for {_STALLED_S:.0f} s")
+                self._tell(f"no progress for {_STALLED_S:.0f} s")
                 return
             await asyncio.sleep(_LOOK_S)
 

@@ -80,7 +80,7 @@ async def _point(client: Client, folder: Path) -> str:
     query_id, reached = read_query_id(folder, _SINK), read_reached(folder, _SINK)
     decided = {(stream.query, decision.batch) for stream, decision in await read_decisions(client)}
     if reached.under_way and (query_id, reached.begun) in decided:
-        return f"when batch {reached.begun} was decided and Spark did not know yet"
+        return f"after batch {reached.begun} was decided, before Spark knew"
     return describe_query(folder)
 
 

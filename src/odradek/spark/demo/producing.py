@@ -1,4 +1,4 @@
-"""The stream of orders: so many a second, in pieces, each acknowledged before the next is sent."""
+"""The stream of orders: at a fixed rate, in pieces, each acknowledged before the next is sent."""
 
 import asyncio
 from collections.abc import Callable, Iterable

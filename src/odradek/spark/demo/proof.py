@@ -1,4 +1,4 @@
-"""The proof: what is in the topics, held against what has to be there. Pure, and knows nothing of Spark.
+"""The proof: the topics, compared with what must be in them. Pure, and independent of Spark.
 
 Only what a reader at read_committed is shown counts. Expected are the orders that were made; of the outputs,
 what is computed here, once more, from the orders that are in the input topic.

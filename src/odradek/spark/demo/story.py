@@ -1,4 +1,4 @@
-"""What is told of a run of the demo: counts over time, kills, batches. Values only."""
+"""The record of a run of the demo: counts over time, kills, batches. Values only."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

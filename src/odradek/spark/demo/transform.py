@@ -1,4 +1,4 @@
-"""What becomes of an order. The demo runs this file with `odradek pipeline run`, as you would run yours."""
+"""The transform of the demo. The demo runs this file with `odradek pipeline run`, as you would run yours."""
 
 from collections.abc import Mapping
 

@@ -1,6 +1,6 @@
 """Deciding a batch: fence, read the ledger, write the decision, commit the participants, sweep what is left.
 
-The rules are ledger.py's; here they are carried out, by the driver, once per batch.
+ledger.py has the rules; the driver applies them here, once per batch.
 """
 
 import asyncio
@@ -129,7 +129,7 @@ class Decider:
             try:
                 entry = await self._decide(found, batch)
             except _OVERTAKEN as e:
-                _log.warning("%s: batch %d is asked for again: %s", self._stream, batch.number, e)
+                _log.warning("%s: deciding batch %d again: %s", self._stream, batch.number, e)
                 reason = e
                 await self._resign()
                 entry = await self._take_charge()
@@ -152,8 +152,8 @@ class Decider:
         if batch.skipped is not None and not self._adopts:
             check_rows(decision, batch.skipped + sum(p.rows for p in batch.participants))
         _log.warning(
-            "%s: batch %d was committed by the run %s, and is not written again. It is known by its number "
-            "and its rows only: no checkpoint says which offsets it is made of",
+            "%s: batch %d was committed by the run %s, and is not written again. Only its number and row "
+            "count were compared: no checkpoint says which offsets it has",
             self._stream,
             batch.number,
             decision.run,
@@ -173,7 +173,7 @@ class Decider:
         if decision.run == batch.run:
             raise LedgerError(
                 f"batch {batch.number} of the query is written twice to the sink {self._stream.sink!r}: "
-                "give each write in foreachBatch a sinkId of its own. The second one wrote nothing"
+                "give each write in foreachBatch its own sinkId. The second write wrote nothing"
             )
         return await self._claim(entry, batch.run, batch.job, ())
 
@@ -322,7 +322,7 @@ class Decider:
             try:
                 await self.finish(decision, decision.run)
             except LostBatchError as e:
-                _log.warning("%s is forgotten: %s", stream, e)
+                _log.warning("%s is removed from the ledger: %s", stream, e)
         producer.begin()
         for stream in jobs:
             await producer.send(LEDGER_TOPIC, None, key=entry_key(stream), partition=0)
@@ -384,7 +384,7 @@ class Decider:
             self._visible_ms[finished.batch] = self._client.runtime.clock.now_ms() - finished.decided_ms
         else:
             _log.warning(
-                "%s: readers do not see all of batch %d yet: its markers are not written after %.0f s",
+                "%s: readers do not see all of batch %d yet: its markers are still missing after %.0f s",
                 self._stream,
                 finished.batch,
                 _LONGEST_LOOK_S,

@@ -1,4 +1,4 @@
-"""Committing what was decided: the participants of a decision, by whoever finds them open.
+"""Committing the participants of a decision.
 
 The driver does it after each decision. A run that comes after one that died does it before anything else:
 until then readers see a part of a batch, or wait behind it.
@@ -35,7 +35,7 @@ async def finish_early(client: Client, decision: Decision, run: str, timeout_s: 
     try:
         await finish(client, decision, run, timeout_s)
     except LedgerError as e:
-        _log.warning("batch %d was decided, and is not finished yet: %s", decision.batch, e)
+        _log.warning("batch %d was decided, but is not committed everywhere yet: %s", decision.batch, e)
 
 
 async def commit_one(client: Client, participant: Participant, run: str, timeout_s: float) -> None:
@@ -51,12 +51,12 @@ async def commit_one(client: Client, participant: Participant, run: str, timeout
         if e.code in FENCED and origin is not None and origin.run != run:
             # Only its own run uses an id again, and only when the batch is finished.
             raise SupersededError(
-                f"{participant.transactional_id}, which was decided to be committed, was used since: "
-                f"run {origin.run} of this query is alive and further on, two drivers use one checkpoint. "
-                f"If it is not, somebody ended the transaction by hand, and {participant.rows} records "
+                f"{participant.transactional_id} was decided to be committed, but was used since: "
+                f"run {origin.run} of this query is alive and ahead: two drivers use one checkpoint. "
+                f"If it is not alive, somebody ended the transaction by hand, and {participant.rows} records "
                 "are lost"
             ) from e
         raise LostBatchError(
-            f"{participant.transactional_id} was decided to be committed and is not: {e}. "
+            f"{participant.transactional_id} was decided to be committed, but is not: {e}. "
             f"{participant.rows} records are lost"
         ) from e

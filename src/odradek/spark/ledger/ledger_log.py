@@ -78,9 +78,7 @@ class LedgerLog:
         end = await self._read_to(None)
         while self.view.is_pending(stream):
             if loop.time() >= deadline:
-                raise LedgerError(
-                    f"a decision of {stream} is being written for longer than {timeout_s:.0f} s"
-                )
+                raise LedgerError(f"writing a decision of {stream} has taken longer than {timeout_s:.0f} s")
             await asyncio.sleep(_PAUSE_S)
             await self._read_to(end)
         return self.view.entry(stream)
@@ -105,7 +103,7 @@ class LedgerLog:
                 return end  # what was there was compacted away
             if asyncio.get_running_loop().time() >= deadline:
                 raise LedgerError(
-                    f"the ledger {LEDGER_TOPIC} ends at {fetched.high_watermark}, and ended at {end} before: "
+                    f"the ledger {LEDGER_TOPIC} ends at {fetched.high_watermark}, but ended at {end} before: "
                     "it was cut off"
                 )
             await asyncio.sleep(_PAUSE_S)
@@ -136,7 +134,7 @@ class LedgerLog:
             raise
         topic_id = self._client.cluster.topic_id(LEDGER_TOPIC)
         if self._topic_id not in (None, topic_id):
-            raise LedgerError(f"the ledger {LEDGER_TOPIC} was deleted and made anew")
+            raise LedgerError(f"the ledger {LEDGER_TOPIC} was deleted and recreated")
         self._topic_id = topic_id
         return fetched
 

@@ -1,7 +1,7 @@
-"""Whether a stream does what another one did before it: reads the same topics, and writes to the same. Pure.
+"""Whether another stream has read the same topics and written to the same topics before. Pure.
 
-More often than not that is a query whose checkpoint was changed or deleted: it begins anew, and what it reads
-again, it writes again.
+That is mostly a query whose checkpoint was changed or deleted: it starts from the beginning, and writes again
+what it reads again.
 """
 
 import json
@@ -23,9 +23,9 @@ def describe_predecessors(view: View, stream: Stream, known: Entry | None, entry
         read = sources & source_topics(other.decision.range)
         if owner.query != stream.query and written and read:
             found.append(
-                f"{_named(stream, entry)} begins to write to {_listed(written)} what it reads of "
-                f"{_listed(read)}, and {_named(owner, other)} has done so before: a checkpoint was changed "
-                "or deleted? What both have read is there twice"
+                f"{_named(stream, entry)} begins to write to {_listed(written)} what it reads from "
+                f"{_listed(read)}, but {_named(owner, other)} did so before: was a checkpoint changed "
+                "or deleted? Records that both read are written twice"
             )
     return sorted(found)
 

@@ -1,4 +1,4 @@
-"""A pipeline that runs: its session, its queries, what they tell of themselves."""
+"""A running pipeline: its session, its queries, their progress."""
 
 import importlib.util
 import json
@@ -73,7 +73,7 @@ class Pipeline:
         made = _load_transform(self._spec)(self._spark, **sources)
         frames = {sinks[0]: made} if isinstance(made, DataFrame) and len(sinks) == 1 else made
         if not isinstance(frames, Mapping) or set(frames) != set(sinks):
-            raise SpecError(f"{path}: transform has to return a DataFrame for each of {', '.join(sinks)}")
+            raise SpecError(f"{path}: transform must return a DataFrame for each of {', '.join(sinks)}")
         return dict(frames)
 
     @property

@@ -97,7 +97,7 @@ def parse(given: Mapping[str, Any], folder: Path) -> Spec:
     sources = {source: _texts(options, f"sources.{source}") for source, options in _tables(given, "sources")}
     sinks = {sink: _sink(options, f"sinks.{sink}") for sink, options in _tables(given, "sinks")}
     if transform.suffix == ".sql" and len(sinks) > 1:
-        raise SpecError("a transform in SQL has one result, and so one sink")
+        raise SpecError("a transform in SQL has one result: give it one sink")
     return Spec(
         name,
         folder,
@@ -131,7 +131,7 @@ def _tables(given: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any]]:
         raise SpecError(f"{key} are tables, such as [{key}.orders]")
     for name in tables:
         if not name.isidentifier():
-            raise SpecError(f"{key}.{name}: the name is used in the transform, and has to be one there")
+            raise SpecError(f"{key}.{name}: the transform uses this name: it must be an identifier")
     return tables.items()
 
 

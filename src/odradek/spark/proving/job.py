@@ -1,4 +1,4 @@
-"""The proof as a whole: what was decided, held against what is in the output, by a job of Spark's."""
+"""The whole proof: a Spark job compares the decisions with the output."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -103,7 +103,7 @@ def _choose(between: Mapping[Stream, list[Decision]], question: Question) -> dic
     if not found:
         which = f"the query {wanted}" if wanted else "a query"
         raise NothingToProveError(
-            f"no decision is known of {which} that reads {question.source} and writes {question.sink}"
+            f"found no decision of {which} that reads {question.source} and writes {question.sink}"
         )
     return found
 

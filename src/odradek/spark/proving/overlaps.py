@@ -1,4 +1,4 @@
-"""Whether streams took offsets of the input that others took, too, or more than the input has. Pure."""
+"""Whether two streams read the same offsets of the input, or more offsets than it has. Pure."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
@@ -88,7 +88,7 @@ def _unknown_overlaps(tp: TopicPartition, covered: Mapping[Stream, Covered]) -> 
             if tp in beside.first and str(other) < str(stream):
                 continue  # told of the other already
             told = (
-                f"where batch {first.batch} of {stream} begins in {tp} is not recorded, and {other} read "
+                f"the start of batch {first.batch} of {stream} in {tp} is not recorded, and {other} read "
                 f"offsets below its end, {first.end}, too"
             )
             violations.append(Violation(CHECK, UNKNOWN, 0, str(stream), first.batch, str(tp), told))
@@ -109,14 +109,14 @@ def check_bounds(
         for tp, end in sorted(found.ends.items()):
             held = log_ends.get(tp, 0)
             if end > held:
-                told = f"offsets up to {end} of {tp} are in batches of {stream}, and {tp} ends at {held}"
+                told = f"offsets up to {end} of {tp} are in batches of {stream}, but {tp} ends at {held}"
                 violations.append(Violation(INPUTS, UNKNOWN, end - held, str(stream), None, str(tp), told))
             begin = found.starts.get(tp, log_starts.get(tp, 0))
             totals[tp] = totals.get(tp, 0) + max(0, min(end, held) - begin)
     for tp, total in sorted(totals.items()):
         held = log_ends.get(tp, 0)
         if total > held:
-            told = f"{total} offsets of {tp} are in batches, and it has had {held}"
+            told = f"{total} offsets of {tp} are in batches, but it has had only {held}"
             violations.append(Violation(INPUTS, DUPLICATE, total - held, None, None, str(tp), told))
     return violations
 
@@ -126,7 +126,7 @@ def check_known(unknown: Mapping[Stream, list[Decision]], sink: str) -> list[Vio
     violations: list[Violation] = []
     for stream, decisions in sorted(unknown.items()):
         told = (
-            f"{stream} wrote to {sink}, and which offsets it read is not recorded: a plain write, or one "
+            f"{stream} wrote to {sink}, but which offsets it read is not recorded: a plain write, or one "
             "whose checkpoint could not be read"
         )
         violations.append(Violation(CHECK, UNKNOWN, 0, str(stream), decisions[0].batch, sink, told))

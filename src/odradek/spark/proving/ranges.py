@@ -90,7 +90,7 @@ def once_each(stream: Stream, decisions: Iterable[Decision]) -> tuple[list[Decis
         known = kept.setdefault(decision.batch, decision)
         if (known.range, known.participants) != (decision.range, decision.participants):
             rows = sum(p.rows for p in decision.participants)
-            told = f"batch {decision.batch} was decided twice, with other transactions the second time"
+            told = f"batch {decision.batch} was decided twice, with different transactions"
             violations.append(
                 Violation(CHECK, DUPLICATE, rows, str(stream), decision.batch, str(decision.range), told)
             )
@@ -119,13 +119,13 @@ class _Walk:
         for decision in decisions:
             if previous is not None and decision.batch != previous + 1:
                 missing = f"{previous + 1}" if decision.batch == previous + 2 else f"{previous + 1} and more"
-                told = f"batch {missing} was never decided, and batch {decision.batch} was"
+                told = f"batch {missing} was never decided, but batch {decision.batch} was"
                 self._add(LOST, 0, decision.batch, "", told)
             previous = decision.batch
             if decision.range.is_known:
                 self._take(decision.batch, decision.range, is_first=decision is decisions[0])
             elif decision.participants:
-                told = f"which offsets batch {decision.batch} was made of was not recorded"
+                told = f"the offsets of batch {decision.batch} were not recorded"
                 self._add(UNKNOWN, 0, decision.batch, "", told)
         return self._covered
 
@@ -159,8 +159,8 @@ class _Walk:
             return
         self._strange.add(id_)
         told = (
-            f"batch {batch} read an earlier topic {self._source} (id {id_}), which was deleted: what it held "
-            "cannot be looked at"
+            f"batch {batch} read an earlier topic {self._source} (id {id_}), which was deleted: its records "
+            "cannot be checked"
         )
         self._add(UNKNOWN, 0, batch, self._source, told)
 
@@ -169,12 +169,12 @@ class _Walk:
     ) -> None:
         covered, reached = self._covered, self._at.get((number, tp))
         if end is None:
-            self._add(LOST, 0, batch, str(tp), f"batch {batch} left {tp} out, which was read before")
+            self._add(LOST, 0, batch, str(tp), f"batch {batch} left out {tp}, which was read before")
             return
         if reached is not None and start is not None and start != reached:
             kind, low, high = (LOST, reached, start) if start > reached else (DUPLICATE, start, reached)
             told = (
-                f"batch {batch} begins at offset {start} of {tp}, and the batches before it end at {reached}"
+                f"batch {batch} begins at offset {start} of {tp}, but the batches before it end at {reached}"
             )
             self._add(kind, high - low, batch, f"{tp} offsets {low} to {high - 1}", told)
         if start is not None and end < start:

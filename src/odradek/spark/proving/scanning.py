@@ -1,4 +1,4 @@
-"""What the cluster tells a proof: the history of decisions, and which transactions a partition holds."""
+"""What a proof reads from the cluster: the history of decisions, and the transactions in a partition."""
 
 from collections.abc import Iterator
 

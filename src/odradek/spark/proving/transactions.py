@@ -135,7 +135,7 @@ class Judge:
         who = f"{name or 'a transactional producer'} (producer {producer_id}) committed"
         if producer_id == NO_TRANSACTION.producer_id:
             who = "producers without transactions wrote"
-        told = f"{who} {records} records ({places}), and no decision covers them"
+        told = f"{who} {records} records ({places}), but no decision covers them"
         self._violations.append(Violation(CHECK, FOREIGN, records, None, None, places, told))
 
     def result(self) -> Judged:
@@ -156,7 +156,7 @@ class Judge:
             f"epoch {participant.producer_epoch})"
         )
         places = ", ".join(f"{topic}-{partition}" for topic, partition in participant.partitions)
-        told = f"{who} committed {participant.rows} records to {places}, and {records} are there"
+        told = f"{who} committed {participant.rows} records to {places}, but {records} are there"
         kind = LOST if records < participant.rows else DUPLICATE
         told += self._cut(participant) if kind == LOST else ""
         self._add(kind, abs(records - participant.rows), stream, batch, places, told)
@@ -186,7 +186,7 @@ class Judge:
             place = f"{tp} offsets {written.first_offset} to {written.last_offset}"
             told = (
                 f"{own_ids[producer.producer_id]} (producer {producer.producer_id}, epoch "
-                f"{producer.producer_epoch}) committed {written.records} records to {place}, and no decision "
+                f"{producer.producer_epoch}) committed {written.records} records to {place}, but no decision "
                 "names this transaction"
             )
             self._add(DUPLICATE, written.records, stream, None, place, told)

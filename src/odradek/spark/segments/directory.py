@@ -102,7 +102,7 @@ def _folders(disk: Disk, path: str, options: SegmentOptions) -> Iterator[_Folder
         tp, set_aside = parsed
         if set_aside:
             raise OptionError(
-                f"{path} was set aside by a node ({set_aside[1:]}): it is no partition any more"
+                f"{path} was set aside by a node ({set_aside[1:]}): it is not a partition any more"
             )
         if _is_chosen(tp.topic, options, named=True):
             yield _Folder(path, tp, _log_starts(disk, os.path.dirname(path)).get(tp, 0))
@@ -240,5 +240,5 @@ class _Partition:
 def _damaged(path: str, problem: Problem) -> SegmentError:
     return SegmentError(
         f"{path}: position {problem.position}: {problem.told} "
-        "(odradek log verify tells what a node does about it)"
+        "(odradek log verify says what a node does about it)"
     )

@@ -1,6 +1,6 @@
 """The headers of a segment file's batches, one after the other, without reading what lies between them.
 
-CRCs are not looked at: that is for who reads the records.
+CRCs are not checked here: the reader of the records does.
 """
 
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ class HeaderWalk:
             return Problem(position, "zeros instead of a batch", self._is_empty_from(position))
         size = length + LOG_OVERHEAD
         if magic not in (0, 1, 2) or size < (HEADER_BYTES if magic == 2 else LEGACY_MIN_SIZE + LOG_OVERHEAD):
-            return Problem(position, f"no batch: length {length}, magic {magic}", False)
+            return Problem(position, f"not a batch: length {length}, magic {magic}", False)
         if size > rest:
             is_torn = magic < 2 or rest < HEADER_BYTES or not self._goes_on_behind(window, at, position)
             return Problem(position, f"{rest} bytes of a batch of {size}", is_torn)

@@ -1,7 +1,6 @@
 """Which transactions of a partition were aborted, and which are open at its end, by its batches. Pure.
 
-The files that tell of aborted transactions (.txnindex) exist only where there are any, so that a lost one
-cannot be told from one that was never there. The batches tell for certain.
+A .txnindex exists only if transactions were aborted, so a lost file looks like none. The batches are certain.
 """
 
 from bisect import bisect_right

@@ -32,7 +32,7 @@ def check_columns(names: list[str], types: dict[str, str], topic: str | None) ->
     if "value" not in names:
         raise RowError(f"there is no column value: a record has {', '.join(_COLUMNS)}")
     if topic is None and "topic" not in names:
-        raise RowError("to which topic? Give the option topic or a column topic")
+        raise RowError("no topic: give the option topic or a column topic")
     allowed = {
         "key": ("string", "binary", "void"),
         "value": ("string", "binary", "void"),
@@ -42,7 +42,7 @@ def check_columns(names: list[str], types: dict[str, str], topic: str | None) ->
     }
     for name, kind in types.items():
         if name in allowed and kind not in allowed[name]:
-            raise RowError(f"the column {name} is {kind}: it has to be {' or '.join(allowed[name])}")
+            raise RowError(f"the column {name} is {kind}: it must be {' or '.join(allowed[name])}")
 
 
 class RowEncoder:

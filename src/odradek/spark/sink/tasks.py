@@ -18,7 +18,7 @@ FIRST_BATCH = 0
 _RUN_CHARACTERS = 8
 
 _NO_CHECKPOINT = (
-    "a write in foreachBatch needs the checkpointLocation of its query, and Spark does not hand it over. "
+    "a write in foreachBatch needs the checkpointLocation of its query, and Spark does not pass it on. "
     "Without it, a batch of an older copy of the checkpoint would be taken for the one that was committed "
     "last, and be lost. Add this line to the write, with the path of writeStream: "
     '.option("checkpointLocation", PATH). Nothing was written'

@@ -210,7 +210,7 @@ def _finish_last(options: SinkOptions) -> None:
     try:
         client.run(look())
     except (LedgerError, KafkaError, OSError) as e:
-        _log.warning("%s: it was not seen to yet whether its last batch is committed: %s", stream, e)
+        _log.warning("%s: could not check yet whether the last batch was committed: %s", stream, e)
 
 
 def _task_of(messages: Sequence[Written | None]) -> Task | None:
@@ -268,7 +268,7 @@ def _forget_jobs(client: BlockingClient, decider: Decider) -> None:
     try:
         client.run(decider.forget_jobs())
     except (LedgerError, KafkaError, OSError) as e:
-        _log.warning("jobs of the past are left in the ledger for the next one: %s", e)
+        _log.warning("could not remove past jobs from the ledger, the next write tries again: %s", e)
 
 
 async def _make_decider(client: Client, options: SinkOptions, stream: Stream) -> Decider:

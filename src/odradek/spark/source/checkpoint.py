@@ -17,7 +17,7 @@ _warned: set[str] = set()
 def read_range(checkpoint: str | None, batch: int) -> Range:
     """From where to where the sources were read. Unknown where the checkpoint is out of reach."""
     if checkpoint is None:
-        _warn("", "the sink was not told its checkpointLocation: the query's lag is not published")
+        _warn("", "the sink does not know its checkpointLocation: the query's lag is not published")
         return Range()
     try:
         end = _lines(checkpoint, batch)
@@ -36,14 +36,14 @@ def read_range_of(checkpoint: str, batch: int, query: str | None) -> Range:
     found = query_id(checkpoint)
     if None not in (found, query) and found != query:
         raise LedgerError(
-            f"checkpointLocation={checkpoint} is that of the query {found}, and this write is in a batch of "
-            f"{query}: give the path that its writeStream has. Nothing was written"
+            f"checkpointLocation={checkpoint} belongs to the query {found}, but this write is in a batch of "
+            f"{query}: give the path of its writeStream. Nothing was written"
         )
     range_ = read_range(checkpoint, batch)
     if not range_.is_known and _is_local(checkpoint):
         raise LedgerError(
-            f"checkpointLocation={checkpoint} has no batch {batch}: give the path that the query's "
-            "writeStream has. Nothing was written"
+            f"checkpointLocation={checkpoint} has no batch {batch}: give the path of the query's "
+            "writeStream. Nothing was written"
         )
     return range_
 
@@ -73,7 +73,7 @@ def _lines(checkpoint: str, batch: int) -> tuple[str, ...]:
     """The lines of the sources, after the version and the settings."""
     lines = read_file(checkpoint, f"offsets/{batch}").splitlines()
     if not lines or not lines[0].startswith("v"):
-        raise ValueError(f"offsets/{batch} is not as Spark writes it")
+        raise ValueError(f"offsets/{batch} is not in Spark's format")
     return tuple(lines[2:])
 
 

@@ -110,8 +110,8 @@ def _is_cut_off(
     if end >= wanted.end:
         return False
     _lose(
-        f"{wanted.tp} ends at offset {end}, and offsets up to {wanted.end - 1} were to be read: was the "
-        "topic made anew?",
+        f"{wanted.tp} ends at offset {end}, but offsets up to {wanted.end - 1} are to be read: was the "
+        "topic recreated?",
         options,
     )
     return True
@@ -125,10 +125,10 @@ def _check_patience(
         return
     tp = wanted.tp
     raise StuckError(
-        f"{tp} shows nothing at offset {position}, and offsets up to {wanted.end - 1} were to be read. Its "
+        f"{tp} shows nothing at offset {position}, but offsets up to {wanted.end - 1} are to be read. Its "
         f"last stable offset is {fetched.last_stable_offset} and its high watermark "
-        f"{fetched.high_watermark}: a transaction is open. `odradek why stuck {tp.topic}` tells whose. "
-        f"Waited for its end as long as kafkaConsumer.pollTimeoutMs={options.poll_timeout_ms} says"
+        f"{fetched.high_watermark}: a transaction is open. `odradek why stuck {tp.topic}` names it. "
+        f"Waited kafkaConsumer.pollTimeoutMs={options.poll_timeout_ms} for its end"
     )
 
 
@@ -138,16 +138,16 @@ def _after_loss(
     """Where to go on when the offset is out of range or the topic is gone, if that is allowed."""
     tp = wanted.tp
     if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        _lose(f"{tp} was deleted, and offsets {position} to {wanted.end - 1} were to be read", options)
+        _lose(f"{tp} was deleted, but offsets {position} to {wanted.end - 1} are to be read", options)
         return wanted.end
     if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
         raise error
     earliest = int(client.call(client.admin.list_offsets, {tp: EARLIEST})[tp].offset)
     if earliest <= position:
-        _lose(f"{tp} ends before offset {position} now, and was to be read up to {wanted.end - 1}", options)
+        _lose(f"{tp} now ends before offset {position}, but is to be read up to {wanted.end - 1}", options)
         return wanted.end
     _lose(
-        f"{tp} begins at offset {earliest} now, and offsets {position} to {wanted.end - 1} were to be "
+        f"{tp} now begins at offset {earliest}, but offsets {position} to {wanted.end - 1} are to be "
         f"read: {min(earliest, wanted.end) - position} are gone. Retention has overtaken this query",
         options,
     )
@@ -156,5 +156,5 @@ def _after_loss(
 
 def _lose(what: str, options: SourceOptions) -> None:
     if options.fail_on_data_loss:
-        raise DataLossError(f"{what} (failOnDataLoss=false goes on with what is there)")
-    _log.warning("%s: failOnDataLoss=false goes on with what is there", what)
+        raise DataLossError(f"{what} (failOnDataLoss=false continues with what is there)")
+    _log.warning("%s: failOnDataLoss=false continues with what is there", what)

@@ -126,9 +126,7 @@ class Topics:
         missing = sorted(tp for tp in partitions if tp not in given)
         if given and (strange or missing):
             told = f"{strange[0]} is not read" if strange else f"{missing[0]} is missing"
-            raise OptionError(
-                f"{side} offsets have to name every partition that is read, and no other: {told}"
-            )
+            raise OptionError(f"{side} offsets must name every partition that is read, and no other: {told}")
         if by_time:
             return self._at_times(by_time, side)
         wanted = {tp: bounds.offsets.get(tp, bounds.default) for tp in partitions}
@@ -260,25 +258,27 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         wanted, cluster_id = from_json(offsets)
         if None not in (cluster_id, topics.cluster_id) and cluster_id != topics.cluster_id:
             raise DataLossError(
-                f"the checkpoint's offsets are of the cluster {cluster_id}, and "
+                f"the checkpoint belongs to the cluster {cluster_id}, but "
                 f"{self._options.connecting.bootstrap} is {topics.cluster_id}"
             )
         for name in made_anew(seen, topics.ids):
             self._lose(
-                f"the topic {name} was deleted and made anew since it was read",
-                "goes on with the new one, from its beginning",
+                f"the topic {name} was deleted and recreated since it was read",
+                "continues with the new one, from its beginning",
             )
         gone = sorted(set(wanted) - set(present))
         strange = [tp for tp in gone if not self._options.chosen.includes(tp)]
         if strange:
             self._lose(
-                f"the checkpoint has offsets of {_first_of(strange)}, and this query reads "
+                f"the checkpoint has offsets of {_first_of(strange)}, but this query reads "
                 f"{self._options.chosen}: was that changed, or is it the checkpoint of another query?",
-                "goes on without them",
+                "continues without them",
             )
         gone = [tp for tp in gone if tp not in strange]
         if gone:
-            self._lose(f"{_first_of(gone)} was read before and is not there any more", "goes on without it")
+            self._lose(
+                f"{_first_of(gone)} was read before, but does not exist any more", "continues without it"
+            )
         anew = set(made_anew(offsets, topics.ids))
         return {tp: offset for tp, offset in wanted.items() if tp in present and tp.topic not in anew}
 
@@ -297,9 +297,9 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
                 ends[tp] = begin[tp]
                 continue
             self._lose(
-                f"{tp} ends at offset {written[tp]}, and was read up to {begin[tp]} before: was it cut "
-                "off, or deleted and made anew?",
-                "goes on from its end",
+                f"{tp} ends at offset {written[tp]}, but was read up to {begin[tp]} before: was it cut "
+                "off, or deleted and recreated?",
+                "continues from its end",
             )
         return ends
 
@@ -308,7 +308,7 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
         for tp, offset in sorted(starts.items()):
             if offset > 0:
                 self._lose(
-                    f"{tp} is new to this query and begins at offset {offset}, not at 0: what was before is "
+                    f"{tp} is new to this query and begins at offset {offset}, not at 0: earlier records are "
                     "gone",
                     f"begins at {offset}",
                 )

@@ -68,7 +68,7 @@ class AdminNode:
         """What the handler makes of a request, in its newest shape."""
         connection = SimpleNamespace(spawn=lambda work, name: asyncio.create_task(work, name=name))
         context: Any = SimpleNamespace(
-            node=self, api_version=version, listener=LISTENER, client_id="test", connection=connection
+            services=self, api_version=version, listener=LISTENER, client_id="test", connection=connection
         )
         return await handler_of(api_key)(context, request)
 

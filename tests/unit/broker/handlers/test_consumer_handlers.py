@@ -72,10 +72,11 @@ def test_an_assignor_that_the_node_does_not_have_is_refused() -> None:
     run(scenario)
 
 
-def test_without_group_version_1_nothing_is_served() -> None:
+@pytest.mark.parametrize(("version", "is_configured"), [(0, True), (1, False)])
+def test_without_group_version_1_and_the_setting_nothing_is_served(version: int, is_configured: bool) -> None:
     async def scenario() -> None:
-        node = Node()
-        node.serves_consumer_groups = False
+        node = Node(consumer_protocol=is_configured)
+        node.features["group.version"] = version
         assert (await node.call(HEARTBEAT, 1, **joining())).error_code == ErrorCode.UNSUPPORTED_VERSION
         (group,) = (await node.call(DESCRIBE, 1, group_ids=["g"])).groups
         assert (group.group_id, group.error_code) == ("g", ErrorCode.UNSUPPORTED_VERSION)

@@ -41,7 +41,7 @@ def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(
     partition.apply(PartitionRegistration((1, 2), (1, 2), leader=1, leader_epoch=4, partition_epoch=9))
     assert ask(LATEST)[0] == refusal
     assert ask(EARLIEST) == (0, 0)
-    partition.follower_fetched(2, 5)
+    partition.record_fetch(2, 5)
     assert ask(LATEST) == (0, 5)
-    partition.append_as_leader([batch(2)])
+    partition.append_as_leader([batch(2)], acks_all=False)
     assert ask(LATEST) == (0, 5), "its own records are not committed yet, and nobody was told that they are"

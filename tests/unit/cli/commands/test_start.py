@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from odradek.cli.commands.start import OPTIONS, _configure, plain_options
+from odradek.cli.commands.start import OPTIONS, _configure
 from odradek.cli.errors import Usage
+from odradek.cli.plain import read
 from odradek.core.configs import ConfigError
 from odradek.metadata.bootstrap import bootstrap_features
 from odradek.metadata.records import ConfigRecord
@@ -30,7 +31,7 @@ READY_WITH_HTTP = re.compile(
 
 
 def test_plain_command_lines_are_read_without_typer() -> None:
-    values = plain_options(["--port", "0", "--set=a=1", "--set", "b=2", "--http=off"])
+    values = read(OPTIONS, ["--port", "0", "--set=a=1", "--set", "b=2", "--http=off"])
     assert values is not None
     assert (values["port"], values["set"], values["http"], values["config"]) == (
         "0",
@@ -43,7 +44,7 @@ def test_plain_command_lines_are_read_without_typer() -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--prot", "0"], ["--port"], ["extra"]])
 def test_anything_else_is_left_to_typer(arguments: list[str]) -> None:
-    assert plain_options(arguments) is None
+    assert read(OPTIONS, arguments) is None
     assert odradek("start", *arguments).code == (0 if "h" in arguments[0][:3] else 2)
 
 
@@ -61,7 +62,7 @@ def test_options_and_set_win_over_the_file_over_the_defaults() -> None:
 def test_a_data_directory_is_named_once(name: str) -> None:
     config, _ = _configure({}, {name: "/set"}, None, None, 0)
     assert config.log_dirs == ("/set",)
-    with pytest.raises(Usage, match=f"--data-dir and --set {name} do not go together"):
+    with pytest.raises(Usage, match=f"--data-dir and --set {name} cannot be combined"):
         _configure({}, {name: "/set"}, "/option", None, 0)
 
 
@@ -82,7 +83,7 @@ def test_listeners_of_a_file_stand_and_do_not_go_with_a_port() -> None:
     file = {"listeners": "PLAINTEXT://10.0.0.1:5,CONTROLLER://10.0.0.1:6"}
     config, _ = _configure(file, {}, None, None, None)
     assert [str(listener) for listener in config.broker_listeners] == ["PLAINTEXT://10.0.0.1:5"]
-    with pytest.raises(Usage, match="do not go with a configuration that sets listeners"):
+    with pytest.raises(Usage, match="cannot be combined with a configuration that sets listeners"):
         _configure(file, {}, None, None, 9092)
 
 

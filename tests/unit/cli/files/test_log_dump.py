@@ -137,7 +137,7 @@ def test_what_is_no_log_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     outcome = odradek("log", "dump", str(tmp_path / "notes.txt"))
     assert outcome.code == 1
-    assert "not a file of a log directory" in outcome.stderr
+    assert "cannot show this kind of file" in outcome.stderr
     missing = odradek("log", "dump", str(tmp_path / "nowhere"))
     assert (missing.code, missing.stderr.splitlines()[0]) == (
         1,

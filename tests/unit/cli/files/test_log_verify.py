@@ -27,7 +27,7 @@ def rows(outcome: Outcome) -> list[dict[str, Any]]:
 def test_nothing_is_found_in_what_apache_closed_cleanly(clean: Path) -> None:
     outcome = odradek("log", "verify", str(clean), "-f", "json")
     assert (outcome.code, rows(outcome)) == (0, [])
-    assert outcome.stderr.startswith("nothing found in ")
+    assert outcome.stderr.startswith("no findings in ")
     for partition in ("txn-0", "compacted-0", "__consumer_offsets-0", "__cluster_metadata-0"):
         assert odradek("log", "verify", str(clean / partition)).code == 0
 

@@ -38,5 +38,5 @@ def test_files_of_somebody_else_are_warned_about(tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt", "c.txt", "d.txt"):
         (tmp_path / name).touch()
     assert check_data_dirs([str(tmp_path)]) == [
-        f"The data directory {tmp_path} is new to this node, but holds a.txt, b.txt, c.txt, ..."
+        f"The data directory {tmp_path} has no meta.properties, but holds a.txt, b.txt, c.txt, ..."
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.network.connection import Connection
-from odradek.cli.node.heap import LOOK_S, MANY_LOGS, keep_settled
+from odradek.cli.node.heap import LOOK_S, MANY_LOGS, keep_frozen
 from odradek.log.log import Log
 from odradek.log.segments.segment import Segment
 from odradek.replication.partition import Partition
@@ -67,15 +67,15 @@ def test_a_closed_connection_needs_no_collector(tmp_path: Path) -> None:
             assert alive(Connection) == before
 
 
-def test_the_heap_is_settled_when_many_logs_were_opened() -> None:
-    opened, settled = [0], []
+def test_the_heap_is_frozen_when_many_logs_were_opened() -> None:
+    opened, frozen = [0], []
 
     async def scenario() -> None:
-        keeping = asyncio.create_task(keep_settled(lambda: opened[0], lambda: settled.append(opened[0])))
+        keeping = asyncio.create_task(keep_frozen(lambda: opened[0], lambda: frozen.append(opened[0])))
         await asyncio.sleep(0)
         for opened[0] in (MANY_LOGS - 1, MANY_LOGS, MANY_LOGS + 1, 3 * MANY_LOGS):
             await asyncio.sleep(2 * LOOK_S)
         keeping.cancel()
 
     asyncio.run(scenario())
-    assert settled == [MANY_LOGS, 3 * MANY_LOGS]
+    assert frozen == [MANY_LOGS, 3 * MANY_LOGS]

@@ -62,7 +62,7 @@ def test_the_environment_decides_about_colour_and_progress(
 
 def test_harm_is_refused_without_a_terminal_and_without_yes() -> None:
     made, out = session(io.StringIO("y\n"), io.StringIO())
-    with pytest.raises(Usage, match="refusing without a terminal"):
+    with pytest.raises(Usage, match="not a terminal: pass -y to confirm"):
         made.confirm(CHANGE, "Delete?", yes=False, dry_run=False)
     assert made.confirm(CHANGE, "Delete?", yes=True, dry_run=False)
     assert out.getvalue() == ""

@@ -77,7 +77,7 @@ class Harness:
             new_producer_id=self._new_id,
             server_version=lambda: self.server_version,
             leader_of=self._leader_of,
-            deliver=self._deliver,
+            marker_channel=self,
         )
 
     def _new_id(self) -> int:
@@ -91,7 +91,7 @@ class Harness:
             return None
         return -1 if tp in self.leaderless else HERE
 
-    def _deliver(
+    def deliver(
         self, broker_id: int, markers: c.WriteMarkers, partitions: list[TopicPartition]
     ) -> Reply[Outcomes]:
         assert broker_id == HERE

@@ -38,7 +38,7 @@ def test_all_but_the_active_segment_is_cleanable(runtime: LogRuntime, tmp_path: 
     log = segments_of(runtime, tmp_path, 4)
     append(log, keyed([(b"k", b"v")]))
     assert bounds(examine(log, NOW_MS)) == (0, 4, 0, 4 * SIZE)
-    log.cleaned_offset = 3
+    log.compaction.cleaned_offset = 3
     candidate = examine(log, NOW_MS)
     assert bounds(candidate) == (3, 4, 3 * SIZE, SIZE)
     assert candidate.dirty_ratio == 0.25
@@ -83,24 +83,24 @@ def test_min_compaction_lag_keeps_young_segments(runtime: LogRuntime, tmp_path: 
 
 def test_max_compaction_lag_makes_a_log_due_that_is_hardly_dirty(runtime: LogRuntime, tmp_path: Path) -> None:
     log = segments_of(runtime, tmp_path, 4)
-    log.cleaned_offset = 3
+    log.compaction.cleaned_offset = 3
     assert not examine(log, NOW_MS + 10_000).is_due
     log.update_config(config(**COMPACT, max_compaction_lag_ms=5000))
     assert not examine(log, NOW_MS + 3000 + 5000).is_due
     assert examine(log, NOW_MS + 3000 + 5001).is_due
-    log.cleaned_offset = 4
+    log.compaction.cleaned_offset = 4
     assert not examine(log, NOW_MS + 100_000).is_due
 
 
 def test_the_dirty_ratio_must_exceed_its_minimum(runtime: LogRuntime, tmp_path: Path) -> None:
     log = segments_of(runtime, tmp_path, 4)
-    log.cleaned_offset = 2
+    log.compaction.cleaned_offset = 2
     assert not examine(log, NOW_MS).is_due
-    log.cleaned_offset = 1
+    log.compaction.cleaned_offset = 1
     assert examine(log, NOW_MS).is_due
     log.update_config(config(**COMPACT, min_cleanable_dirty_ratio=0.8))
     assert not examine(log, NOW_MS).is_due
-    log.cleaned_offset = 4
+    log.compaction.cleaned_offset = 4
     log.update_config(config(**COMPACT, min_cleanable_dirty_ratio=0.0))
     assert not examine(log, NOW_MS).is_due
 
@@ -109,10 +109,10 @@ def test_a_checkpoint_that_cannot_be_makes_all_of_the_log_dirty(
     runtime: LogRuntime, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = segments_of(runtime, tmp_path, 4)
-    log.cleaned_offset = 99
+    log.compaction.cleaned_offset = 99
     assert first_dirty_offset(log) == 0
     log.increment_log_start_offset(2)
-    log.cleaned_offset = 1
+    log.compaction.cleaned_offset = 1
     assert first_dirty_offset(log) == 2
     assert len(caplog.records) == 2
     # Where old records are deleted as well, the log start overtakes the cleaner as a matter of course.
@@ -124,7 +124,7 @@ def test_a_checkpoint_that_cannot_be_makes_all_of_the_log_dirty(
 
 def test_a_truncation_takes_the_checkpoint_back(runtime: LogRuntime, tmp_path: Path) -> None:
     log = segments_of(runtime, tmp_path, 4)
-    log.cleaned_offset = 4
+    log.compaction.cleaned_offset = 4
     log.truncate_to(2)
     assert log.cleaned_offset == 2
     log.truncate_fully_and_start_at(0)

@@ -145,7 +145,7 @@ def test_the_dirtiest_is_cleaned_first(tmp_path: Path) -> None:
         clean, dirty = node.log("clean"), node.log("dirty")
         fill(clean)
         fill(dirty)
-        clean.cleaned_offset = 30
+        clean.compaction.cleaned_offset = 30
         assert await node.cleaner.start_due() == 1
         assert dirty.being_cleaned
         assert not clean.being_cleaned
@@ -455,7 +455,7 @@ def test_tombstones_of_the_transaction_log_are_kept_for_a_day_at_least(tmp_path:
         state.update_config(config(**{**COMPACT, "delete_retention_ms": 0}))
         for wait_ms, left in ((0, 2), (day_ms - 1, 2), (1, 1)):
             node.runtime.clock.ms += wait_ms
-            state.cleaned_offset = None
+            state.compaction.cleaned_offset = None
             node.cleaner.start_due()
             await until(lambda: not state.being_cleaned)
             assert len(pairs(state)) == left

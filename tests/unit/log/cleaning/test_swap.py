@@ -121,12 +121,12 @@ def test_readers_and_writers_go_on_between_the_steps_of_a_swap(log: Log, runtime
         append(log, keyed([(b"key-1", b"during")]))
         values[b"key-1"] = b"during"
         if progress.replacement is not None:
-            swapped = log.begin_swap(progress.replacement)
+            swapped = log.compaction.begin_swap(progress.replacement)
             assert swapped is not None
             job.taken()
             assert {r.key: r.value for r in records(log)} == values
             log.flush()
-            log.finish_swap(swapped)
+            log.compaction.finish_swap(swapped)
             assert {r.key: r.value for r in records(log)} == values
     assert swapped is not None
 
@@ -155,7 +155,7 @@ def test_a_replacement_is_refused_once_its_segments_are_gone(log: Log, runtime: 
     assert any(name.endswith(".swap") for name in files(log))
     log.update_config(config(**{**COMPACT, "cleanup_policy": ("delete",), "retention_bytes": 5000}))
     assert log.retain(runtime.clock.ms) > 0
-    assert log.begin_swap(replacement) is None
+    assert log.compaction.begin_swap(replacement) is None
     job.discard()
     assert not any(name.endswith((".swap", ".cleaned")) for name in files(log))
 
@@ -177,7 +177,7 @@ def test_a_swapped_segment_keeps_its_place_while_it_has_its_first_names(
     fill(log)
     job = job_of(log, runtime)
     replacement = first_replacement(job)
-    segment = log.begin_swap(replacement)
+    segment = log.compaction.begin_swap(replacement)
     assert segment is not None
     log.close()
     log.move(str(tmp_path / "orders-0-moved"))

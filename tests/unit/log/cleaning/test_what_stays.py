@@ -369,7 +369,7 @@ def test_the_load_factor_bounds_the_keys_of_a_round(log: Log, runtime: LogRuntim
         append(log, keyed([(b"%d" % key, b"1")]))
     roll(log)
     for load_factor, cleaned in ((0.5, 10), (0.9, 18)):
-        log.cleaned_offset = None
+        log.compaction.cleaned_offset = None
         settings = SETTINGS._replace(dedupe_buffer_bytes=24 * 20, load_factor=load_factor)
         clean(log, runtime, settings=settings)
         assert log.cleaned_offset == cleaned

@@ -388,13 +388,13 @@ def test_a_torn_topic_id_is_written_again(runtime: LogRuntime, tmp_path: Path) -
 
     log = open_log(runtime, tmp_path)
     topic_id = uuid.UUID(int=99)
-    log.set_topic_id(topic_id)
+    log.metadata.write(topic_id)
     crashed(log)
     assert reopened(runtime, tmp_path).topic_id == topic_id
     (tmp_path / "orders-0" / "partition.metadata").write_bytes(b"")
     log = open_log(runtime, tmp_path)
     assert log.topic_id is None
-    log.set_topic_id(topic_id)
+    log.metadata.write(topic_id)
     assert reopened(runtime, tmp_path).topic_id == topic_id
 
 

@@ -21,7 +21,9 @@ def filled(runtime: LogRuntime, path: Path, files: int = FILES) -> Log:
 
 
 def in_memory(log: Log) -> int:
-    return sum(index is not None for s in log.segments.all() for index in (s._offset_index, s._time_index))
+    return sum(
+        index is not None for s in log.segments.all() for index in (s._indexes.offsets, s._indexes.times)
+    )
 
 
 def test_indexes_of_segments_that_were_read_are_given_up(runtime: LogRuntime, tmp_path: Path) -> None:
@@ -50,10 +52,10 @@ def test_an_active_segment_keeps_its_indexes(runtime: LogRuntime, tmp_path: Path
     log = filled(runtime, tmp_path)
     append(log, batch(), batch(), batch())
     active = log.segments.active
-    index = active._offset_index
+    index = active._indexes.offsets
     assert index is not None and index.entries
     offsets(log)
-    assert active._offset_index is index
+    assert active._indexes.offsets is index
     append(log, batch())
     log.close()
     again = open_log(runtime, tmp_path, changes=CHANGES, clean_shutdown=True)

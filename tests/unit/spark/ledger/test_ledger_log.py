@@ -87,7 +87,7 @@ def test_a_ledger_that_was_cut_off_is_told() -> None:
         async with fake_broker() as broker, Client(broker.address, api_timeout_ms=100) as client:
             leader = Leader(broker, end=5, high_watermark=2)
             leader.catches_up = False
-            with pytest.raises(LedgerError, match="ends at 2, and ended at 5 before: it was cut off"):
+            with pytest.raises(LedgerError, match="ends at 2, but ended at 5 before: it was cut off"):
                 await LedgerLog(client).read()
 
     asyncio.run(read())

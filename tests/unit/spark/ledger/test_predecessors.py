@@ -35,8 +35,8 @@ def test_a_stream_that_does_what_another_did_is_told_with_both_names() -> None:
     first = decide(None, decision("a", "b"))
     (warning,) = told(first, NEW, None, decision("a", "b"))
     assert warning == (
-        "mine (new/sink) begins to write to b what it reads of a, and the query old/sink has done so before: "
-        "a checkpoint was changed or deleted? What both have read is there twice"
+        "mine (new/sink) begins to write to b what it reads from a, but the query old/sink did so before: "
+        "was a checkpoint changed or deleted? Records that both read are written twice"
     )
     for source, sink in (("x", "b"), ("a", "x")):
         assert told(first, NEW, None, decision(source, sink)) == []

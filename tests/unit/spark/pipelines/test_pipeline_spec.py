@@ -53,7 +53,7 @@ def test_names_with_dots_need_no_quotes() -> None:
         ({"name": "a b"}, "letters, digits"),
         ({"transform": "x.scala"}, "a .py or .sql file"),
         ({"trigger": "often"}, 'such as "1s"'),
-        ({"sources": {"my-orders": {}}}, "the name is used in the transform"),
+        ({"sources": {"my-orders": {}}}, "it must be an identifier"),
         ({"sources": "orders"}, "such as [sources.orders]"),
         ({"sinks": {"out": {"outputMode": "overwrite"}}}, "one of append, update, complete"),
         ({"transform": "x.sql", "sinks": {"a": {}, "b": {}}}, "one sink"),

@@ -128,8 +128,8 @@ def test_columns_are_checked_before_anything_is_written() -> None:
     for names, types, topic, told in [
         (["valu"], {}, "t", "there is no column value"),
         (["key"], {}, "t", "there is no column value"),
-        (["value"], {}, None, "to which topic?"),
-        (["value"], {"value": "bigint"}, "t", "the column value is bigint: it has to be string or binary"),
+        (["value"], {}, None, "no topic: give the option topic"),
+        (["value"], {"value": "bigint"}, "t", "the column value is bigint: it must be string or binary"),
         (["value", "partition"], {"partition": "bigint"}, "t", "the column partition is bigint"),
     ]:
         with pytest.raises(RowError) as refusal:

@@ -48,7 +48,7 @@ def test_a_path_that_a_program_gives_has_to_be_that_of_its_query(tmp_path: Path)
     write(tmp_path, 0, line(5))
     (tmp_path / "metadata").write_text(json.dumps({"id": "q"}))
     assert read_range_of(str(tmp_path), 0, "q") == read_range_of(str(tmp_path), 0, None)
-    with pytest.raises(LedgerError, match="is that of the query q, and this write is in a batch of r"):
+    with pytest.raises(LedgerError, match="belongs to the query q, but this write is in a batch of r"):
         read_range_of(str(tmp_path), 0, "r")
     for place, batch in ((tmp_path, 3), (tmp_path / "nowhere", 0)):
         with pytest.raises(LedgerError, match=f"has no batch {batch}: give the path"):

@@ -147,7 +147,7 @@ class ClassicGroup:
         )
 
     def check(self) -> None:
-        """In a settled state the group is what its record says."""
+        """A stable or empty group is what its record says."""
         assert 0 <= self.awaiting_join_count <= len(self.members)
         assert (self.leader_id is None) == (not self.members)
         assert self.leader_id is None or self.leader_id in self.members

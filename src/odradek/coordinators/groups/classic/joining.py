@@ -136,10 +136,10 @@ def _join_known(
     except KafkaError as e:
         return _refused(e.code, member_id)
     if group.state is not GroupState.PREPARING_REBALANCE and member.protocols == command.protocols:
-        # A follower of a settled generation, or anybody who missed the answer, gets the answer again. A
+        # A follower of a stable generation, or anybody who missed the answer, gets the answer again. A
         # leader that comes back to a stable group asks for a rebalance: it saw a change that we do not see.
-        is_settled = group.state is GroupState.STABLE
-        if not (is_settled and group.leader_id == member_id):
+        is_stable = group.state is GroupState.STABLE
+        if not (is_stable and group.leader_id == member_id):
             return Result((yield from joined(group, member)))
     _update(group, member, command)
     park_join(group, member, ticket, out)
@@ -211,7 +211,7 @@ def _take_over(
     result = Result(None, [(GroupMetadataKey(group=group.group_id), record)])
     result.is_long = True
 
-    def settled(now: Now) -> Paced[Result]:
+    def replayed(now: Now) -> Paced[Result]:
         shard.end_session(group, old.member_id)
         shard.start_session(group, successor, now)
         if command.can_skip_assignment:
@@ -226,5 +226,5 @@ def _take_over(
         group.incoming = None
         return Result()
 
-    result.then, result.failed = settled, failed
+    result.then, result.failed = replayed, failed
     return result

@@ -75,7 +75,7 @@ def _assign(
     out.records.append((GroupMetadataKey(group=group.group_id), record))
     out.is_long = True
 
-    def settled(now: Now) -> Paced[Result]:
+    def replayed(now: Now) -> Paced[Result]:
         done = Result()
         for member in group.members.values():
             if answer_sync(member, done, synced(group, member)):
@@ -90,7 +90,7 @@ def _assign(
         yield from prepare(shard, group, done, now, f"error {code.name} when storing the group assignment")
         return done
 
-    out.then, out.failed = settled, failed
+    out.then, out.failed = replayed, failed
 
 
 def heartbeat(shard: "GroupShard", command: Heartbeat, ticket: Ticket, now: Now) -> Result | Paced[Result]:

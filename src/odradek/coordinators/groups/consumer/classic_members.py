@@ -68,7 +68,7 @@ def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now
     result = Result(_joined(updated), draft.records)
     result.is_long = True
 
-    def settled(now: Now) -> Paced[Result]:
+    def replayed(now: Now) -> Paced[Result]:
         converted = shard.consumer_group(command.group_id)
         # Topics may have changed between two steps: then they are looked at anew.
         converted.metadata_is_fresh = shard.image() is image
@@ -79,7 +79,7 @@ def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now
         shard.expect_classic_sync(converted, joined, now)
         return Result()
 
-    result.then = settled
+    result.then = replayed
     return result
 
 

@@ -81,7 +81,7 @@ def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, n
     if upgraded is not None:
         yield from migrating.send_back(upgraded, result)
 
-    def settled(now: Now) -> Paced[Result]:
+    def replayed(now: Now) -> Paced[Result]:
         group = shard.consumer_group(command.group_id)
         group.metadata_is_fresh = shard.image() is image
         yield from group.collect_topics()
@@ -92,7 +92,7 @@ def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, n
             shard.watch_revocation(group, group.members[member_id], now)
         return (yield from regexes.refresh(shard, group, now))
 
-    result.then = settled
+    result.then = replayed
     return result
 
 
@@ -220,9 +220,9 @@ def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Paced[R
     result = Result(response, [(yield from current_record(group.group_id, gone))])
     result.is_long = True
 
-    def settled(now: Now) -> Result:
+    def replayed(now: Now) -> Result:
         shard.forget_revocation(group, member.member_id)
         return Result()
 
-    result.then = settled
+    result.then = replayed
     return result

@@ -195,7 +195,7 @@ def to_classic(
     result.is_long = True
     _log.info("Converting the consumer group %r to a classic group", group.group_id)
 
-    def settled(now: Now) -> Paced[Result]:
+    def replayed(now: Now) -> Paced[Result]:
         out = Result()
         converted = shard.groups[group.group_id]
         assert isinstance(converted, ClassicGroup)
@@ -207,7 +207,7 @@ def to_classic(
             yield from prepare(shard, converted, out, now, reason)
         return out
 
-    result.then = settled
+    result.then = replayed
 
 
 def _to_member(member: ConsumerMember) -> Member:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.log.epoch_cache import EpochCache
+from odradek.log.parts.epoch_cache import EpochCache
 
 
 def test_an_epoch_ends_where_the_next_one_begins() -> None:

@@ -6,7 +6,7 @@ What only lacks descriptors or memory is tried again, and nothing is begun in it
 import logging
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -15,8 +15,9 @@ from odradek.core.types import TopicPartition
 from odradek.log import names
 from odradek.log.files import remove_tree, unlink_if_exists
 from odradek.log.log import Log
-from odradek.log.log_dir import LogDir
-from odradek.log.persisting import PersistedLogs
+from odradek.log.managing.disk_work import DiskWork
+from odradek.log.managing.log_dir import LogDir
+from odradek.log.managing.log_dirs import LogDirs
 from odradek.runtime.api import Disk, Runtime
 from odradek.runtime.slices import FEW, Paced, Slices
 
@@ -26,12 +27,18 @@ _CLEARED: Final = 400  # calls: what takes long is the disk's
 _REMOVED_AT_ONCE: Final = 16
 
 
-class DeletableLogs(PersistedLogs):
-    def __init__(self, runtime: Runtime, log_dirs: Sequence[str], slices: Slices | None = None) -> None:
-        super().__init__(runtime, log_dirs, slices)
+class Deleter:
+    """What stands where a log is to be begun, and what waits for its files to be removed."""
+
+    def __init__(self, runtime: Runtime, dirs: LogDirs, work: DiskWork, slices: Slices) -> None:
+        self._runtime = runtime
+        self._disk = runtime.disk
+        self._dirs = dirs
+        self._work = work
+        self._slices = slices
         self._deleted: list[tuple[int, Log]] = []
         # Where a log was begun that could not be opened: in no other directory may there be one beside it.
-        self._begun: dict[TopicPartition, LogDir] = {}
+        self.begun: dict[TopicPartition, LogDir] = {}
         # What is left of deleted logs where the next of their names would stand, and how it is removed.
         self._in_the_way: dict[TopicPartition, Callable[[], None]] = {}
 
@@ -40,17 +47,17 @@ class DeletableLogs(PersistedLogs):
 
         Where it cannot be set aside its directory is offline, and the next start finds that it is a stray.
         """
-        log, begun = self.logs.pop(topic_partition, None), self._begun.pop(topic_partition, None)
+        log, begun = self._dirs.logs.pop(topic_partition, None), self.begun.pop(topic_partition, None)
         if log is not None:
             self._in_the_way[topic_partition] = partial(self._delete_soon, log)
         elif begun is not None:
             self._in_the_way[topic_partition] = partial(self._remove_begun, begun, topic_partition)
         try:
-            self._clear_way(topic_partition)
+            self.clear_way(topic_partition)
         except ExhaustedError as e:
             _log.warning("Cannot delete %s yet: %s", topic_partition, e.message)
 
-    def _clear_way(self, topic_partition: TopicPartition) -> None:
+    def clear_way(self, topic_partition: TopicPartition) -> None:
         """See to it that nothing stands where a log is to be begun. Raises ExhaustedError."""
         remove = self._in_the_way.get(topic_partition)
         if remove is not None:
@@ -62,9 +69,9 @@ class DeletableLogs(PersistedLogs):
 
     def _delete_soon(self, log: Log) -> None:
         """A log that was given up alone goes as any other: only its directory has to work."""
-        if self._directory_of(log).failure is None:
-            self._set_aside(log, names.DELETE_DIR_SUFFIX)
-            self._delete_later(log)
+        if self._dirs.directory_of(log).failure is None:
+            self.set_aside(log, names.DELETE_DIR_SUFFIX)
+            self.delete_later(log)
 
     def _remove_begun(self, directory: LogDir, topic_partition: TopicPartition) -> None:
         path = f"{directory.path}/{topic_partition}"
@@ -72,26 +79,28 @@ class DeletableLogs(PersistedLogs):
             try:
                 remove_tree(self._disk, path)
             except OSError as e:
-                raise self._failed_in(directory, f"Error while deleting {path}: {e}", e) from e
+                raise self._dirs.failed_in(directory, f"Error while deleting {path}: {e}", e) from e
 
-    def _delete_later(self, log: Log) -> None:
+    def delete_later(self, log: Log) -> None:
+        """Remove a log's directory after file.delete.delay.ms. It bears its name of deletion already."""
         self._deleted.append((self._runtime.clock.steady_ms() + log.config.file_delete_delay_ms, log))
 
-    def _set_aside(self, log: Log, suffix: str) -> None:
+    def set_aside(self, log: Log, suffix: str) -> None:
+        """Rename a log's directory: its name is free. Raises StorageError, ExhaustedError."""
         unique = uuid.UUID(bytes=self._runtime.rng.randbytes(16), version=4).hex
         log.move(f"{log.directory}/{names.set_aside_dir(log.topic_partition, unique, suffix)}")
 
     # --- files ----------------------------------------------------------------------------------------
 
-    async def tick_deletes(self) -> None:
+    async def remove_due(self) -> None:
         """Remove the files of deleted logs and segments whose delay has passed, away from the loop."""
-        await self.slices.run(self._clear_ways(), own=True)
+        await self._slices.run(self._clear_ways(), own=True)
         now_ms = self._runtime.clock.steady_ms()
         logs = deque(entry for entry in self._deleted if entry[0] <= now_ms)
         self._deleted = [entry for entry in self._deleted if entry[0] > now_ms]
         while logs:
             await self._remove_logs([logs.popleft() for _ in range(min(_REMOVED_AT_ONCE, len(logs)))])
-        due = deque((await self.slices.run(self._deleted_segments(), own=True)).items())
+        due = deque((await self._slices.run(self._deleted_segments(), own=True)).items())
         while due:
             await self._remove_segments(dict(due.popleft() for _ in range(min(_REMOVED_AT_ONCE, len(due)))))
 
@@ -99,16 +108,16 @@ class DeletableLogs(PersistedLogs):
         for topic_partition in list(self._in_the_way):
             yield _CLEARED
             try:
-                self._clear_way(topic_partition)
+                self.clear_way(topic_partition)
             except ExhaustedError:
                 continue
 
     async def _remove_logs(self, entries: list[tuple[int, Log]]) -> None:
-        here = [entry for entry in entries if self._directory_of(entry[1]).failure is None]
+        here = [entry for entry in entries if self._dirs.directory_of(entry[1]).failure is None]
         for _, log in here:
             log.let_go()
         paths = [[log.path] for _, log in here]
-        removed = await self.in_background(partial(_remove_all, self._disk, remove_tree, paths))
+        removed = await self._work.in_background(partial(_remove_all, self._disk, remove_tree, paths))
         for entry, error in zip(here, removed, strict=True):
             if error is not None:
                 failure = entry[1].fail(error, "deleting")
@@ -120,21 +129,21 @@ class DeletableLogs(PersistedLogs):
     def _deleted_segments(self) -> Paced[dict[Log, list[str]]]:
         found = {}
         now_ms = self._runtime.clock.steady_ms()
-        for log in list(self.logs.values()):
+        for log in list(self._dirs.logs.values()):
             yield 2 * FEW
-            if self._is_here(log):
-                paths = log.take_deleted(now_ms)
+            if self._dirs.is_usable(log):
+                paths = log.local_log.take_deleted(now_ms)
                 if paths:
                     found[log] = paths
         return found
 
     async def _remove_segments(self, due: dict[Log, list[str]]) -> None:
-        removed = await self.in_background(
+        removed = await self._work.in_background(
             partial(_remove_all, self._disk, unlink_if_exists, list(due.values()))
         )
         for (log, paths), error in zip(due.items(), removed, strict=True):
-            if error is not None and self._is_here(log):
-                log.give_back_deleted(paths)
+            if error is not None and self._dirs.is_usable(log):
+                log.local_log.give_back_deleted(paths)
                 log.fail(error, "deleting files of")
 
 

@@ -1,0 +1,58 @@
+"""All that handlers may use of a broker: the services that the node hands to its server when it opens.
+
+No handler takes all of them. Its module names the few that it needs in a protocol `Needs`, its context is
+`RequestContext[Needs]`, and mypy compares the two where the handler registers itself.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from odradek.broker.faults import Faults
+from odradek.broker.loggers import LogLevels
+from odradek.broker.long_requests import LongRequests
+from odradek.broker.network.server import Server
+from odradek.broker.producer_ids import ProducerIds
+from odradek.broker.topics import TopicCreation
+from odradek.broker.txn_markers import MarkerWriter
+from odradek.coordinators.groups.coordinator import GroupCoordinator
+from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
+from odradek.coordinators.transactions.coordinator import TransactionCoordinator
+from odradek.coordinators.transactions.speakers import Speakers
+from odradek.core.configs import NodeConfig
+from odradek.log.manager import LogManager
+from odradek.metadata.channel import ControllerChannel
+from odradek.metadata.publisher import MetadataPublisher
+from odradek.replication.fetch_sessions import FetchSessions
+from odradek.replication.manager import ReplicaManager
+from odradek.runtime.api import Runtime
+from odradek.runtime.slices import Slices
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Services:
+    runtime: Runtime
+    slices: Slices
+    config: NodeConfig
+    cluster_id: str
+    faults: Faults
+    log_levels: LogLevels
+    # requests and connections
+    server: Server
+    long_requests: LongRequests
+    heavy_checks: asyncio.Semaphore
+    # metadata
+    metadata: MetadataPublisher
+    controller: ControllerChannel
+    internal_topics: TopicCreation
+    # partitions
+    logs: LogManager
+    replicas: ReplicaManager
+    fetch_sessions: FetchSessions
+    fetch_max_bytes: int
+    # groups and transactions
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    txn_partitions: AddPartitionsToTxnManager
+    marker_writer: MarkerWriter
+    offset_speakers: Speakers
+    producer_ids: ProducerIds

@@ -1,0 +1,134 @@
+"""The offset checkpoints of the log directories, written away from the event loop where they have news.
+
+One that only lacks descriptors or memory is tried again after a while.
+"""
+
+import asyncio
+import logging
+from functools import partial
+
+from odradek.core.errors import ExhaustedError
+from odradek.core.types import TopicPartition
+from odradek.log import names
+from odradek.log.files import write_file
+from odradek.log.log import Log
+from odradek.log.managing.disk_work import RETRY_S, DiskWork
+from odradek.log.managing.log_dir import LogDir
+from odradek.log.managing.log_dirs import LogDirs
+from odradek.runtime.api import Disk
+from odradek.runtime.reply import Reply
+from odradek.runtime.slices import FEW, Paced, Slices, at_once
+
+_log = logging.getLogger(__name__)
+
+
+class Checkpointer:
+    """One write of a file at a time: news meanwhile make it be written once more."""
+
+    def __init__(self, disk: Disk, dirs: LogDirs, work: DiskWork, slices: Slices) -> None:
+        self._disk = disk
+        self._dirs = dirs
+        self._work = work
+        self._slices = slices
+        self._writing: dict[tuple[str, str], bool] = {}  # whether there were news meanwhile
+        self._retries: dict[tuple[str, str], asyncio.TimerHandle] = {}
+
+    @property
+    def is_writing(self) -> bool:
+        return bool(self._writing)
+
+    def write_all(self, name: str) -> None:
+        """Write a checkpoint of every directory that is online."""
+        for directory in self._dirs.online():
+            self.write(directory, name)
+
+    def write(self, directory: LogDir, name: str) -> None:
+        """Write a checkpoint of a directory, away from the loop."""
+        key = (directory.path, name)
+        if key in self._writing:
+            self._writing[key] = True
+            return
+        self._writing[key] = False
+        gathering = self._slices.run(self._offsets(directory, name), own=True)
+        gathering.when_ready(partial(self._gathered, directory, name))
+
+    def _gathered(self, directory: LogDir, name: str, gathered: Reply[dict[TopicPartition, int]]) -> None:
+        if gathered.error is not None:
+            del self._writing[directory.path, name]
+            raise gathered.error
+        news = directory.offsets_to_write(name, gathered.value) if directory.failure is None else None
+        if news is not None:
+            self._work.then(partial(write_file, self._disk, *news), partial(self._written, directory, name))
+        elif self._writing.pop((directory.path, name)) and directory.failure is None:
+            self.write(directory, name)
+
+    def _written(self, directory: LogDir, name: str, done: "asyncio.Future[None]") -> None:
+        again = self._writing.pop((directory.path, name))
+        try:
+            done.result()
+        except OSError as e:
+            self._failed(directory, name, e)
+            return
+        if again:
+            self.write(directory, name)
+
+    def write_now(self, directory: LogDir, name: str) -> None:
+        """Write a checkpoint of a directory here and now. Raises OSError."""
+        news = directory.offsets_to_write(name, at_once(self._offsets(directory, name)))
+        if news is not None:
+            write_file(self._disk, *news)
+
+    def truncated(self, topic_partition: TopicPartition) -> None:
+        """Less is durable than a checkpoint may say. One that is being written now is written once more."""
+        directory = self._dirs.directory_of(self._dirs.logs[topic_partition])
+        name = names.RECOVERY_POINT_CHECKPOINT
+        if (directory.path, name) in self._writing:
+            self.write(directory, name)
+            return
+        try:
+            self.write_now(directory, name)
+        except OSError as e:
+            self._failed(directory, name, e)
+
+    def _failed(self, directory: LogDir, name: str, error: OSError) -> None:
+        """What the file says may be more than holds: it does not wait until it is due again."""
+        message, key = f"Error while writing {directory.path}/{name}: {error}", (directory.path, name)
+        if isinstance(self._dirs.failed_in(directory, message, error), ExhaustedError):
+            _log.warning("Out of descriptors or memory, trying again. %s", message)
+            directory.offsets_unwritten(name)
+            if key not in self._retries:
+                loop = asyncio.get_running_loop()
+                self._retries[key] = loop.call_later(RETRY_S, self._write_again, directory, name)
+
+    def _write_again(self, directory: LogDir, name: str) -> None:
+        del self._retries[directory.path, name]
+        if directory.failure is None:
+            self.write(directory, name)
+
+    def stop(self) -> None:
+        """Write none again that could not be written."""
+        for timer in self._retries.values():
+            timer.cancel()
+
+    def _offsets(self, directory: LogDir, name: str) -> Paced[dict[TopicPartition, int]]:
+        """What a checkpoint of a directory has to say, of each log when it is looked at."""
+        offsets = {}
+        for tp, log in list(self._dirs.logs.items()):
+            yield 2 * FEW
+            if log.directory == directory.path and self._dirs.logs.get(tp) is log:
+                offset = checkpointed_offset(log, name)
+                if offset is not None:
+                    offsets[tp] = offset
+        return offsets
+
+
+def checkpointed_offset(log: Log, name: str) -> int | None:
+    """What a checkpoint says of a log; None where a restart finds the same without it."""
+    if name == names.RECOVERY_POINT_CHECKPOINT:
+        return log.durability.restart_offset
+    if name == names.HIGH_WATERMARK_CHECKPOINT:
+        return log.high_watermark
+    if name == names.CLEANER_CHECKPOINT:
+        return log.cleaned_offset
+    begins_inside = log.log_start_offset > log.segments.first.base_offset
+    return log.log_start_offset if begins_inside else None

@@ -1,0 +1,137 @@
+"""The segments of a log on this disk: made, replaced, set aside and removed with their files.
+
+When a segment ends, and which ones go, is decided above.
+"""
+
+import random
+from collections.abc import Sequence
+
+from odradek.log.files import unlink_if_exists
+from odradek.log.names import (
+    CLEANED_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SWAP_SUFFIX,
+    file_name,
+    offset_of,
+)
+from odradek.log.parts.log_config import LogConfig
+from odradek.log.parts.partition_dir import PartitionDir
+from odradek.log.segments.segment import Segment
+from odradek.log.segments.segments import Segments
+from odradek.runtime.api import Clock, Runtime
+
+
+class LocalLog:
+    """Every method that touches the disk raises OSError."""
+
+    __slots__ = ("_clock", "_config", "_deleted", "_dir", "_rng", "segments")
+
+    def __init__(
+        self, runtime: Runtime, directory: PartitionDir, config: LogConfig, segments: Segments
+    ) -> None:
+        self._clock: Clock = runtime.clock
+        self._rng: random.Random = runtime.rng
+        self._dir = directory
+        self._config = config
+        self.segments = segments
+        self._deleted: list[tuple[int, list[str]]] = []
+        segments.active.roll_jitter_ms = self._draw_jitter_ms()
+
+    def new_segment(self, base_offset: int) -> Segment:
+        """An empty segment, which is not one of the log's yet. Files that bear its name are removed."""
+        directory = self._dir
+        for suffix in SEGMENT_SUFFIXES:
+            unlink_if_exists(directory.disk, f"{directory.path}/{file_name(base_offset, suffix)}")
+        directory.changes += 1
+        return Segment.create(
+            directory.pool,
+            directory.path,
+            base_offset,
+            self._config.topic,
+            self._clock.now_ms(),
+            roll_jitter_ms=self._draw_jitter_ms(),
+        )
+
+    def _draw_jitter_ms(self) -> int:
+        """By how much a segment is rolled early, so that those of many partitions are not rolled at once."""
+        most_ms = min(self._config.topic.segment_jitter_ms, self._config.roll_after_ms)
+        return self._rng.randrange(most_ms) if most_ms > 0 else 0
+
+    def cut_after(self, offset: int) -> None:
+        """Remove the segments that begin after an offset, with their files."""
+        gone = [segment for segment in self.segments.all() if segment.base_offset > offset]
+        if gone:
+            self.segments.remove(gone)
+            for segment in gone:
+                segment.unlink()
+
+    def truncate_active(self, offset: int) -> int:
+        """Drop the batch that holds an offset and all after it, durably; the offset that comes next now."""
+        return self.segments.active.truncate_to(offset, self._clock.now_ms())
+
+    def replace_all(self, base_offset: int) -> None:
+        """Remove every segment with its files; an empty one takes their place."""
+        for segment in self.segments.all():
+            segment.unlink()
+        self.segments.replace_all(self.new_segment(base_offset))
+
+    def swap_in(
+        self, base_offset: int, size: int, has_txn_index: bool, gone: Sequence[Segment], extra: Sequence[str]
+    ) -> Segment:
+        """Put a segment that stands under its .swap names in the place of others."""
+        segment = Segment(
+            self._dir.pool,
+            self._dir.path,
+            base_offset,
+            self._config.topic,
+            self._clock.now_ms(),
+            size=size,
+            has_txn_index=has_txn_index,
+            mark=SWAP_SUFFIX,
+        )
+        self.segments.replace(gone, segment)
+        self._set_aside(gone, extra)
+        self._dir.changes += 1
+        return segment
+
+    def discard_swaps(self) -> None:
+        """Remove what a cleaning has made of records that are cut off now: after a crash it would take the
+        place of those that come. The cleaning, which may be at work on it elsewhere, fails and ends."""
+        disk, path = self._dir.disk, self._dir.path
+        taken = frozenset(segment.file.path for segment in self.segments.all())
+        for name in disk.listdir(path):
+            log_file = file_name(offset_of(name) or 0, LOG_SUFFIX) + SWAP_SUFFIX
+            if name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) and f"{path}/{log_file}" not in taken:
+                unlink_if_exists(disk, f"{path}/{name}")
+
+    # --- files that go later ----------------------------------------------------------------------------
+
+    def remove(self, gone: Sequence[Segment], extra_paths: Sequence[str] = ()) -> None:
+        """Take segments out of sight now and out of the file system after file.delete.delay.ms."""
+        self.segments.remove(gone)
+        self._set_aside(gone, extra_paths)
+
+    def _set_aside(self, gone: Sequence[Segment], extra_paths: Sequence[str]) -> None:
+        paths = list(extra_paths)
+        for segment in gone:
+            segment.set_aside()
+            paths += segment.deleted_paths()
+        self._deleted.append((self._clock.steady_ms() + self._config.topic.file_delete_delay_ms, paths))
+
+    def purge_deleted(self, now_ms: int) -> None:
+        """Remove the files whose delay has passed, here and now."""
+        for path in self.take_deleted(now_ms):
+            unlink_if_exists(self._dir.disk, path)
+
+    def take_deleted(self, now_ms: int) -> list[str]:
+        """The files whose delay has passed by the steady clock: they are the caller's to remove, or to give
+        back."""
+        paths: list[str] = []
+        while self._deleted and self._deleted[0][0] <= now_ms:
+            paths += self._deleted.pop(0)[1]
+        return paths
+
+    def give_back_deleted(self, paths: list[str]) -> None:
+        """They could not be removed yet."""
+        self._deleted.insert(0, (self._clock.steady_ms(), paths))

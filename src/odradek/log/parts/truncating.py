@@ -1,0 +1,124 @@
+"""Cutting off the end of a log, durably.
+
+What is dropped must not come back after a crash, behind the records that take its place, nor the epochs it
+had, nor what was said of its durability.
+"""
+
+from collections.abc import Callable
+
+from odradek.core.types import TopicPartition
+from odradek.log.opening.loader import load_producers
+from odradek.log.parts.bounds import Bounds
+from odradek.log.parts.compaction import Compaction
+from odradek.log.parts.durability import Durability
+from odradek.log.parts.local_log import LocalLog
+from odradek.log.parts.partition_dir import PartitionDir
+from odradek.log.parts.reading import Reader
+from odradek.log.parts.settling import Settling
+from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.state import ProducerState
+
+
+class Truncator:
+    """`on_truncated` is called when a checkpoint may say more of the log than holds now: of segments that it
+    has no more, and may have again before the next checkpoint, with records that are not durable.
+
+    An error halfway leaves a log that cannot be used: every method raises StorageError then.
+    """
+
+    __slots__ = (
+        "_bounds",
+        "_compaction",
+        "_dir",
+        "_durability",
+        "_local_log",
+        "_producers",
+        "_reader",
+        "_settling",
+        "_snapshots",
+        "on_truncated",
+    )
+
+    def __init__(
+        self,
+        directory: PartitionDir,
+        local_log: LocalLog,
+        bounds: Bounds,
+        durability: Durability,
+        settling: Settling,
+        producers: ProducerState,
+        snapshots: SnapshotStore,
+        reader: Reader,
+        compaction: Compaction,
+    ) -> None:
+        self._dir = directory
+        self._local_log = local_log
+        self._bounds = bounds
+        self._durability = durability
+        self._settling = settling
+        self._producers = producers
+        self._snapshots = snapshots
+        self._reader = reader
+        self._compaction = compaction
+        self.on_truncated: Callable[[TopicPartition], None] | None = None
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop the records at and above an offset; False where there are none.
+
+        A batch goes as a whole: the log ends where the one began that holds the offset.
+        """
+        bounds, local_log, durability = self._bounds, self._local_log, self._durability
+        if offset >= bounds.log_end_offset:
+            return False
+        if offset < local_log.segments.first.base_offset:
+            self.restart_at(offset)
+            return True
+        was_durable = durability.restart_offset
+        try:
+            local_log.cut_after(offset)
+            self._snapshots.remove_outside(min(bounds.log_start_offset, offset), offset)
+            durability.marks.remove(durability.marks.beyond(offset))
+            self._compaction.discard_swaps()
+            self._dir.disk.fsync_dir(self._dir.path)
+            offset = local_log.truncate_active(offset)
+            self._reader.forget_positions()
+            self._compaction.truncated(offset)
+            bounds.truncate_to(offset)
+            durability.truncated(offset)
+            self._settling.truncated(offset)
+            durability.epoch_file.epochs.truncate_from_end(offset)
+            durability.epoch_file.persist()
+            start = bounds.log_start_offset
+            load_producers(self._producers, self._snapshots, local_log.segments, start, offset)
+        except OSError as e:
+            raise self._dir.fail(e, "truncating", halfway=True) from e
+        bounds.producers_reloaded()
+        self._report(was_durable)
+        return True
+
+    def restart_at(self, offset: int) -> None:
+        """Drop everything; the next record gets the offset."""
+        durability = self._durability
+        was_durable = durability.restart_offset
+        try:
+            self._local_log.replace_all(offset)
+            self._snapshots.remove_outside(offset, offset)
+            durability.marks.remove(durability.marks.end_offsets)
+            self._compaction.discard_swaps()
+            self._dir.disk.fsync_dir(self._dir.path)
+            durability.epoch_file.epochs.clear()
+            durability.epoch_file.persist()
+        except OSError as e:
+            raise self._dir.fail(e, "truncating", halfway=True) from e
+        self._reader.forget_positions()
+        self._compaction.truncated(offset)
+        self._producers.load([], offset)
+        self._bounds.restart_at(offset)
+        durability.restarted(offset)
+        self._settling.restarted(offset)
+        self._bounds.producers_reloaded()
+        self._report(was_durable)
+
+    def _report(self, was_durable: int) -> None:
+        if self.on_truncated is not None and self._durability.restart_offset < was_durable:
+            self.on_truncated(self._dir.topic_partition)

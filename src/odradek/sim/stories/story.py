@@ -1,0 +1,153 @@
+"""One seed, played over any number of hosts: they are started, struck, restarted and stopped.
+
+What their clients do and what must hold in the end is the affair of the stories built on this.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from odradek.sim.stories.node_log import NodeLog
+from odradek.sim.stories.outcome import Outcome, Over, error_text
+from odradek.sim.stories.plan import Plan, draw_disk_faults, draw_episode, draw_net_faults
+from odradek.sim.stories.striking import strike
+from odradek.sim.workloads.caller import Caller
+from odradek.sim.world.cluster import CrashKind, NodeCrashed, NodeFactory, SimHost
+from odradek.sim.world.world import World
+from odradek.wire.api_keys import ApiKey
+
+PORT = 9092
+
+Tasks: TypeAlias = "list[asyncio.Task[None]]"
+
+
+class Story(ABC):
+    """A subclass adds its hosts, and says how they are struck (`plan`; None for not at all)."""
+
+    ends_at_violation = False
+    """Whether what comes after a violation proves nothing. Else all evidence is judged in the end."""
+
+    def __init__(self, seed: int, *, seconds: float, sink: Callable[[str], None] | None = None) -> None:
+        self.world = World(seed, keep=200, sink=sink)
+        self.seconds = seconds
+        self.rng = self.world.rng_for("plan")
+        self.plan: Plan | None = None
+        self.hosts: dict[str, SimHost] = {}
+        self.oddities: list[str] = []
+        """What clients saw that no client should see."""
+        self.log = NodeLog(self.world.trace)
+        self.outcome = Outcome(seed)
+
+    def add_host(self, name: str, factory: NodeFactory) -> SimHost:
+        assert name not in self.hosts, f"{name} is a host already"
+        host = self.hosts[name] = SimHost(self.world, name, factory)
+        return host
+
+    @property
+    def bootstrap(self) -> list[tuple[str, int]]:
+        """What clients know of the cluster."""
+        return [(name, PORT) for name in self.hosts]
+
+    def caller(self, name: str, min_versions: Mapping[ApiKey, int] | None = None) -> Caller:
+        """The connection of a new client. Its name must be new to this story."""
+        world = self.world
+        rng = world.rng_for(f"{name}:versions")
+        return Caller(world.runtime(name), self.bootstrap, name, rng, min_versions=min_versions)
+
+    def note(self, fault: str) -> None:
+        """Add to what befell the nodes, for the report."""
+        self.world.trace.event("plan", fault)
+        self.outcome.faults.append(f"{self.world.loop.time():8.3f} s  {fault}")
+
+    # -- what a story is made of
+
+    @abstractmethod
+    async def prepare(self) -> None:
+        """Create what the clients need. The network and the disks are still sound."""
+
+    @abstractmethod
+    def clients(self) -> Iterable[tuple[str, Coroutine[Any, Any, None]]]:
+        """Names and the work of those who use the nodes until the time is up."""
+
+    @abstractmethod
+    async def conclude(self, clients: Tasks) -> None:
+        """Wait for the clients, then hold what is there against what must be. All nodes run when it ends."""
+
+    @abstractmethod
+    def count(self, outcome: Outcome) -> None:
+        """Say how much was acknowledged and read."""
+
+    # -- how it is played
+
+    def play(self) -> Outcome:
+        outcome = self.outcome
+        with self.log.attached():
+            try:
+                self.world.run(self._play_out())
+            except Over as e:
+                outcome.violations += e.args
+            except Exception as e:
+                outcome.violations.append(error_text(e))
+        self.collect()
+        self.count(outcome)
+        outcome.complete(self.world, self.hosts.values())
+        return outcome
+
+    def collect(self) -> None:
+        """Turn what was noted on the way into violations."""
+        for source in (self.oddities, self.world.loop.unhandled, self.log.errors):
+            self.outcome.violations += source
+            source.clear()
+
+    async def _play_out(self) -> None:
+        assert self.hosts, "a story has hosts"
+        world = self.world
+        # All at once: a node of a quorum may not be up before a majority of it is.
+        await asyncio.gather(*(host.start() for host in self.hosts.values()))
+        await self.prepare()
+        draw_net_faults(self.rng, world.network.faults)
+        for host in self.hosts.values():
+            draw_disk_faults(self.rng, host.faults)
+        clients = [world.loop.create_task(work, name=name) for name, work in self.clients()]
+        while self.plan is not None and world.loop.time() < self.seconds:
+            await self._strike(self.plan)
+            self._stop_at_violations(clients)
+        await self.conclude(clients)
+        for host in self.hosts.values():
+            await host.stop()
+            self.outcome.violations += host.leaks
+
+    async def _strike(self, plan: Plan) -> None:
+        """One blow against one of the hosts, until it is overcome."""
+        episode = draw_episode(self.rng, plan, list(self.hosts))
+        await asyncio.sleep(episode.wait_seconds)
+        self.note(episode.describe())
+        host = self.hosts[episode.host]
+        await strike(self.world, host, episode, self.log)
+        if host.node is None:
+            await asyncio.sleep(episode.down_seconds)
+            fuse = episode.crash_in_recovery
+            await self.restart(host, None if fuse is None else (fuse, episode.kind))
+
+    async def restart(self, host: SimHost, crash_after: tuple[int, CrashKind] | None = None) -> None:
+        """Start a node again. Where it crashes on the way, `crash_after` system calls, start it once more."""
+        while True:
+            try:
+                await host.start(crash_after)
+            except NodeCrashed:
+                crash_after = None
+                continue
+            except Exception as e:
+                raise Over(f"{host.name} does not start: {e!r}") from e
+            host.call_off_crash()
+            return
+
+    def _stop_at_violations(self, clients: Tasks) -> None:
+        for task in clients:
+            if task.done() and not task.cancelled() and task.exception() is not None:
+                raise Over(f"{task.get_name()} failed: {task.exception()!r}")
+        if self.ends_at_violation:
+            self.collect()
+            if self.outcome.violations:
+                raise Over
