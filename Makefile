@@ -13,7 +13,7 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 HOSTILE_ARGS ?=
 
-.PHONY: install install-lite demo check test judge bench soak-sim soak-eos soak-storage soak-spark soak-hostile soak-ids \
+.PHONY: install install-lite demo check stubs test judge bench soak-sim soak-eos soak-storage soak-spark soak-hostile soak-ids \
 	soak-held soak-topics soak-bombs mutants counts lock clean
 
 install: $(STAMP)
@@ -59,8 +59,13 @@ ifeq ($(ANY_INSTALL),install-lite)
 else
 	$(BIN)/mypy
 endif
+	$(BIN)/python tools/stubs --check
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+
+# The types of all requests and responses, for mypy: after a change of src/odradek/wire/definitions.
+stubs: $(ANY_INSTALL)
+	$(BIN)/python tools/stubs
 
 # Tests that share one Apache broker are one xdist group, those of Spark are two; three workers, since these wait a lot.
 test: $(ANY_INSTALL)

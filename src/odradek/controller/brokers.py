@@ -31,11 +31,12 @@ from odradek.metadata.records import (
     RegisterBrokerRecord,
 )
 from odradek.runtime.slices import FEW, STEP, Paced
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
+    from odradek.wire.requests.broker_heartbeat import BrokerHeartbeatRequest
+    from odradek.wire.requests.broker_registration import BrokerRegistrationRequest
 
 Entry = tuple[TopicImage, int, PartitionRegistration]
 _CHANGED = 2 * STEP
@@ -49,7 +50,9 @@ class _State(Enum):
     SHUTDOWN_NOW = auto()
 
 
-def register_broker(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+def register_broker(
+    c: "Controller", request: "BrokerRegistrationRequest", now_ms: int, next_offset: int
+) -> Paced[Result]:
     broker_id = request.broker_id
     if request.cluster_id != c.cluster_id:
         raise KafkaError(
@@ -100,7 +103,7 @@ def register_broker(c: "Controller", request: Any, now_ms: int, next_offset: int
     )
     c.registration_offsets[broker_id] = next_offset + len(records) - 1
     c.sessions.touch(broker_id, epoch, -1, now_ms)
-    types = response_types(ApiKey.BROKER_REGISTRATION)
+    types = responses.broker_registration
     return Result(records, types.BrokerRegistrationResponse(broker_epoch=epoch))
 
 
@@ -135,7 +138,9 @@ def _check_features(c: "Controller", features: Iterable[Any]) -> None:
             )
 
 
-def heartbeat(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+def heartbeat(
+    c: "Controller", request: "BrokerHeartbeatRequest", now_ms: int, next_offset: int
+) -> Paced[Result]:
     broker = registered(c, request.broker_id, request.broker_epoch)
     registered_at = c.registration_offsets.get(broker.id, broker.epoch)
     caught_up = request.current_metadata_offset >= registered_at
@@ -159,7 +164,7 @@ def heartbeat(c: "Controller", request: Any, now_ms: int, next_offset: int) -> P
         c.sessions.set_shutdown_offset(broker.id, next_offset + len(records) - 1)
     elif after is _State.SHUTDOWN_NOW:
         c.sessions.drop(broker.id)
-    types = response_types(ApiKey.BROKER_HEARTBEAT)
+    types = responses.broker_heartbeat
     return Result(
         records,
         types.BrokerHeartbeatResponse(
@@ -176,7 +181,9 @@ def _state(broker: BrokerRegistration) -> _State:
     return _State.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else _State.UNFENCED
 
 
-def _next_state(c: "Controller", broker: BrokerRegistration, request: Any, caught_up: bool) -> Paced[_State]:
+def _next_state(
+    c: "Controller", broker: BrokerRegistration, request: "BrokerHeartbeatRequest", caught_up: bool
+) -> Paced[_State]:
     state = _state(broker)
     if state is _State.FENCED:
         if request.want_shut_down:

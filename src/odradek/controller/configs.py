@@ -23,11 +23,12 @@ from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER, RESOURCE_GR
 from odradek.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord
 from odradek.metadata.topic_names import check_topic_name
 from odradek.runtime.slices import FEW, STEP, Paced
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
+    from odradek.wire.requests.alter_configs import AlterConfigsRequest
+    from odradek.wire.requests.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 _MIN_ISR = "min.insync.replicas"
@@ -39,19 +40,23 @@ _KEYS = {RESOURCE_TOPIC: TOPIC_KEYS, RESOURCE_GROUP: GROUP_KEYS}
 Configs = Mapping[str, str]
 
 
-def alter_configs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+def alter_configs(
+    c: "Controller", request: "AlterConfigsRequest", now_ms: int, next_offset: int
+) -> Paced[Result]:
     """Replace all configs of each resource by those given."""
-    types = response_types(ApiKey.ALTER_CONFIGS)
-    records, responses = yield from _alter_resources(c, request.resources, replaced_configs, types)
-    response = types.AlterConfigsResponse(responses=responses)
+    types = responses.alter_configs
+    records, answers = yield from _alter_resources(c, request.resources, replaced_configs, types)
+    response = types.AlterConfigsResponse(responses=answers)
     return Result([] if request.validate_only else records, response)
 
 
-def incremental_alter_configs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+def incremental_alter_configs(
+    c: "Controller", request: "IncrementalAlterConfigsRequest", now_ms: int, next_offset: int
+) -> Paced[Result]:
     """Set, delete, append to or subtract from single configs of each resource."""
-    types = response_types(ApiKey.INCREMENTAL_ALTER_CONFIGS)
-    records, responses = yield from _alter_resources(c, request.resources, changed_configs, types)
-    response = types.IncrementalAlterConfigsResponse(responses=responses)
+    types = responses.incremental_alter_configs
+    records, answers = yield from _alter_resources(c, request.resources, changed_configs, types)
+    response = types.IncrementalAlterConfigsResponse(responses=answers)
     return Result([] if request.validate_only else records, response)
 
 

@@ -7,7 +7,7 @@ What may be long is paced work: whoever runs it lets nothing else be decided unt
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.controller import (
@@ -48,8 +48,12 @@ from odradek.metadata.replay import Replayer, Staged
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.versions import RecordVersions
 from odradek.runtime.slices import STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.controller_registration import ControllerRegistrationRequest
 
 Handler = Callable[["Controller", Any, int, int], Result | Paced[Result]]
 
@@ -172,7 +176,9 @@ def failed(api_key: ApiKey, error: KafkaError) -> Any:
     return response
 
 
-def register_controller(c: Controller, request: Any, now_ms: int, next_offset: int) -> Result:
+def register_controller(
+    c: Controller, request: "ControllerRegistrationRequest", now_ms: int, next_offset: int
+) -> Result:
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -189,7 +195,7 @@ def register_controller(c: Controller, request: Any, now_ms: int, next_offset: i
             for f in request.features
         ],
     )
-    return Result([record], response_types(ApiKey.CONTROLLER_REGISTRATION).ControllerRegistrationResponse())
+    return Result([record], responses.controller_registration.ControllerRegistrationResponse())
 
 
 _HANDLERS: dict[ApiKey, Handler] = {

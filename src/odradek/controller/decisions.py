@@ -9,12 +9,17 @@ from collections import deque
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import Paced, Slices
 from odradek.wire.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.create_partitions import CreatePartitionsRequest
+    from odradek.wire.requests.create_topics import CreateTopicsRequest
+    from odradek.wire.requests.elect_leaders import ElectLeadersRequest
 
 T = TypeVar("T")
 
@@ -114,14 +119,14 @@ def rank_of(api_key: ApiKey, request: Any) -> Rank:
     return Rank.LONG if entries(request) > FEW_ENTRIES else Rank.SHORT
 
 
-def _new_topics(request: Any) -> int:
+def _new_topics(request: "CreateTopicsRequest") -> int:
     topics = request.topics
     if len(topics) > FEW_ENTRIES:
         return len(topics)
     return sum(max(t.num_partitions, 1) + len(t.assignments) + len(t.configs) for t in topics)
 
 
-def _new_partitions(request: Any) -> int:
+def _new_partitions(request: "CreatePartitionsRequest") -> int:
     topics = request.topics
     return len(topics) if len(topics) > FEW_ENTRIES else sum(max(topic.count, 1) for topic in topics)
 
@@ -133,7 +138,7 @@ def _altered(request: Any) -> int:
     return sum(1 + len(resource.configs) for resource in resources)
 
 
-def _elections(request: Any) -> int:
+def _elections(request: "ElectLeadersRequest") -> int:
     asked = request.topic_partitions
     if asked is None or len(asked) > FEW_ENTRIES:
         return FEW_ENTRIES + 1

@@ -1,6 +1,6 @@
 """AssignReplicasToDirs: a broker with several directories has chosen, and tells the controller. Pure."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.controller.brokers import leader_and_isr_changes, registered
@@ -10,17 +10,19 @@ from odradek.metadata.directories import directory_of
 from odradek.metadata.image import DIR_UNASSIGNED, PartitionRegistration, TopicImage
 from odradek.metadata.records import MetadataRecord, PartitionChangeRecord
 from odradek.runtime.slices import STEP, Paced
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
+    from odradek.wire.requests.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 
 
-def assign_replicas_to_dirs(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+def assign_replicas_to_dirs(
+    c: "Controller", request: "AssignReplicasToDirsRequest", now_ms: int, next_offset: int
+) -> Paced[Result]:
     """A broker says in which of its directories replicas lie."""
     broker = registered(c, request.broker_id, request.broker_epoch)
-    types = response_types(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
+    types = responses.assign_replicas_to_dirs
     records: list[MetadataRecord] = []
     lost: list[tuple[TopicImage, int, PartitionRegistration]] = []
     answers = []

@@ -13,11 +13,11 @@ from odradek.metadata.directories import is_online
 from odradek.metadata.image import PartitionRegistration, TopicImage
 from odradek.metadata.records import NO_LEADER_CHANGE, MetadataRecord, PartitionChangeRecord
 from odradek.runtime.slices import FEW, STEP, Paced
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
+    from odradek.wire.requests.elect_leaders import ElectLeadersRequest
 
 PREFERRED, UNCLEAN = 0, 1
 _NOT_NEEDED = "Leader election not needed for topic partition."
@@ -30,8 +30,10 @@ class _Asked(NamedTuple):
     partitions: list[int]
 
 
-def elect_leaders(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
-    types = response_types(ApiKey.ELECT_LEADERS)
+def elect_leaders(
+    c: "Controller", request: "ElectLeadersRequest", now_ms: int, next_offset: int
+) -> Paced[Result]:
+    types = responses.elect_leaders
     asked_for_all = request.topic_partitions is None
     if not asked_for_all and not request.topic_partitions:
         return Result([], types.ElectLeadersResponse())

@@ -1,6 +1,6 @@
 """UpdateFeatures as the controller decides it: all of a request's features change, or none. Pure."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.controller.result import Result
 from odradek.core.errors import ErrorCode, KafkaError
@@ -13,19 +13,21 @@ from odradek.metadata.versions import (
     loses_metadata,
 )
 from odradek.runtime.slices import STEP, Paced
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
+    from odradek.wire.requests.update_features import UpdateFeaturesRequest
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 _ELR = "eligible.leader.replicas.version"
 _MIN_ISR = "min.insync.replicas"
 
 
-def update_features(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
-    types = response_types(ApiKey.UPDATE_FEATURES)
+def update_features(
+    c: "Controller", request: "UpdateFeaturesRequest", now_ms: int, next_offset: int
+) -> Paced[Result]:
+    types = responses.update_features
     records: list[MetadataRecord] = []
     for update in request.feature_updates:
         yield 2 * STEP

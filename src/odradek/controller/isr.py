@@ -10,18 +10,20 @@ from odradek.core.types import ZERO_UUID
 from odradek.metadata.draft import merge
 from odradek.metadata.image import RECOVERED, RECOVERING, PartitionRegistration, TopicImage
 from odradek.metadata.records import MetadataRecord
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
+    from odradek.wire.requests.alter_partition import AlterPartitionRequest
 
 _ANY_EPOCH = -1
 
 
-def alter_partition(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+def alter_partition(
+    c: "Controller", request: "AlterPartitionRequest", now_ms: int, next_offset: int
+) -> Result:
     registered(c, request.broker_id, request.broker_epoch)
-    types = response_types(ApiKey.ALTER_PARTITION)
+    types = responses.alter_partition
     records: list[MetadataRecord] = []
     topics = []
     for asked in request.topics:

@@ -10,17 +10,19 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import DIR_UNASSIGNED
 from odradek.metadata.records import MetadataRecord, PartitionRecord
 from odradek.runtime.slices import FEW, STEP, Paced
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
+    from odradek.wire.requests.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
 
-def create_partitions(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
-    types = response_types(ApiKey.CREATE_PARTITIONS)
+def create_partitions(
+    c: "Controller", request: "CreatePartitionsRequest", now_ms: int, next_offset: int
+) -> Paced[Result]:
+    types = responses.create_partitions
     times: Counter[str] = Counter()
     for topic in request.topics:
         times[topic.name] += 1
@@ -55,7 +57,7 @@ def create_partitions(c: "Controller", request: Any, now_ms: int, next_offset: i
     return Result([] if request.validate_only else records, response)
 
 
-def _create_partitions(c: "Controller", request: Any) -> Paced[list[PartitionRecord]]:
+def _create_partitions(c: "Controller", request: "CreatePartitionsTopic") -> Paced[list[PartitionRecord]]:
     topic = c.image.topics_by_name.get(request.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

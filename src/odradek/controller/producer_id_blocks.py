@@ -1,22 +1,24 @@
 """Blocks of producer ids: handed out once, whatever happens to the broker that asked. Pure."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.controller.brokers import registered
 from odradek.controller.result import Result
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.records import ProducerIdsRecord
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
+    from odradek.wire.requests.allocate_producer_ids import AllocateProducerIdsRequest
 
 BLOCK_SIZE = 1000
 _MAX_PRODUCER_ID = (1 << 63) - 1
 
 
-def allocate_producer_ids(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Result:
+def allocate_producer_ids(
+    c: "Controller", request: "AllocateProducerIdsRequest", now_ms: int, next_offset: int
+) -> Result:
     registered(c, request.broker_id, request.broker_epoch)
     start = c.image.next_producer_id
     if start > _MAX_PRODUCER_ID - BLOCK_SIZE:
@@ -29,7 +31,7 @@ def allocate_producer_ids(c: "Controller", request: Any, now_ms: int, next_offse
         broker_epoch=request.broker_epoch,
         next_producer_id=start + BLOCK_SIZE,
     )
-    types = response_types(ApiKey.ALLOCATE_PRODUCER_IDS)
+    types = responses.allocate_producer_ids
     return Result(
         [record], types.AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=BLOCK_SIZE)
     )

@@ -33,8 +33,8 @@ from odradek.raft.driver import RaftDriver
 from odradek.runtime.api import Runtime
 from odradek.runtime.scope import Scope
 from odradek.runtime.slices import Paced, Slices, at_once
+from odradek.wire import requests
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import request_types
 
 _log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class QuorumController:
 
     def _register(self) -> None:
         """Tell the cluster where this controller is and what it supports."""
-        types = request_types(ApiKey.CONTROLLER_REGISTRATION)
+        types = requests.controller_registration
         protocols = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
         request = types.ControllerRegistrationRequest(
             controller_id=self._config.node_id,

@@ -3,20 +3,22 @@
 An answer of many entries is made in slices: each entry tells how it stood when it was made.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.core.errors import ErrorCode
 from odradek.core.types import METADATA_TOPIC
 from odradek.raft.driver import RaftDriver
 from odradek.raft.voters import VoterSet
 from odradek.runtime.slices import STEP, Paced
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.describe_quorum import DescribeQuorumRequest
 
 
-def describe_quorum(raft: RaftDriver, request: Any, now_ms: int) -> Paced[Any]:
+def describe_quorum(raft: RaftDriver, request: "DescribeQuorumRequest", now_ms: int) -> Paced[Any]:
     """Only partition 0 of the metadata topic has a quorum."""
-    types = response_types(ApiKey.DESCRIBE_QUORUM)
+    types = responses.describe_quorum
     topics = []
     described = False
     for topic in request.topics:

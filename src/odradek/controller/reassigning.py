@@ -7,19 +7,19 @@ from odradek.controller.result import Result
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import PartitionRegistration
 from odradek.runtime.slices import FEW, STEP, Paced
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
+    from odradek.wire.requests.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 
 _NOT_MOVED = "Odradek does not move partitions to other replicas yet."
 
 
 def alter_partition_reassignments(
-    c: "Controller", request: Any, now_ms: int, next_offset: int
+    c: "Controller", request: "AlterPartitionReassignmentsRequest", now_ms: int, next_offset: int
 ) -> Paced[Result]:
-    types = response_types(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
+    types = responses.alter_partition_reassignments
     if not request.topics:
         return Result([], types.AlterPartitionReassignmentsResponse(error_message=""))
     topics = []

@@ -10,18 +10,20 @@ from odradek.core.types import ZERO_UUID
 from odradek.metadata.image import TopicImage
 from odradek.metadata.records import MetadataRecord, RemoveTopicRecord
 from odradek.runtime.slices import FEW, STEP, Paced
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
+    from odradek.wire.requests.delete_topics import DeleteTopicsRequest
 
 _Target = tuple[str | None, UUID]
 
 
-def delete_topics(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+def delete_topics(
+    c: "Controller", request: "DeleteTopicsRequest", now_ms: int, next_offset: int
+) -> Paced[Result]:
     """Every topic named once is deleted; one named twice, in whatever way, gets one error."""
-    types = response_types(ApiKey.DELETE_TOPICS)
+    types = responses.delete_topics
     times: Counter[_Target] = Counter()
     named: set[str] = set()
     for topic in request.topics:

@@ -17,18 +17,20 @@ from odradek.core.types import METADATA_TOPIC
 from odradek.metadata.records import MetadataRecord, TopicRecord
 from odradek.metadata.topic_names import check_topic_name, collision_key
 from odradek.runtime.slices import FEW, STEP, Paced
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
+    from odradek.wire.requests.create_topics import CreateTopicsRequest
 
 DESCRIBED = 500
 """What it takes to tell the whole configuration of a topic."""
 
 
-def create_topics(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
-    types = response_types(ApiKey.CREATE_TOPICS)
+def create_topics(
+    c: "Controller", request: "CreateTopicsRequest", now_ms: int, next_offset: int
+) -> Paced[Result]:
+    types = responses.create_topics
     times: Counter[str] = Counter()
     for topic in request.topics:
         times[topic.name] += 1

@@ -1,20 +1,22 @@
 """UnregisterBroker as the controller decides it: what a broker that is gone for good leaves behind. Pure."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.controller.brokers import leader_and_isr_changes, with_isr
 from odradek.controller.result import Result
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.records import UnregisterBrokerRecord
 from odradek.runtime.slices import Paced
-from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
+    from odradek.wire.requests.unregister_broker import UnregisterBrokerRequest
 
 
-def unregister_broker(c: "Controller", request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+def unregister_broker(
+    c: "Controller", request: "UnregisterBrokerRequest", now_ms: int, next_offset: int
+) -> Paced[Result]:
     broker = c.image.brokers.get(request.broker_id)
     if broker is None:
         raise KafkaError(
@@ -27,5 +29,5 @@ def unregister_broker(c: "Controller", request: Any, now_ms: int, next_offset: i
     records = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
     records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
     c.sessions.drop(broker.id)
-    response = response_types(ApiKey.UNREGISTER_BROKER).UnregisterBrokerResponse(error_message="")
+    response = responses.unregister_broker.UnregisterBrokerResponse(error_message="")
     return Result(records, response)

@@ -1,6 +1,6 @@
 """AddOffsetsToTxn v0-v4: the partition that holds a group's offsets becomes part of a transaction."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.handlers.end_txn import told
@@ -9,8 +9,11 @@ from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
 from odradek.runtime.reply import Reply
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.add_offsets_to_txn import AddOffsetsToTxnRequest
 
 _FIRST_WITH_ABORTABLE = 4
 
@@ -21,8 +24,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.ADD_OFFSETS_TO_TXN, min_version=0, max_version=4)
-def add_offsets_to_txn(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
-    types = response_types(ApiKey.ADD_OFFSETS_TO_TXN)
+def add_offsets_to_txn(ctx: RequestContext[Needs], request: "AddOffsetsToTxnRequest") -> Reply[Any]:
+    types = responses.add_offsets_to_txn
     services = ctx.services
     partition = TopicPartition(GROUP_METADATA_TOPIC, services.groups.partition_for(request.group_id))
     producer = Identity(request.producer_id, request.producer_epoch)

@@ -1,7 +1,7 @@
 """AddPartitionsToTxn v0-v5: a client's request up to v3, a broker's for several transactions from v4 on."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.handlers.end_txn import told
@@ -11,8 +11,11 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.slices import FEW, STEP, Paced, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.add_partitions_to_txn import AddPartitionsToTxnRequest
 
 _LAST_OF_CLIENTS = 3
 _FIRST_WITH_ABORTABLE = 5
@@ -25,8 +28,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.ADD_PARTITIONS_TO_TXN, min_version=0, max_version=5)
-async def add_partitions_to_txn(ctx: RequestContext[Needs], request: Any) -> Any:
-    types = response_types(ApiKey.ADD_PARTITIONS_TO_TXN)
+async def add_partitions_to_txn(ctx: RequestContext[Needs], request: "AddPartitionsToTxnRequest") -> Any:
+    types = responses.add_partitions_to_txn
     results = []
     slices = ctx.services.slices
     pace = slices.pacer()

@@ -5,11 +5,14 @@ is called off. Deviation: INVALID_REPLICA_ASSIGNMENT where replicas would have t
 called off.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.metadata.channel import ControllerChannel
 from odradek.wire.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 
 
 class Needs(Protocol):
@@ -17,5 +20,7 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.ALTER_PARTITION_REASSIGNMENTS, min_version=0, max_version=1)
-async def alter_partition_reassignments(ctx: RequestContext[Needs], request: Any) -> Any:
+async def alter_partition_reassignments(
+    ctx: RequestContext[Needs], request: "AlterPartitionReassignmentsRequest"
+) -> Any:
     return await ctx.services.controller.call(ApiKey.ALTER_PARTITION_REASSIGNMENTS, request)

@@ -6,15 +6,18 @@ partition that is named again is answered once, for the last path. Deviation: IN
 replica would have to move.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
 from odradek.log.manager import LogManager
 from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 
 
 class Needs(Protocol):
@@ -22,8 +25,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.ALTER_REPLICA_LOG_DIRS, min_version=1, max_version=2)
-def alter_replica_log_dirs(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
-    types = response_types(ApiKey.ALTER_REPLICA_LOG_DIRS)
+def alter_replica_log_dirs(ctx: RequestContext[Needs], request: "AlterReplicaLogDirsRequest") -> Paced[Any]:
+    types = responses.alter_replica_log_dirs
     wanted: dict[str, dict[int, str]] = {}
     for directory in request.dirs:
         yield FEW

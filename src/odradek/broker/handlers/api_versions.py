@@ -5,7 +5,7 @@ v4 is answered in dispatch.py with a v0 reply (KIP-511).
 """
 
 import re
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.apis import SERVED
 from odradek.broker.dispatch import RequestContext, serves
@@ -13,8 +13,11 @@ from odradek.core.errors import ErrorCode
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.versions import KRAFT_VERSION, SUPPORTED_FEATURES
 from odradek.runtime.reply import Reply
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.api_versions import ApiVersionsRequest
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -24,8 +27,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.API_VERSIONS, min_version=0, max_version=4)
-def api_versions(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
-    types = response_types(ApiKey.API_VERSIONS)
+def api_versions(ctx: RequestContext[Needs], request: "ApiVersionsRequest") -> Reply[Any]:
+    types = responses.api_versions
     if ctx.api_version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)

@@ -3,7 +3,7 @@
 Deviation: a group that is named again is answered once, since a few bytes ask for all its members.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.authorized import GROUP_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
@@ -11,8 +11,11 @@ from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.groups.replies import DescribedConsumerGroup
 from odradek.core.errors import ErrorCode
 from odradek.runtime.slices import STEP, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.consumer_group_describe import ConsumerGroupDescribeRequest
 
 
 class Needs(Protocol):
@@ -21,13 +24,13 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.CONSUMER_GROUP_DESCRIBE, min_version=0, max_version=1)
-async def consumer_group_describe(ctx: RequestContext[Needs], request: Any) -> Any:
-    types = response_types(ApiKey.CONSUMER_GROUP_DESCRIBE)
+async def consumer_group_describe(ctx: RequestContext[Needs], request: "ConsumerGroupDescribeRequest") -> Any:
+    types = responses.consumer_group_describe
     asked = dict.fromkeys(request.group_ids)
     pace = ctx.services.slices.pacer()
     if not ctx.services.groups.serves_consumer_groups:
         code = ErrorCode.UNSUPPORTED_VERSION
-        refused = []
+        refused: list[Any] = []  # they have the fields of the wire, as below
         for group_id in asked:
             refused.append(DescribedConsumerGroup(group_id=group_id, error_code=code))
             await pace(STEP)
@@ -36,7 +39,7 @@ async def consumer_group_describe(ctx: RequestContext[Needs], request: Any) -> A
     for group_id in asked:
         replies.append(ctx.services.groups.describe_consumer_group(group_id))
         await pace(2 * STEP)
-    groups = []
+    groups: list[Any] = []
     for reply in replies:
         group = await reply
         groups.append(group)

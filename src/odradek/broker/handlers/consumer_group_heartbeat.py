@@ -5,7 +5,7 @@ From v1 on a client makes up its own id and may subscribe by regular expression.
 MAX_TOPICS topics, are refused.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from odradek.broker.dispatch import RequestContext, serves
@@ -19,6 +19,9 @@ from odradek.core.errors import ErrorCode
 from odradek.runtime.slices import FEW, Paced, Slices
 from odradek.wire.api_keys import ApiKey
 
+if TYPE_CHECKING:
+    from odradek.wire.requests.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
 _FIRST_WITH_OWN_IDS = 1
 MAX_TOPICS = 10_000
 _JAVA_SPACE = "".join(map(chr, range(33)))
@@ -30,7 +33,9 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.CONSUMER_GROUP_HEARTBEAT, min_version=0, max_version=1)
-async def consumer_group_heartbeat(ctx: RequestContext[Needs], request: Any) -> Any:
+async def consumer_group_heartbeat(
+    ctx: RequestContext[Needs], request: "ConsumerGroupHeartbeatRequest"
+) -> Any:
     if not ctx.services.groups.serves_consumer_groups:
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     trouble = _trouble(request, ctx.api_version)
@@ -70,7 +75,7 @@ def _owned(rows: Any) -> Paced[dict[UUID, frozenset[int]]]:
     return owned
 
 
-def _trouble(request: Any, version: int) -> str | None:
+def _trouble(request: "ConsumerGroupHeartbeatRequest", version: int) -> str | None:
     """What is wrong with a request whatever the group; None if nothing is."""
     epoch = request.member_epoch
     if max(len(request.subscribed_topic_names or ()), len(request.topic_partitions or ())) > MAX_TOPICS:
@@ -91,7 +96,7 @@ def _trouble(request: Any, version: int) -> str | None:
     return "MemberEpoch is invalid." if epoch < LEFT_FOR_A_WHILE else None
 
 
-def _trouble_in_joining(request: Any) -> str | None:
+def _trouble_in_joining(request: "ConsumerGroupHeartbeatRequest") -> str | None:
     if request.rebalance_timeout == NO_REBALANCE_TIMEOUT:
         return "RebalanceTimeoutMs must be provided in first request."
     if request.topic_partitions is None or request.topic_partitions:

@@ -3,19 +3,22 @@
 An unknown element (0) in any of them closes the connection, as there.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.security import NO_AUTHORIZER, check_acl
 from odradek.core.errors import ErrorCode
 from odradek.runtime.slices import STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.create_acls import CreateAclsRequest
 
 
 @serves(ApiKey.CREATE_ACLS, min_version=1, max_version=3)
-def create_acls(ctx: RequestContext[object], request: Any) -> Paced[Any]:
-    types = response_types(ApiKey.CREATE_ACLS)
+def create_acls(ctx: RequestContext[object], request: "CreateAclsRequest") -> Paced[Any]:
+    types = responses.create_acls
     results = []
     for creation in request.creations:
         check_acl(creation)

@@ -4,23 +4,28 @@ DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, with the owner that was asked for and no t
 name is the one who asks, User:ANONYMOUS.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.security import ANONYMOUS_NAME, ANONYMOUS_TYPE, NO_TIME
 from odradek.core.errors import ErrorCode
 from odradek.runtime.reply import Reply
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.create_delegation_token import CreateDelegationTokenRequest
 
 
 @serves(ApiKey.CREATE_DELEGATION_TOKEN, min_version=1, max_version=3)
-def create_delegation_token(ctx: RequestContext[object], request: Any) -> Reply[Any]:
+def create_delegation_token(
+    ctx: RequestContext[object], request: "CreateDelegationTokenRequest"
+) -> Reply[Any]:
     owner = (ANONYMOUS_TYPE, ANONYMOUS_NAME)
     if request.owner_principal_name:
         owner = (request.owner_principal_type or "", request.owner_principal_name)
     return Reply(
-        response_types(ApiKey.CREATE_DELEGATION_TOKEN).CreateDelegationTokenResponse(
+        responses.create_delegation_token.CreateDelegationTokenResponse(
             error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
             principal_type=owner[0],
             principal_name=owner[1],

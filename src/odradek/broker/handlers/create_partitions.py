@@ -4,14 +4,17 @@ Deviation: a request for more than 10,000 new partitions is refused as a whole t
 Apache answers UNKNOWN_SERVER_ERROR and creates some of them.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import KafkaError
 from odradek.metadata.channel import ControllerChannel
 from odradek.runtime.slices import STEP, Paced, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.create_partitions import CreatePartitionsRequest
 
 
 class Needs(Protocol):
@@ -20,15 +23,15 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.CREATE_PARTITIONS, min_version=0, max_version=3)
-async def create_partitions(ctx: RequestContext[Needs], request: Any) -> Any:
+async def create_partitions(ctx: RequestContext[Needs], request: "CreatePartitionsRequest") -> Any:
     try:
         return await ctx.services.controller.call(ApiKey.CREATE_PARTITIONS, request)
     except KafkaError as e:
         return await ctx.services.slices.run(_refused(request, e))
 
 
-def _refused(request: Any, error: KafkaError) -> Paced[Any]:
-    types = response_types(ApiKey.CREATE_PARTITIONS)
+def _refused(request: "CreatePartitionsRequest", error: KafkaError) -> Paced[Any]:
+    types = responses.create_partitions
     results = {}
     for topic in request.topics:
         results[topic.name] = types.CreatePartitionsTopicResult(

@@ -3,14 +3,17 @@
 Deviation: two names of one request that differ only in '.' and '_' are not both created.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import KafkaError
 from odradek.metadata.channel import ControllerChannel
 from odradek.runtime.slices import STEP, Paced, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.create_topics import CreateTopicsRequest
 
 
 class Needs(Protocol):
@@ -19,15 +22,15 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.CREATE_TOPICS, min_version=2, max_version=7)
-async def create_topics(ctx: RequestContext[Needs], request: Any) -> Any:
+async def create_topics(ctx: RequestContext[Needs], request: "CreateTopicsRequest") -> Any:
     try:
         return await ctx.services.controller.call(ApiKey.CREATE_TOPICS, request)
     except KafkaError as e:
         return await ctx.services.slices.run(_refused(request, e))
 
 
-def _refused(request: Any, error: KafkaError) -> Paced[Any]:
-    types = response_types(ApiKey.CREATE_TOPICS)
+def _refused(request: "CreateTopicsRequest", error: KafkaError) -> Paced[Any]:
+    types = responses.create_topics
     results = {}
     for topic in request.topics:
         results[topic.name] = types.CreatableTopicResult(

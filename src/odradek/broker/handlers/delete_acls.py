@@ -3,19 +3,22 @@
 An unknown element (0) in any of them closes the connection, as there.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.security import NO_AUTHORIZER, check_acl_filter
 from odradek.core.errors import ErrorCode
 from odradek.runtime.slices import STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.delete_acls import DeleteAclsRequest
 
 
 @serves(ApiKey.DELETE_ACLS, min_version=1, max_version=3)
-def delete_acls(ctx: RequestContext[object], request: Any) -> Paced[Any]:
-    types = response_types(ApiKey.DELETE_ACLS)
+def delete_acls(ctx: RequestContext[object], request: "DeleteAclsRequest") -> Paced[Any]:
+    types = responses.delete_acls
     results = []
     for asked in request.filters:
         check_acl_filter(asked)

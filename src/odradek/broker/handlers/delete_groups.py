@@ -1,12 +1,15 @@
 """DeleteGroups v0-v2: remove empty groups and their offsets. No deviation from Apache."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.runtime.slices import STEP, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.delete_groups import DeleteGroupsRequest
 
 
 class Needs(Protocol):
@@ -15,8 +18,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.DELETE_GROUPS, min_version=0, max_version=2)
-async def delete_groups(ctx: RequestContext[Needs], request: Any) -> Any:
-    types = response_types(ApiKey.DELETE_GROUPS)
+async def delete_groups(ctx: RequestContext[Needs], request: "DeleteGroupsRequest") -> Any:
+    types = responses.delete_groups
     group_ids = dict.fromkeys(request.groups_names)
     pace = ctx.services.slices.pacer()
     deleted = {}

@@ -1,14 +1,17 @@
 """DeleteRecords v0-v2: moves the start of partitions up to an offset, -1 standing for the high watermark."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.slices import STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.delete_records import DeleteRecordsRequest
 
 _NO_LOW_WATERMARK = -1
 
@@ -18,8 +21,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.DELETE_RECORDS, min_version=0, max_version=2)
-def delete_records(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
-    types = response_types(ApiKey.DELETE_RECORDS)
+def delete_records(ctx: RequestContext[Needs], request: "DeleteRecordsRequest") -> Paced[Any]:
+    types = responses.delete_records
     topics = []
     for topic in request.topics:
         partitions = []

@@ -1,13 +1,16 @@
 """DeleteTopics v1-v6, by name or, from v6 on, by id. The files go file.delete.delay.ms later."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.channel import ControllerChannel
 from odradek.runtime.slices import FEW, STEP, Paced, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.delete_topics import DeleteTopicsRequest
 
 _KNOWS_DELETION_DISABLED = 3
 
@@ -18,7 +21,7 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.DELETE_TOPICS, min_version=1, max_version=6)
-async def delete_topics(ctx: RequestContext[Needs], request: Any) -> Any:
+async def delete_topics(ctx: RequestContext[Needs], request: "DeleteTopicsRequest") -> Any:
     try:
         response = await ctx.services.controller.call(ApiKey.DELETE_TOPICS, request)
     except KafkaError as e:
@@ -35,8 +38,8 @@ def _in_older_words(results: list[Any]) -> Paced[None]:
             result.error_code = ErrorCode.INVALID_REQUEST
 
 
-def _refused(request: Any, error: KafkaError) -> Paced[Any]:
-    types = response_types(ApiKey.DELETE_TOPICS)
+def _refused(request: "DeleteTopicsRequest", error: KafkaError) -> Paced[Any]:
+    types = responses.delete_topics
     results = []
     for topic in request.topics:
         results.append(

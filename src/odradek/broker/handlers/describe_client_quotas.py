@@ -5,13 +5,16 @@ its message. Deviation: quotas that an opened directory holds are kept, not show
 here.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import FEW, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.describe_client_quotas import DescribeClientQuotasRequest
 
 _IP = "ip"
 _ENTITY_TYPES = (_IP, "user", "client-id")
@@ -19,8 +22,8 @@ _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 
 
 @serves(ApiKey.DESCRIBE_CLIENT_QUOTAS, min_version=0, max_version=1)
-def describe_client_quotas(ctx: RequestContext[object], request: Any) -> Paced[Any]:
-    types = response_types(ApiKey.DESCRIBE_CLIENT_QUOTAS)
+def describe_client_quotas(ctx: RequestContext[object], request: "DescribeClientQuotasRequest") -> Paced[Any]:
+    types = responses.describe_client_quotas
     try:
         yield from _check_filter(request.components)
     except KafkaError as e:

@@ -1,14 +1,17 @@
 """DescribeCluster v0-v2: the brokers that can be reached through the listener that was asked."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.reply import Reply
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.describe_cluster import DescribeClusterRequest
 
 BROKERS, CONTROLLERS = 1, 2
 
@@ -19,8 +22,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.DESCRIBE_CLUSTER, min_version=0, max_version=2)
-def describe_cluster(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
-    types = response_types(ApiKey.DESCRIBE_CLUSTER)
+def describe_cluster(ctx: RequestContext[Needs], request: "DescribeClusterRequest") -> Reply[Any]:
+    types = responses.describe_cluster
     if request.endpoint_type == CONTROLLERS:
         return _refused(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,
@@ -57,5 +60,5 @@ def describe_cluster(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
 
 
 def _refused(code: ErrorCode, message: str) -> Reply[Any]:
-    types = response_types(ApiKey.DESCRIBE_CLUSTER)
+    types = responses.describe_cluster
     return Reply(types.DescribeClusterResponse(error_code=code, error_message=message))

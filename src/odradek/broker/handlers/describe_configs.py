@@ -6,7 +6,7 @@ once, since a few bytes ask for hundreds of entries.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.loggers import describe_loggers
@@ -31,8 +31,11 @@ from odradek.metadata.image import (
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.topic_names import check_topic_name
 from odradek.runtime.slices import STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.describe_configs import DescribeConfigsRequest
 
 ENTRY_STEP = 40
 _DOCUMENTATION: Mapping[int, Callable[[str], str | None]] = {
@@ -52,7 +55,7 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.DESCRIBE_CONFIGS, min_version=1, max_version=4)
-def describe_configs(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
+def describe_configs(ctx: RequestContext[Needs], request: "DescribeConfigsRequest") -> Paced[Any]:
     asked: dict[tuple[int, str, frozenset[str]], None] = {}
     for resource in request.resources:
         keys = frozenset(resource.configuration_keys or ())
@@ -61,13 +64,13 @@ def describe_configs(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
     results = []
     for kind, name, keys in asked:
         results.append((yield from _describe(ctx, request, kind, name, keys)))
-    return response_types(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResponse(results=results)
+    return responses.describe_configs.DescribeConfigsResponse(results=results)
 
 
 def _describe(
-    ctx: RequestContext[Needs], request: Any, kind: int, name: str, keys: frozenset[str]
+    ctx: RequestContext[Needs], request: "DescribeConfigsRequest", kind: int, name: str, keys: frozenset[str]
 ) -> Paced[Any]:
-    types = response_types(ApiKey.DESCRIBE_CONFIGS)
+    types = responses.describe_configs
     code, message, entries = ErrorCode.NONE, "", list[Any]()
     try:
         for entry in _entries(ctx, kind, name, keys):
@@ -109,7 +112,7 @@ def _entries(ctx: RequestContext[Needs], kind: int, name: str, keys: frozenset[s
     raise KafkaError(ErrorCode.INVALID_REQUEST, _MALFORMED)
 
 
-def _documentation(request: Any, kind: int, entry: ConfigEntry) -> str | None:
+def _documentation(request: "DescribeConfigsRequest", kind: int, entry: ConfigEntry) -> str | None:
     """Of a logger it is empty, asked for or not, as Apache has it."""
     if kind == RESOURCE_BROKER_LOGGER:
         return ""

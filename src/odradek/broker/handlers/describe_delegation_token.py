@@ -3,19 +3,24 @@
 An empty list of owners is refused as well. Tokens that an opened directory holds are kept, not shown.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
 from odradek.runtime.reply import Reply
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.describe_delegation_token import DescribeDelegationTokenRequest
 
 
 @serves(ApiKey.DESCRIBE_DELEGATION_TOKEN, min_version=1, max_version=3)
-def describe_delegation_token(ctx: RequestContext[object], request: Any) -> Reply[Any]:
+def describe_delegation_token(
+    ctx: RequestContext[object], request: "DescribeDelegationTokenRequest"
+) -> Reply[Any]:
     return Reply(
-        response_types(ApiKey.DESCRIBE_DELEGATION_TOKEN).DescribeDelegationTokenResponse(
+        responses.describe_delegation_token.DescribeDelegationTokenResponse(
             error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         )
     )

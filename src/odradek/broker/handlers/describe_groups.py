@@ -5,15 +5,18 @@ message. Deviations: groups are answered in the order of the request, Apache's i
 that is named again is answered once, since a few bytes ask for all its members.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.authorized import GROUP_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.core.errors import ErrorCode
 from odradek.runtime.slices import STEP, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.describe_groups import DescribeGroupsRequest
 
 _FIRST_WITH_NOT_FOUND = 6
 
@@ -24,14 +27,14 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.DESCRIBE_GROUPS, min_version=0, max_version=6)
-async def describe_groups(ctx: RequestContext[Needs], request: Any) -> Any:
-    types = response_types(ApiKey.DESCRIBE_GROUPS)
+async def describe_groups(ctx: RequestContext[Needs], request: "DescribeGroupsRequest") -> Any:
+    types = responses.describe_groups
     pace = ctx.services.slices.pacer()
     asked = []
     for group_id in dict.fromkeys(request.groups):
         asked.append(ctx.services.groups.describe_group(group_id))
         await pace(2 * STEP)
-    groups = []
+    groups: list[Any] = []  # they have the fields of the wire
     for reply in asked:
         group = await reply
         groups.append(group)

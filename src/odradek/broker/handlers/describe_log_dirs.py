@@ -1,14 +1,17 @@
 """DescribeLogDirs v1-v5: what lies in this broker's log directories, and how full their volumes are."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
 from odradek.log.manager import LogManager
 from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.describe_log_dirs import DescribeLogDirsRequest
 
 _NO_LAG = 0
 
@@ -18,8 +21,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.DESCRIBE_LOG_DIRS, min_version=1, max_version=5)
-def describe_log_dirs(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
-    types = response_types(ApiKey.DESCRIBE_LOG_DIRS)
+def describe_log_dirs(ctx: RequestContext[Needs], request: "DescribeLogDirsRequest") -> Paced[Any]:
+    types = responses.describe_log_dirs
     wanted: set[TopicPartition] | None = None
     if request.topics is not None:
         wanted = set()

@@ -10,11 +10,12 @@ from odradek.core.errors import KafkaError
 from odradek.core.types import TopicPartition
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.slices import STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
 
 if TYPE_CHECKING:
     from odradek.replication.partition import Partition
+    from odradek.wire.requests.describe_producers import DescribeProducersRequest
 
 
 class Needs(Protocol):
@@ -22,8 +23,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.DESCRIBE_PRODUCERS, min_version=0, max_version=0)
-def describe_producers(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
-    types = response_types(ApiKey.DESCRIBE_PRODUCERS)
+def describe_producers(ctx: RequestContext[Needs], request: "DescribeProducersRequest") -> Paced[Any]:
+    types = responses.describe_producers
     asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
         asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
@@ -48,7 +49,7 @@ def describe_producers(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
 
 def _producers(partition: "Partition") -> Paced[list[Any]]:
     """Those of this moment, though some may be forgotten before the answer is complete."""
-    types = response_types(ApiKey.DESCRIBE_PRODUCERS)
+    types = responses.describe_producers
     rows = []
     for entry in list(partition.log.producers.entries.values()):
         rows.append(

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions v0: topics in order of name, some partitions at a time, with a cursor."""
 
 from bisect import bisect_left
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.authorized import NOT_ASKED, TOPIC_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
@@ -13,8 +13,11 @@ from odradek.metadata.image import MetadataImage, PartitionRegistration
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.topic_names import why_unknown
 from odradek.runtime.slices import STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.describe_topic_partitions import DescribeTopicPartitionsRequest
 
 
 class Needs(Protocol):
@@ -23,8 +26,10 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.DESCRIBE_TOPIC_PARTITIONS, min_version=0, max_version=0)
-def describe_topic_partitions(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
-    types = response_types(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+def describe_topic_partitions(
+    ctx: RequestContext[Needs], request: "DescribeTopicPartitionsRequest"
+) -> Paced[Any]:
+    types = responses.describe_topic_partitions
     image = ctx.services.metadata.image
     yield len(request.topics)
     asked = sorted({topic.name for topic in request.topics}) or sorted(image.topics_by_name)

@@ -1,13 +1,16 @@
 """DescribeTransactions v0."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.core.errors import KafkaError
 from odradek.runtime.slices import FEW, STEP, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.describe_transactions import DescribeTransactionsRequest
 
 
 class Needs(Protocol):
@@ -16,8 +19,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.DESCRIBE_TRANSACTIONS, min_version=0, max_version=0)
-async def describe_transactions(ctx: RequestContext[Needs], request: Any) -> Any:
-    types = response_types(ApiKey.DESCRIBE_TRANSACTIONS)
+async def describe_transactions(ctx: RequestContext[Needs], request: "DescribeTransactionsRequest") -> Any:
+    types = responses.describe_transactions
     rows = []
     pace = ctx.services.slices.pacer()
     for transactional_id in dict.fromkeys(request.transactional_ids):

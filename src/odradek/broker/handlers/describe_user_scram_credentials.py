@@ -6,18 +6,23 @@ opened directory holds are kept, not shown: they protect nothing here.
 """
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
 from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 
 
 @serves(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, min_version=0, max_version=0)
-def describe_user_scram_credentials(ctx: RequestContext[object], request: Any) -> Paced[Any]:
-    types = response_types(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
+def describe_user_scram_credentials(
+    ctx: RequestContext[object], request: "DescribeUserScramCredentialsRequest"
+) -> Paced[Any]:
+    types = responses.describe_user_scram_credentials
     times: Counter[str] = Counter()
     for user in request.users or ():
         times[user.name] += 1

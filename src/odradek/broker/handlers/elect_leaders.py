@@ -4,11 +4,14 @@ ELECTION_NOT_NEEDED where the preferred replica leads, or (unclean) anybody; nul
 such partitions are left out of that answer, not their topics. v0 elects the preferred replica.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.metadata.channel import ControllerChannel
 from odradek.wire.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.elect_leaders import ElectLeadersRequest
 
 
 class Needs(Protocol):
@@ -16,5 +19,5 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.ELECT_LEADERS, min_version=0, max_version=2)
-async def elect_leaders(ctx: RequestContext[Needs], request: Any) -> Any:
+async def elect_leaders(ctx: RequestContext[Needs], request: "ElectLeadersRequest") -> Any:
     return await ctx.services.controller.call(ApiKey.ELECT_LEADERS, request)

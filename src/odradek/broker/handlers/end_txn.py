@@ -5,15 +5,18 @@ was told before that its commit succeeded. Apache Kafka answers INVALID_TXN_STAT
 librdkafka sends such an abort when the first write of a transaction is still on its way.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.reply import Reply
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.end_txn import EndTxnRequest
 
 _FIRST_WITH_FENCED = 2
 _FIRST_WITH_ABORTABLE = 4
@@ -25,8 +28,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.END_TXN, min_version=0, max_version=5)
-def end_txn(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
-    types = response_types(ApiKey.END_TXN)
+def end_txn(ctx: RequestContext[Needs], request: "EndTxnRequest") -> Reply[Any]:
+    types = responses.end_txn
     client_version = EPOCH_PER_TRANSACTION if ctx.api_version >= _FIRST_WITH_IDENTITY else 0
     producer = Identity(request.producer_id, request.producer_epoch)
 

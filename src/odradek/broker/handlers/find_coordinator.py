@@ -6,7 +6,7 @@ answer already names the coordinator; Apache answers COORDINATOR_NOT_AVAILABLE u
 key that is named again is answered once.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.topics import TopicCreation
@@ -16,8 +16,11 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.slices import STEP, Paced, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.find_coordinator import FindCoordinatorRequest
 
 GROUP, TRANSACTION, SHARE = range(3)
 _TOPICS = {GROUP: GROUP_METADATA_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC}
@@ -43,7 +46,7 @@ class _Refusal(NamedTuple):
 
 
 @serves(ApiKey.FIND_COORDINATOR, min_version=0, max_version=6)
-async def find_coordinator(ctx: RequestContext[Needs], request: Any) -> Any:
+async def find_coordinator(ctx: RequestContext[Needs], request: "FindCoordinatorRequest") -> Any:
     topic = _TOPICS.get(request.key_type)
     refusal: _Refusal | None = None
     if topic is None:
@@ -69,9 +72,9 @@ def _leader(ctx: RequestContext[Needs], topic: str, key: str) -> tuple[int, str,
 
 
 def _answer(
-    ctx: RequestContext[Needs], request: Any, topic: str | None, refusal: _Refusal | None
+    ctx: RequestContext[Needs], request: "FindCoordinatorRequest", topic: str | None, refusal: _Refusal | None
 ) -> Paced[Any]:
-    types = response_types(ApiKey.FIND_COORDINATOR)
+    types = responses.find_coordinator
     one_key = ctx.api_version <= _LAST_VERSION_WITH_ONE_KEY
     coordinators = []
     for key in dict.fromkeys(request.coordinator_keys):

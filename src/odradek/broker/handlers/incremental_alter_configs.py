@@ -4,13 +4,18 @@ Levels of this broker's loggers are changed by SET and DELETE, at once and until
 are those of Odradek's loggers, which DescribeConfigs lists. Deviation: client metrics have no configs here.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.config_admin import Needs, alter
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.wire.api_keys import ApiKey
 
+if TYPE_CHECKING:
+    from odradek.wire.requests.incremental_alter_configs import IncrementalAlterConfigsRequest
+
 
 @serves(ApiKey.INCREMENTAL_ALTER_CONFIGS, min_version=0, max_version=1)
-async def incremental_alter_configs(ctx: RequestContext[Needs], request: Any) -> Any:
+async def incremental_alter_configs(
+    ctx: RequestContext[Needs], request: "IncrementalAlterConfigsRequest"
+) -> Any:
     return await alter(ctx, ApiKey.INCREMENTAL_ALTER_CONFIGS, request)

@@ -5,7 +5,7 @@ where Apache 4.3.1 hides it behind `unstable.api.versions.enable` and does not k
 Where no producer id is at hand the first request waits for the controller instead of being sent away.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.producer_ids import ProducerIds
@@ -14,8 +14,11 @@ from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.init_producer_id import InitProducerIdRequest
 
 _FIRST_WITH_FENCED = 4
 _FIRST_WITH_ABORTABLE = 5
@@ -27,8 +30,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.INIT_PRODUCER_ID, min_version=0, max_version=6)
-async def init_producer_id(ctx: RequestContext[Needs], request: Any) -> Any:
-    types = response_types(ApiKey.INIT_PRODUCER_ID)
+async def init_producer_id(ctx: RequestContext[Needs], request: "InitProducerIdRequest") -> Any:
+    types = responses.init_producer_id
     try:
         given = await _init(ctx, request)
     except KafkaError as e:
@@ -45,7 +48,7 @@ async def init_producer_id(ctx: RequestContext[Needs], request: Any) -> Any:
     )
 
 
-async def _init(ctx: RequestContext[Needs], request: Any) -> Initialized:
+async def _init(ctx: RequestContext[Needs], request: "InitProducerIdRequest") -> Initialized:
     services = ctx.services
     if request.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST)

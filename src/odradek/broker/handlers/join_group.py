@@ -5,7 +5,7 @@ skip the assignment. Deviation: a member that names more than MAX_PROTOCOLS prot
 compares them all with those of every other member.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import JoinGroup
@@ -15,6 +15,9 @@ from odradek.coordinators.groups.replies import JoinGroupResponse
 from odradek.core.errors import ErrorCode
 from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.join_group import JoinGroupRequest
 
 _FIRST_WITH_REQUIRED_ID = 4
 _FIRST_WITH_NULL_PROTOCOL = 7
@@ -27,7 +30,7 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.JOIN_GROUP, min_version=0, max_version=9)
-def join_group(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
+def join_group(ctx: RequestContext[Needs], request: "JoinGroupRequest") -> Reply[Any]:
     groups = ctx.services.groups
     client_id = ctx.client_id or ""
     if len(request.protocols) > MAX_PROTOCOLS:

@@ -1,6 +1,6 @@
 """LeaveGroup v0-v5: members leave, several at once from v3 on. No deviation from Apache."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import LeaveGroup, LeavingMember
@@ -10,6 +10,9 @@ from odradek.core.errors import ErrorCode
 from odradek.runtime.slices import FEW, Slices
 from odradek.wire.api_keys import ApiKey
 
+if TYPE_CHECKING:
+    from odradek.wire.requests.leave_group import LeaveGroupRequest
+
 
 class Needs(Protocol):
     groups: GroupCoordinator
@@ -17,7 +20,7 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.LEAVE_GROUP, min_version=0, max_version=5)
-async def leave_group(ctx: RequestContext[Needs], request: Any) -> Any:
+async def leave_group(ctx: RequestContext[Needs], request: "LeaveGroupRequest") -> Any:
     pace = ctx.services.slices.pacer()
     leaving = []
     for m in request.members:

@@ -1,6 +1,6 @@
 """ListConfigResources v0-v1: which resources have or can have configs. v0 lists client metrics only."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
@@ -14,8 +14,11 @@ from odradek.metadata.image import (
 )
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.slices import STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.list_config_resources import ListConfigResourcesRequest
 
 _ALL = (RESOURCE_GROUP, RESOURCE_CLIENT_METRICS, RESOURCE_BROKER_LOGGER, RESOURCE_BROKER, RESOURCE_TOPIC)
 
@@ -25,8 +28,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.LIST_CONFIG_RESOURCES, min_version=0, max_version=1)
-def list_config_resources(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
-    types = response_types(ApiKey.LIST_CONFIG_RESOURCES)
+def list_config_resources(ctx: RequestContext[Needs], request: "ListConfigResourcesRequest") -> Paced[Any]:
+    types = responses.list_config_resources
     asked = set(request.resource_types) if ctx.api_version else {RESOURCE_CLIENT_METRICS}
     if not asked <= set(_ALL):
         return types.ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

@@ -3,15 +3,18 @@
 No deviation from Apache: filters ignore case, and one that no group can match gives an empty list.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import ListGroups
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.core.errors import ErrorCode
 from odradek.runtime.slices import FEW, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.list_groups import ListGroupsRequest
 
 
 class Needs(Protocol):
@@ -20,8 +23,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.LIST_GROUPS, min_version=0, max_version=5)
-async def list_groups(ctx: RequestContext[Needs], request: Any) -> Any:
-    types = response_types(ApiKey.LIST_GROUPS)
+async def list_groups(ctx: RequestContext[Needs], request: "ListGroupsRequest") -> Any:
+    types = responses.list_groups
     pace = ctx.services.slices.pacer()
     states, kinds = set[str](), set[str]()
     for filters, wanted in ((request.states_filter, states), (request.types_filter, kinds)):
@@ -31,4 +34,5 @@ async def list_groups(ctx: RequestContext[Needs], request: Any) -> Any:
     found = await ctx.services.groups.list_groups(ListGroups(frozenset(states), frozenset(kinds)))
     if isinstance(found, ErrorCode):
         return types.ListGroupsResponse(error_code=found)
-    return types.ListGroupsResponse(groups=found)
+    groups: list[Any] = found  # they have the fields of the wire
+    return types.ListGroupsResponse(groups=groups)

@@ -5,7 +5,7 @@ A batch that takes long to look into is looked into away from the loop.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode, KafkaError
@@ -22,8 +22,11 @@ from odradek.log.lookup import (
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.api import Runtime
 from odradek.runtime.slices import STEP, Paced, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.list_offsets import ListOffsetsRequest
 
 EARLIEST_PENDING_UPLOAD = -6
 # The first version that knows each special time; below it Apache answers UNSUPPORTED_VERSION.
@@ -41,7 +44,7 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.LIST_OFFSETS, min_version=1, max_version=11)
-async def list_offsets(ctx: RequestContext[Needs], request: Any) -> Any:
+async def list_offsets(ctx: RequestContext[Needs], request: "ListOffsetsRequest") -> Any:
     response, searches = await ctx.services.slices.run(_look_up(ctx, request))
     for search in searches:
         answer = search.answer
@@ -53,9 +56,9 @@ async def list_offsets(ctx: RequestContext[Needs], request: Any) -> Any:
     return response
 
 
-def _look_up(ctx: RequestContext[Needs], request: Any) -> "Paced[tuple[Any, list[_Search]]]":
+def _look_up(ctx: RequestContext[Needs], request: "ListOffsetsRequest") -> "Paced[tuple[Any, list[_Search]]]":
     """What can be answered, and where to search for the rest."""
-    types = response_types(ApiKey.LIST_OFFSETS)
+    types = responses.list_offsets
     asked: dict[TopicPartition, int] = {}
     for topic in request.topics:
         for entry in topic.partitions:
@@ -108,7 +111,7 @@ class _Search:
 
 
 def _lookup(
-    ctx: RequestContext[Needs], request: Any, tp: TopicPartition, entry: Any
+    ctx: RequestContext[Needs], request: "ListOffsetsRequest", tp: TopicPartition, entry: Any
 ) -> tuple[int, int, int] | _Search:
     when = entry.timestamp
     if when < 0 and (when < EARLIEST_PENDING_UPLOAD or ctx.api_version < _SINCE.get(when, 0)):
@@ -137,7 +140,7 @@ def _visible(found: TimestampOffset | None, limit: int, when: int) -> tuple[int,
     return found
 
 
-def _isolation(request: Any) -> Isolation:
+def _isolation(request: "ListOffsetsRequest") -> Isolation:
     if request.replica_id != CONSUMER:
         return Isolation.LOG_END
     return Isolation.TXN_COMMITTED if request.isolation_level == READ_COMMITTED else Isolation.HIGH_WATERMARK

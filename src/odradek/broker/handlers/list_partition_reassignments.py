@@ -5,14 +5,17 @@ reassigned, or do not exist, are left out without an error. All topics: null; an
 """
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.metadata.image import MetadataImage, PartitionRegistration
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.slices import FEW, STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 _Row = tuple[str, int, PartitionRegistration | None]
 
@@ -22,8 +25,10 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.LIST_PARTITION_REASSIGNMENTS, min_version=0, max_version=0)
-def list_partition_reassignments(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
-    types = response_types(ApiKey.LIST_PARTITION_REASSIGNMENTS)
+def list_partition_reassignments(
+    ctx: RequestContext[Needs], request: "ListPartitionReassignmentsRequest"
+) -> Paced[Any]:
+    types = responses.list_partition_reassignments
     image = ctx.services.metadata.image
     topics: dict[str, list[Any]] = {}
     for name, index, partition in _all(image) if request.topics is None else _named(image, request.topics):

@@ -1,6 +1,6 @@
 """ListTransactions v0-v2: of this coordinator, by state, producer, age and pattern."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.transactions.commands import ListTransactions
@@ -9,8 +9,11 @@ from odradek.coordinators.transactions.states import BY_TITLE, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.libraries.re2 import Pattern, PatternError
 from odradek.runtime.slices import STEP, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.list_transactions import ListTransactionsRequest
 
 
 class Needs(Protocol):
@@ -19,8 +22,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.LIST_TRANSACTIONS, min_version=0, max_version=2)
-async def list_transactions(ctx: RequestContext[Needs], request: Any) -> Any:
-    types = response_types(ApiKey.LIST_TRANSACTIONS)
+async def list_transactions(ctx: RequestContext[Needs], request: "ListTransactionsRequest") -> Any:
+    types = responses.list_transactions
     known = {name: state for name, state in BY_TITLE.items() if name in set(request.state_filters)}
     unknown = [name for name in request.state_filters if name not in known]
     response = types.ListTransactionsResponse(unknown_state_filters=unknown)

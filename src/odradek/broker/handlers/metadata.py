@@ -5,7 +5,7 @@ leaders; Apache answers UNKNOWN_TOPIC_OR_PARTITION and lets the client ask again
 MAX_CREATED topics: the others are answered in that way.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
@@ -20,11 +20,12 @@ from odradek.metadata.availability import leader_to_name, offline_replicas, reac
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.topic_names import why_unknown
 from odradek.runtime.slices import STEP, Paced, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
 
 if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage, PartitionRegistration, TopicImage
+    from odradek.wire.requests.metadata import MetadataRequest, MetadataRequestTopic
 
 # v0 has only replicas that can be reached, and an error where there are others.
 UNREACHABLE_REPLICAS_FROM = 1
@@ -45,7 +46,7 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.METADATA, min_version=0, max_version=13)
-async def metadata(ctx: RequestContext[Needs], request: Any) -> Any:
+async def metadata(ctx: RequestContext[Needs], request: "MetadataRequest") -> Any:
     faults, slices = ctx.services.faults, ctx.services.slices
     planted = faults.take(ApiKey.METADATA) if faults.active else None
     creation_errors: dict[str, ErrorCode] = {}
@@ -61,15 +62,15 @@ async def metadata(ctx: RequestContext[Needs], request: Any) -> Any:
     return response
 
 
-def _may_create(ctx: RequestContext[Needs], request: Any) -> bool:
+def _may_create(ctx: RequestContext[Needs], request: "MetadataRequest") -> bool:
     return request.allow_auto_topic_creation and ctx.services.config.auto_create_topics_enable
 
 
-def _missing(ctx: RequestContext[Needs], request: Any) -> Paced[list[str]]:
+def _missing(ctx: RequestContext[Needs], request: "MetadataRequest") -> Paced[list[str]]:
     """The first names that can be created; the client asks again for the others."""
     known = ctx.services.metadata.image.topics_by_name
     missing: dict[str, None] = {}
-    for topic in request.topics:
+    for topic in request.topics or ():
         name = topic.name
         yield STEP
         if name is None or topic.topic_id != ZERO_UUID:
@@ -82,11 +83,13 @@ def _missing(ctx: RequestContext[Needs], request: Any) -> Paced[list[str]]:
     return list(missing)
 
 
-def _answer(ctx: RequestContext[Needs], request: Any, creation_errors: dict[str, ErrorCode]) -> Paced[Any]:
+def _answer(
+    ctx: RequestContext[Needs], request: "MetadataRequest", creation_errors: dict[str, ErrorCode]
+) -> Paced[Any]:
     wanted, image = request.topics, ctx.services.metadata.image
     if wanted is None or (ctx.api_version == 0 and not wanted):
         return (yield from _describe(ctx, request, image, image.topics_by_name.values(), []))
-    types = response_types(ApiKey.METADATA)
+    types = responses.metadata
     found: dict[str, TopicImage] = {}
     failed = []
     asked: set[tuple[str | None, UUID]] = set()
@@ -98,7 +101,9 @@ def _answer(ctx: RequestContext[Needs], request: Any, creation_errors: dict[str,
         if (topic.name, topic.topic_id) in asked:
             continue
         asked.add((topic.name, topic.topic_id))
-        entry = image.topics_by_id.get(topic.topic_id) if by_id else image.topics_by_name.get(topic.name)
+        entry = (
+            image.topics_by_id.get(topic.topic_id) if by_id else image.topics_by_name.get(topic.name or "")
+        )
         if entry is not None:
             found[entry.name] = entry
         elif by_id:
@@ -108,6 +113,7 @@ def _answer(ctx: RequestContext[Needs], request: Any, creation_errors: dict[str,
                 )
             )
         else:
+            assert topic.name is not None  # else it is asked for by its id
             code = creation_errors.get(topic.name) or why_unknown(topic.name)
             internal = topic.name in INTERNAL_TOPICS
             failed.append(
@@ -118,9 +124,9 @@ def _answer(ctx: RequestContext[Needs], request: Any, creation_errors: dict[str,
     return (yield from _describe(ctx, request, image, found.values(), failed))
 
 
-def _refuse_ids(wanted: list[Any]) -> Paced[Any]:
+def _refuse_ids(wanted: "Sequence[MetadataRequestTopic]") -> Paced[Any]:
     """v10 and v11 have a field for topic ids, but no topic can be asked for by it."""
-    types = response_types(ApiKey.METADATA)
+    types = responses.metadata
     refused = []
     for topic in wanted:
         refused.append(
@@ -134,12 +140,12 @@ def _refuse_ids(wanted: list[Any]) -> Paced[Any]:
 
 def _describe(
     ctx: RequestContext[Needs],
-    request: Any,
+    request: "MetadataRequest",
     image: "MetadataImage",
     topics: "Iterable[TopicImage]",
     failed: list[Any],
 ) -> Paced[Any]:
-    types = response_types(ApiKey.METADATA)
+    types = responses.metadata
     alive = [image.brokers[n] for n in reachable_brokers(image, image.brokers, ctx.listener)]
     brokers = [
         types.MetadataResponseBroker(
@@ -169,7 +175,7 @@ def _topic(
     for index, partition in topic.partitions.items():
         partitions.append(_partition(ctx, image, index, partition))
         yield PARTITION_STEP
-    return response_types(ApiKey.METADATA).MetadataResponseTopic(
+    return responses.metadata.MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
@@ -195,7 +201,7 @@ def _partition(
         error = ErrorCode.REPLICA_NOT_AVAILABLE
     else:
         error = ErrorCode.NONE
-    return response_types(ApiKey.METADATA).MetadataResponsePartition(
+    return responses.metadata.MetadataResponsePartition(
         error_code=error,
         partition_index=index,
         leader_id=leader,

@@ -3,7 +3,7 @@
 Deviation: partitions are answered in the order of the request, Apache puts refused ones first.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import CommitOffsets, OffsetToCommit
@@ -12,8 +12,11 @@ from odradek.core.errors import ErrorCode
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.reply import Reply, start
 from odradek.runtime.slices import FEW, STEP, Paced, Slices, at_once
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.offset_commit import OffsetCommitRequest
 
 _FIRST_WITH_TOPIC_IDS = 10
 _FIRST_WITH_UNKNOWN_GROUPS = 9
@@ -27,7 +30,7 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.OFFSET_COMMIT, min_version=2, max_version=10)
-def offset_commit(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
+def offset_commit(ctx: RequestContext[Needs], request: "OffsetCommitRequest") -> Reply[Any]:
     if ctx.place is not None:
         return start(_commit_many(ctx, request), ctx.connection.spawn, "OFFSET_COMMIT")
     response, accepted, command = at_once(_accept(ctx, request))
@@ -42,7 +45,7 @@ def offset_commit(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
     return ctx.services.groups.commit_offsets(command).then(answer)
 
 
-async def _commit_many(ctx: RequestContext[Needs], request: Any) -> Any:
+async def _commit_many(ctx: RequestContext[Needs], request: "OffsetCommitRequest") -> Any:
     response, accepted, command = await ctx.services.slices.run(_accept(ctx, request))
     if command is not None:
         codes = await ctx.services.groups.commit_offsets(command)
@@ -53,9 +56,11 @@ async def _commit_many(ctx: RequestContext[Needs], request: Any) -> Any:
     return response
 
 
-def _accept(ctx: RequestContext[Needs], request: Any) -> Paced[tuple[Any, list[Any], CommitOffsets | None]]:
+def _accept(
+    ctx: RequestContext[Needs], request: "OffsetCommitRequest"
+) -> Paced[tuple[Any, list[Any], CommitOffsets | None]]:
     """The answer, its rows that are still to be decided, and what the group is asked about them."""
-    types = response_types(ApiKey.OFFSET_COMMIT)
+    types = responses.offset_commit
     image = ctx.services.metadata.image
     by_id = ctx.api_version >= _FIRST_WITH_TOPIC_IDS
     topics = []

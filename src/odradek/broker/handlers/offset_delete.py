@@ -1,6 +1,6 @@
 """OffsetDelete v0: remove offsets of topics that the group does not read. No deviation from Apache."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import DeleteOffsets
@@ -8,8 +8,11 @@ from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.core.errors import ErrorCode
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.slices import FEW, STEP, Paced, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.offset_delete import OffsetDeleteRequest
 
 
 class Needs(Protocol):
@@ -19,8 +22,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.OFFSET_DELETE, min_version=0, max_version=0)
-async def offset_delete(ctx: RequestContext[Needs], request: Any) -> Any:
-    types = response_types(ApiKey.OFFSET_DELETE)
+async def offset_delete(ctx: RequestContext[Needs], request: "OffsetDeleteRequest") -> Any:
+    types = responses.offset_delete
     response, wanted = await ctx.services.slices.run(_accept(ctx, request))
     if not wanted:
         return response
@@ -38,9 +41,11 @@ async def offset_delete(ctx: RequestContext[Needs], request: Any) -> Any:
     return response
 
 
-def _accept(ctx: RequestContext[Needs], request: Any) -> Paced[tuple[Any, list[tuple[str, list[Any]]]]]:
+def _accept(
+    ctx: RequestContext[Needs], request: "OffsetDeleteRequest"
+) -> Paced[tuple[Any, list[tuple[str, list[Any]]]]]:
     """The answer, and its rows that are still to be decided."""
-    types = response_types(ApiKey.OFFSET_DELETE)
+    types = responses.offset_delete
     known = ctx.services.metadata.image.topics_by_name
     topics = []
     wanted = []

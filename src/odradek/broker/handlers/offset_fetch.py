@@ -4,7 +4,8 @@ An unknown group, topic name or partition has offset -1 and no error. Deviation:
 are asked for again is answered once, since a few bytes ask for all its commits.
 """
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import FetchOffsets, WantedTopic
@@ -14,8 +15,11 @@ from odradek.core.errors import ErrorCode
 from odradek.core.types import ZERO_UUID
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.slices import FEW, STEP, Paced, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 _FIRST_WITH_TOPIC_IDS = 10
 _FIRST_WITH_GROUP_ERROR = 2
@@ -29,8 +33,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.OFFSET_FETCH, min_version=1, max_version=10)
-async def offset_fetch(ctx: RequestContext[Needs], request: Any) -> Any:
-    types = response_types(ApiKey.OFFSET_FETCH)
+async def offset_fetch(ctx: RequestContext[Needs], request: "OffsetFetchRequest") -> Any:
+    types = responses.offset_fetch
     slices = ctx.services.slices
     pace = slices.pacer()
     asked = []
@@ -47,15 +51,18 @@ async def offset_fetch(ctx: RequestContext[Needs], request: Any) -> Any:
         result = await reply
         if isinstance(result, ErrorCode):
             row.error_code = result
-            row.topics = await slices.run(_refused(ctx, group))
+            found: Any = await slices.run(_refused(ctx, group))
         else:
-            row.topics = await slices.run(_with_ids(ctx, result)) + unknown
+            found = await slices.run(_with_ids(ctx, result)) + unknown
+        row.topics = found  # FetchedTopic has the fields of the wire
         groups.append(row)
         await pace(GROUP_STEP)
     return types.OffsetFetchResponse(groups=groups)
 
 
-def _without_repeats(groups: list[Any]) -> Paced[list[Any]]:
+def _without_repeats(
+    groups: "Sequence[OffsetFetchRequestGroup]",
+) -> "Paced[list[OffsetFetchRequestGroup]]":
     """A group that is asked for again in the same way is answered once."""
     whole: set[str] = set()
     kept = []

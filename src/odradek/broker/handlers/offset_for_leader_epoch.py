@@ -1,14 +1,17 @@
 """OffsetForLeaderEpoch v2-v4: where a leader epoch ends, so that a reader finds where its view diverged."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import KafkaError
 from odradek.core.types import TopicPartition
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.slices import STEP, Paced
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 
 
 class Needs(Protocol):
@@ -16,8 +19,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.OFFSET_FOR_LEADER_EPOCH, min_version=2, max_version=4)
-def offset_for_leader_epoch(ctx: RequestContext[Needs], request: Any) -> Paced[Any]:
-    types = response_types(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+def offset_for_leader_epoch(ctx: RequestContext[Needs], request: "OffsetForLeaderEpochRequest") -> Paced[Any]:
+    types = responses.offset_for_leader_epoch
     topics = []
     for topic in request.topics:
         results = []

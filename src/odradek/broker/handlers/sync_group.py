@@ -3,7 +3,7 @@
 From v5 on protocol type and name must be given (KIP-559). No deviation from Apache.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import SyncGroup
@@ -13,6 +13,9 @@ from odradek.core.errors import ErrorCode
 from odradek.runtime.reply import Reply
 from odradek.wire.api_keys import ApiKey
 
+if TYPE_CHECKING:
+    from odradek.wire.requests.sync_group import SyncGroupRequest
+
 _FIRST_WITH_PROTOCOL = 5
 
 
@@ -21,7 +24,7 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.SYNC_GROUP, min_version=0, max_version=5)
-def sync_group(ctx: RequestContext[Needs], request: Any) -> Reply[Any]:
+def sync_group(ctx: RequestContext[Needs], request: "SyncGroupRequest") -> Reply[Any]:
     if ctx.api_version >= _FIRST_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         return Reply(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     command = SyncGroup(

@@ -17,11 +17,12 @@ from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.slices import FEW, STEP, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
 
 if TYPE_CHECKING:
     from odradek.replication.partition import Partition
+    from odradek.wire.requests.txn_offset_commit import TxnOffsetCommitRequest
 
 _FIRST_WITH_ABORTABLE: Final = 4
 _FIRST_THAT_ADDS: Final = 5
@@ -38,8 +39,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.TXN_OFFSET_COMMIT, min_version=0, max_version=5)
-async def txn_offset_commit(ctx: RequestContext[Needs], request: Any) -> Any:
-    types = response_types(ApiKey.TXN_OFFSET_COMMIT)
+async def txn_offset_commit(ctx: RequestContext[Needs], request: "TxnOffsetCommitRequest") -> Any:
+    types = responses.txn_offset_commit
     known = ctx.services.metadata.image.topics_by_name
     topics, accepted, offsets = [], [], []
     pace = ctx.services.slices.pacer()
@@ -74,7 +75,9 @@ async def txn_offset_commit(ctx: RequestContext[Needs], request: Any) -> Any:
     return types.TxnOffsetCommitResponse(topics=topics)
 
 
-async def _commit(ctx: RequestContext[Needs], request: Any, offsets: list[OffsetToCommit]) -> list[int]:
+async def _commit(
+    ctx: RequestContext[Needs], request: "TxnOffsetCommitRequest", offsets: list[OffsetToCommit]
+) -> list[int]:
     """One code per offset."""
     groups = ctx.services.groups
     producer = Identity(request.producer_id, request.producer_epoch)
@@ -101,7 +104,9 @@ async def _commit(ctx: RequestContext[Needs], request: Any, offsets: list[Offset
     )
 
 
-async def _join_transaction(ctx: RequestContext[Needs], request: Any, producer: Identity, index: int) -> None:
+async def _join_transaction(
+    ctx: RequestContext[Needs], request: "TxnOffsetCommitRequest", producer: Identity, index: int
+) -> None:
     """Have the offsets' partition be part of the transaction. Raises KafkaError."""
     services = ctx.services
     partition = services.replicas.find(GROUP_METADATA_TOPIC, index)

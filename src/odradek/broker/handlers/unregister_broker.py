@@ -5,11 +5,14 @@ Deviation: INVALID_REQUEST for one that is alive. Apache takes it out of the clu
 until its restart.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.metadata.channel import ControllerChannel
 from odradek.wire.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.unregister_broker import UnregisterBrokerRequest
 
 
 class Needs(Protocol):
@@ -17,5 +20,5 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.UNREGISTER_BROKER, min_version=0, max_version=0)
-async def unregister_broker(ctx: RequestContext[Needs], request: Any) -> Any:
+async def unregister_broker(ctx: RequestContext[Needs], request: "UnregisterBrokerRequest") -> Any:
     return await ctx.services.controller.call(ApiKey.UNREGISTER_BROKER, request)

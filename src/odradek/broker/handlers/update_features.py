@@ -1,10 +1,13 @@
 """UpdateFeatures v0-v2: all features of a request change, or none. kraft.version never goes down."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.metadata.channel import ControllerChannel
 from odradek.wire.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.update_features import UpdateFeaturesRequest
 
 
 class Needs(Protocol):
@@ -12,5 +15,5 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.UPDATE_FEATURES, min_version=0, max_version=2)
-async def update_features(ctx: RequestContext[Needs], request: Any) -> Any:
+async def update_features(ctx: RequestContext[Needs], request: "UpdateFeaturesRequest") -> Any:
     return await ctx.services.controller.call(ApiKey.UPDATE_FEATURES, request)

@@ -1,7 +1,7 @@
 """WriteTxnMarkers v1-v2: a coordinator brings the end of transactions to partitions that this node leads."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.txn_markers import MarkerWriter
@@ -10,8 +10,11 @@ from odradek.coordinators.transactions.markers import Outcomes
 from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.types import TopicPartition
 from odradek.runtime.slices import FEW, STEP, Paced, Slices
+from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import response_types
+
+if TYPE_CHECKING:
+    from odradek.wire.requests.write_txn_markers import WriteTxnMarkersRequest
 
 AT_A_TIME = 8
 WRITE_CALLS = 100
@@ -23,8 +26,8 @@ class Needs(Protocol):
 
 
 @serves(ApiKey.WRITE_TXN_MARKERS, min_version=1, max_version=2)
-async def write_txn_markers(ctx: RequestContext[Needs], request: Any) -> Any:
-    types = response_types(ApiKey.WRITE_TXN_MARKERS)
+async def write_txn_markers(ctx: RequestContext[Needs], request: "WriteTxnMarkersRequest") -> Any:
+    types = responses.write_txn_markers
     slices = ctx.services.slices
     pace = slices.pacer()
     results = []

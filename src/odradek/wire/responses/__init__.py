@@ -1,0 +1,19 @@
+"""The classes of responses, by the name of their API: `responses.create_topics.CreatableTopicResult`.
+
+They are made when they are first asked for. The stubs beside this file tell a type checker what they are;
+`make stubs` writes them from wire/definitions.
+"""
+
+from typing import Any
+
+from odradek.wire.api_keys import ApiKey
+from odradek.wire.messages import response_types
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        types = response_types(ApiKey[name.upper()])
+    except KeyError:
+        raise AttributeError(f"there is no API {name}") from None
+    globals()[name] = types  # found without a call from now on
+    return types

@@ -1,0 +1,11 @@
+"""Made by tools/stubs from definitions/unregister_broker.py."""
+
+from odradek.wire.classes import Message
+
+class UnregisterBrokerResponse(Message):
+    throttle_time: int
+    error_code: int
+    error_message: str | None
+    def __init__(
+        self, *, throttle_time: int = ..., error_code: int = ..., error_message: str | None = ...
+    ) -> None: ...
