@@ -124,7 +124,7 @@ def test_every_mutant_has_the_lines_of_its_source() -> None:
 
 
 def test_what_no_test_notices_survives(tmp_path: Path) -> None:
-    """Planted: a boundary that makes no difference, a function that nobody calls, a test that proves nothing."""
+    """Planted: an idle boundary, a function that nobody calls; and a test that proves nothing."""
     (tmp_path / "measured.py").write_text(MODULE)
     (tmp_path / "test_measured.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
