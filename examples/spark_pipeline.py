@@ -23,7 +23,7 @@ def feed(bootstrap: str, source: str) -> None:
 
 
 def run(bootstrap: str, source: str, sink: str, checkpoint: str) -> None:
-    builder = SparkSession.builder.appName("orders").master("local[2]").config("spark.ui.enabled", "false")
+    builder = SparkSession.builder.appName("orders").config("spark.ui.enabled", "false")
     spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     cluster = {"kafka.bootstrap.servers": bootstrap}
     orders = spark.readStream.format("odradek").options(

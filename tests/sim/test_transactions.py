@@ -13,7 +13,8 @@ from odradek.coordinators.transactions import ending, initializing, markers, par
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_ID
-from odradek.log.log import FetchInfo, Log
+from odradek.log.log import FetchInfo
+from odradek.log.parts.bounds import Bounds
 from odradek.log.producers.state import ProducerState
 from odradek.runtime.slices import Paced
 from odradek.sim.main import EXIT_OK, StoryKind, odradek_node, report, run
@@ -96,7 +97,7 @@ def ends_with_the_wrong_marker(patch: pytest.MonkeyPatch) -> None:
 
 
 def shows_what_is_undecided(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Log, "last_stable_offset", property(lambda self: self.high_watermark))
+    patch.setattr(Bounds, "last_stable_offset", property(lambda self: self.high_watermark))
 
 
 def tells_no_one_what_was_aborted(patch: pytest.MonkeyPatch) -> None:

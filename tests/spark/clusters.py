@@ -36,7 +36,7 @@ def environment(folder: Path, master: str, more: Mapping[str, str] | None = None
     configuration.mkdir(parents=True)
     lines = "".join(f"{name} {value}\n" for name, value in settings.items())
     (configuration / "spark-defaults.conf").write_text(lines)
-    with packaged_java():
+    with packaged_java(folder):
         here = {
             "PYTHONPATH": str(ROOT),
             "SPARK_HOME": spark_home(folder),

@@ -33,8 +33,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     from tests.spark.support import packaged_java, session
 
-    with packaged_java():
-        made = session("local[*]", tmp_path_factory.mktemp("warehouse"))
+    scratch = tmp_path_factory.mktemp("warehouse")
+    with packaged_java(scratch):
+        made = session("local[*]", scratch)
     yield made
     made.stop()
 

@@ -14,7 +14,7 @@ from tests.spark.support import packaged_java, session
 
 
 def main(bootstrap: str, jars: str, folder: str) -> None:
-    with packaged_java():
+    with packaged_java(Path(folder)):
         spark = session("local[2]", Path(folder), {"spark.jars": jars})
         cluster = {"kafka.bootstrap.servers": bootstrap}
         committed = {**cluster, "kafka.isolation.level": "read_committed"}

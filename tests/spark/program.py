@@ -20,7 +20,7 @@ def program(*flags: str) -> Iterator[tuple[SparkSession, argparse.Namespace]]:
     for flag in flags:
         parser.add_argument(flag, action="store_true")
     given = parser.parse_args()
-    with packaged_java():
+    with packaged_java(Path(given.folder)):
         settings = dict(setting.split("=", 1) for setting in given.set)
         spark = session(given.master, Path(given.folder), settings)
         spark.dataSource.register(BarredSource)

@@ -19,14 +19,23 @@ SETTINGS = {
 }
 
 
+def java_options(scratch: Path) -> str:
+    """Short lives on few cores: compiling less and collecting simply halves the time that a session takes.
+
+    A JVM that is killed leaves its temporary files behind: they go with those of the test.
+    """
+    temporary = scratch / "java"
+    temporary.mkdir(parents=True, exist_ok=True)
+    return f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={temporary}"
+
+
 @contextmanager
-def packaged_java() -> Iterator[None]:
+def packaged_java(scratch: Path) -> Iterator[None]:
     """The Java that the package brings along, as on a machine that has none."""
     before = dict(os.environ)
     prepare()
     assert use_packaged_java()
-    # Short lives on few cores: compiling less and collecting simply halves the time that a session takes.
-    os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    os.environ["JDK_JAVA_OPTIONS"] = java_options(scratch)
     try:
         yield
     finally:

@@ -165,8 +165,9 @@ def test_attempts_without_number_take_bounded_memory_and_a_bounded_time_to_load(
     late_load_s = load_s(node)
     print(f"\n{ATTEMPTS * 2 // 3} attempts: {early}, loaded in {early_load_s:.2f} s")
     print(f"{ATTEMPTS} attempts: {late}, loaded in {late_load_s:.2f} s; {took_s:.0f} s for the last of them")
-    # Three times what was seen (1.4 MiB of each, however many attempts), and 128 bytes per attempt.
-    allowed_kb = 4_096 + ATTEMPTS // 3 // 8
+    # Three times what was seen (1.4 MiB of each, however many attempts), and 128 bytes per attempt. One life
+    # of a node in six has 5 MiB more from its beginning, whatever it does: these are two lives.
+    allowed_kb = 4_096 + 5_120 + ATTEMPTS // 3 // 8
     assert late.node_kb - early.node_kb < allowed_kb
     assert late.client_kb - early.client_kb < allowed_kb
     assert late.ids < 1_000, "ids that nobody uses any more go"

@@ -28,13 +28,14 @@ def example(folder: Path, bootstrap: str, trigger: str, *options: str) -> None:
 
 
 def start(folder: Path) -> "subprocess.Popen[str]":
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    from tests.spark.support import java_options
+
     return subprocess.Popen(
         [str(ODRADEK), "pipeline", "run", str(folder), "-f", "json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "JDK_JAVA_OPTIONS": quick},
+        env={**os.environ, "JDK_JAVA_OPTIONS": java_options(folder.parent)},
     )
 
 

@@ -137,7 +137,7 @@ def test_what_cannot_be_proven_is_told(copied: Copied, topic: str) -> None:
 
     outcome = prove("--from", topic, "--to", copied.sink)
     assert (outcome.code, outcome.text) == (1, "")
-    assert f"no decision is known of a query that reads {topic} and writes {copied.sink}" in outcome.stderr
+    assert f"found no decision of a query that reads {topic} and writes {copied.sink}" in outcome.stderr
     outcome = prove("--from", "nowhere", "--to", copied.sink)
     assert outcome.code == 1
     assert "topic nowhere: UNKNOWN_TOPIC_OR_PARTITION" in outcome.stderr
