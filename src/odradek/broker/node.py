@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from uuid import UUID
 
+from odradek.broker.apis import BROKER_APIS
 from odradek.broker.chores import start_chores
 from odradek.broker.coordinator_roles import CoordinatorRoles
 from odradek.broker.directory_assigner import DirectoryAssigner
@@ -264,6 +265,7 @@ class Node:
             cluster_id=self.cluster_id,
             faults=self.faults,
             log_levels=self.log_levels,
+            apis=BROKER_APIS,
             server=self.server,
             long_requests=LongRequests(),
             heavy_checks=asyncio.Semaphore(HEAVY_CHECKS),
