@@ -6,6 +6,7 @@ client.py decides which broker to ask, and whether to retry.
 import asyncio
 import struct
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from odradek import __version__
@@ -35,8 +36,8 @@ class Connection:
 
     __slots__ = (
         "_client_id", "_correlation_id", "_failure", "_filled", "_frame", "_output", "_runtime",
-        "_size_bytes", "_socket", "_timeout_ms", "_waiting", "features", "features_epoch", "host", "port",
-        "versions",
+        "_size_bytes", "_socket", "_timeout_ms", "_waiting", "features", "features_epoch", "host",
+        "on_closed", "port", "versions",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +48,7 @@ class Connection:
         self.versions: dict[int, tuple[int, int]] = {}
         self.features: dict[str, int] = {}
         self.features_epoch = -1
+        self.on_closed: Callable[[], None] | None = None
         self._runtime = runtime
         self._socket = socket
         self._client_id = client_id
@@ -96,6 +98,8 @@ class Connection:
                 request.answer.set_exception(self._failure)
                 # Whoever sent it may have gone away; then nobody is left to be told.
                 request.answer.exception()
+        if self.on_closed is not None:
+            self.on_closed()
 
     def choose_version(self, api_key: int, version: int | None = None, max_version: int | None = None) -> int:
         """The newest version that both sides know, or the given one; UNSUPPORTED_VERSION if there is none."""
