@@ -7,10 +7,20 @@ from uuid import UUID
 from odradek.core.types import ZERO_UUID
 
 
+class ReplicaKey(NamedTuple):
+    """A replica: a node, and the directory its log lies in. ZERO_UUID: the directory is not known."""
+
+    id: int
+    directory_id: UUID = ZERO_UUID
+
+
 class VoterEndpoint(NamedTuple):
     name: str
     host: str
     port: int
+
+
+Endpoints = tuple[VoterEndpoint, ...]
 
 
 class Voter(NamedTuple):
@@ -21,9 +31,13 @@ class Voter(NamedTuple):
 
     id: int
     directory_id: UUID
-    endpoints: tuple[VoterEndpoint, ...]
+    endpoints: Endpoints
     min_kraft_version: int = 0
     max_kraft_version: int = 1
+
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.id, self.directory_id)
 
 
 class VoterSet:
