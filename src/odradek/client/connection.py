@@ -37,7 +37,7 @@ class Connection:
     __slots__ = (
         "_client_id", "_correlation_id", "_failure", "_filled", "_frame", "_output", "_runtime",
         "_size_bytes", "_socket", "_timeout_ms", "_waiting", "features", "features_epoch", "host",
-        "on_closed", "port", "versions",
+        "on_closed", "port", "supported_features", "versions",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +48,7 @@ class Connection:
         self.versions: dict[int, tuple[int, int]] = {}
         self.features: dict[str, int] = {}
         self.features_epoch = -1
+        self.supported_features: dict[str, tuple[int, int]] = {}
         self.on_closed: Callable[[], None] | None = None
         self._runtime = runtime
         self._socket = socket
@@ -160,6 +161,9 @@ class Connection:
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         self.features = {f.name: f.max_version_level for f in response.finalized_features or ()}
         self.features_epoch = response.finalized_features_epoch
+        self.supported_features = {
+            f.name: (f.min_version, f.max_version) for f in response.supported_features or ()
+        }
 
     async def _exchange(
         self, api_key: int, version: int, request: Any, timeout_ms: int | None

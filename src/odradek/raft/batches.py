@@ -1,16 +1,18 @@
-"""Batches of the metadata log as bytes: those that the machine wants appended, and those that others fetch."""
+"""Batches of the metadata log as bytes: those that the machine appends, and those that others fetch."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from odradek.core.errors import ProtocolError
 from odradek.core.types import Buffer
 from odradek.log.log import Isolation, Log
 from odradek.raft.control import control_batch, read_control_batch
 from odradek.raft.messages import BatchInfo
 from odradek.raft.quorum_records import from_control, to_control
 from odradek.raft.ready import Append
+from odradek.records import kernel
 from odradek.records.batch import build_batch, iter_batches
-from odradek.records.check import check_crcs
+from odradek.records.header import BatchMeta
 
 MAX_FETCH_BYTES: Final = 8 << 20
 """Of one answer; Apache Kafka asks for 1 MiB (controller.quorum.fetch.max.bytes)."""
@@ -62,18 +64,23 @@ def read_records(log: Log, offset: int, end_offset: int, max_bytes: int) -> byte
     for batch in iter_batches(data):
         if batch.last_offset >= end_offset:
             break
-        size = batch.position + batch.size_bytes
+        size = batch.position + batch.size
     return bytes(data[:size])
 
 
 def batch_infos(data: Buffer) -> tuple[BatchInfo, ...]:
-    """The batches that a leader sent, in order. ProtocolError where one is damaged or cut short."""
+    """The whole batches that a leader sent, in order. ProtocolError where one is damaged."""
+    metas, position, finding = kernel.scan_segment(data, BatchMeta)
+    if finding not in (kernel.OK, kernel.PARTIAL):
+        raise ProtocolError(f"the leader sent a damaged batch at byte {position} of {len(data)}")
     view = memoryview(data)
-    infos = []
-    for batch in iter_batches(view):
-        records = from_control(read_control_batch(view, batch)) if batch.is_control else ()
-        piece = view[batch.position : batch.position + batch.size_bytes]
-        infos.append(
-            BatchInfo(batch.base_offset, batch.last_offset + 1, batch.leader_epoch, records, bytes(piece))
+    return tuple(
+        BatchInfo(
+            batch.base_offset,
+            batch.last_offset + 1,
+            batch.partition_leader_epoch,
+            from_control(read_control_batch(view, batch)) if batch.is_control else (),
+            bytes(view[batch.position : batch.position + batch.size]),
         )
-    return tuple(infos)
+        for batch in metas
+    )

@@ -1,9 +1,10 @@
-"""The replica of the metadata log on this node: its files, its fsyncs, its connections. Decisions are node.py's.
+"""The replica of the metadata log on this node: its files, fsyncs and connections. Decisions are node.py's.
 
-Whatever happens becomes an event of the machine, and its `Ready` is carried out here, in the order that ready.py
-gives. Appends go to the page cache at once; one fsync away from the loop makes all of them durable that came in
+Everything that happens becomes an event of the machine. Its `Ready` is carried out here, in the order that
+ready.py gives. Appends go to the page cache at once; one fsync away from the loop covers all that came in
 meanwhile. After a failure of the disk nothing is appended any more; what only lacks descriptors or memory is
-tried again. Those above hear of what is committed, of leaders and of snapshots (`on_*`) when a step is over.
+tried again. Those above hear of commits, leaders and snapshots (`on_*`) when a step is over: then they may
+append.
 """
 
 import asyncio
@@ -11,110 +12,103 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, StorageError
-from odradek.core.types import NO_LEADER
-from odradek.log.log import Log
 from odradek.raft import events
-from odradek.raft.batches import append_bytes, read_batches
+from odradek.raft.batches import Proposal, append_bytes
 from odradek.raft.control import QuorumFacts
 from odradek.raft.durability import LogFlusher, StateWriter
-from odradek.raft.incoming import IncomingSnapshot
 from odradek.raft.messages import AnswerBody, FetchSnapshotAnswer, Request
 from odradek.raft.node import RaftNode
 from odradek.raft.opening import QUORUM_STATE_FILE, Opened
-from odradek.raft.peers import Endpoint, Peers, Translator
+from odradek.raft.peers import Endpoint, Peers, Translator, chosen_endpoint
 from odradek.raft.quorum_state import format_quorum_state
 from odradek.raft.ready import Append, Ready
-from odradek.raft.roles import Leader, Role
-from odradek.raft.snapshot_store import SnapshotStore
-from odradek.raft.snapshots import SnapshotBuilder, SnapshotId, read_snapshot
+from odradek.raft.replica_snapshots import ReplicaSnapshots
+from odradek.raft.roles import Leader
+from odradek.raft.snapshots import SnapshotError, SnapshotId
 from odradek.raft.times import RaftTimes
+from odradek.raft.voters import Endpoints
 from odradek.runtime.api import Runtime
+from odradek.runtime.scope import Scope
 
 _log = logging.getLogger(__name__)
 
 _STALL_MS: Final = 500
-_TICK_EVENTS: Final = 1
 
 
-class Proposal(NamedTuple):
-    """The values of a batch that the controller wants in the log, and when it decided."""
+class Membership(NamedTuple):
+    """Who this replica is to the others, and where it finds them."""
 
-    values: Sequence[bytes]
-    now_ms: int
+    node_id: int
+    directory_id: UUID
+    translator: Translator
+    endpoints: Endpoints = ()
+    bootstrap_servers: Sequence[Endpoint] = ()
+    listener_name: str = ""
+    may_vote: bool = True
 
 
 class RaftDriver:
     """`start`, then `append` while it leads; `on_committed` says how far the quorum agrees.
 
-    `on_leader_changed` is called with epoch and leader whenever either is another. `on_snapshot` is called when
-    a fetched snapshot took the place of the log.
+    `on_leader_changed` gets epoch and leader whenever either changes; `on_snapshot` hears of a fetched
+    snapshot that took the place of the log.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        opened: Opened,
-        *,
-        node_id: int,
-        directory_id: UUID,
-        times: RaftTimes,
-        bootstrap_servers: Sequence[Endpoint] = (),
-        listener_name: str = "",
-        translator: Translator | None = None,
-        may_vote: bool = True,
-    ) -> None:
+    def __init__(self, runtime: Runtime, opened: Opened, times: RaftTimes, membership: Membership) -> None:
         self._runtime = runtime
-        self.log: Log = opened.log
-        self.snapshots: SnapshotStore = opened.snapshots
-        self.node_id = node_id
-        self.directory_id = directory_id
+        self.log, self.snapshots = opened.log, opened.snapshots
+        self.node_id, self.directory_id = membership.node_id, membership.directory_id
         self.failure: KafkaError | None = None
         self.on_committed: Callable[[int], None] = lambda offset: None
         self.on_leader_changed: Callable[[int, int], None] = lambda epoch, leader_id: None
         self.on_snapshot: Callable[[SnapshotId], None] = lambda snapshot_id: None
         self.on_failed: Callable[[KafkaError], None] = lambda failure: None
+        self._history = opened.history
         self.node = RaftNode(
-            node_id,
-            directory_id,
+            membership.node_id,
+            membership.directory_id,
             state=opened.state,
             log=opened.view,
             history=opened.history,
-            settings=times,
+            times=times,
             draw=runtime.rng.randrange,
-            may_vote=may_vote,
+            endpoints=membership.endpoints,
+            bootstrap_servers=len(membership.bootstrap_servers),
+            may_vote=membership.may_vote,
         )
-        self._translator = translator
-        self._listener_name = listener_name
+        self.replica_snapshots = ReplicaSnapshots(runtime, self.log, self.snapshots, self._history)
+        self._listener_name = membership.listener_name
+        self._request_timeout_ms = times.request_timeout_ms
         self._events: deque[events.Event] = deque()
-        self._is_stepping = False
-        self._news: list[Callable[[], None]] = []
-        self._is_telling = False
+        self._news: deque[Callable[[], None]] = deque()
+        self._is_stepping = self._is_telling = False
+        self._append_error: KafkaError | None = None
         self._waiting: dict[object, asyncio.Future[AnswerBody]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._incoming: IncomingSnapshot | None = None
+        self._idle: asyncio.Future[None] | None = None
         self._flusher = LogFlusher(runtime, self.log, self._flushed, self._fail)
-        state_path = f"{self.log.path}/{QUORUM_STATE_FILE}"
         self._state = StateWriter(
-            runtime, self.log, state_path, lambda: self._step(events.Persisted()), self._fail
+            runtime, self.log, f"{self.log.path}/{QUORUM_STATE_FILE}", self._persisted, self._fail
         )
         self._peers = Peers(
-            runtime, f"raft-client-{node_id}", bootstrap_servers, times.request_timeout_ms, translator, self._heard
+            runtime,
+            f"raft-client-{membership.node_id}",
+            membership.bootstrap_servers,
+            times.request_timeout_ms,
+            membership.translator,
+            self._heard,
         )
-        self._idle: asyncio.Future[None] | None = None
+        self._scope = Scope(lambda error: _log.error("A task of the quorum failed", exc_info=error))
 
     def start(self) -> None:
         """Take part in the quorum: vote, stand, follow."""
         self._step(events.Start())
 
     # --- the quorum as it stands ----------------------------------------------------------------------
-
-    @property
-    def role(self) -> Role:
-        return self.node.role
 
     @property
     def is_leader(self) -> bool:
@@ -138,7 +132,7 @@ class RaftDriver:
     @property
     def facts(self) -> QuorumFacts:
         """kraft.version and voters that act now."""
-        return self.node.history.last
+        return self._history.last
 
     @property
     def log_end_offset(self) -> int:
@@ -146,16 +140,15 @@ class RaftDriver:
 
     @property
     def high_watermark(self) -> int:
-        """Everything below is committed; at a start, what the newest snapshot holds."""
+        """Everything below is committed. At a start that is what the newest snapshot holds."""
         return self.log.high_watermark
 
-    def endpoint_of(self, node_id: int) -> Endpoint | None:
-        """Where a controller listens, as the quorum knows it."""
-        found = self.node.endpoints_of(node_id)
-        named = [e for e in found if e.name.upper() == self._listener_name.upper()] or list(found)
-        return (named[0].host, named[0].port) if named else None
+    @property
+    def leader_endpoint(self) -> Endpoint | None:
+        """Where the leader listens, as this replica knows it."""
+        return chosen_endpoint(self.node.leader_endpoints, self._listener_name)
 
-    # --- records --------------------------------------------------------------------------------------
+    # --- records and requests -------------------------------------------------------------------------
 
     def append(self, values: Sequence[bytes], now_ms: int) -> int:
         """Append one batch, all of it or nothing, and give its last offset. It is not committed yet.
@@ -168,20 +161,19 @@ class RaftDriver:
         if not self.node.is_leader:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
         assert not self._is_stepping, "records are appended between steps"
-        before = self.log.log_end_offset
-        self._append_error: KafkaError | None = None
+        end_offset = self.log.log_end_offset + len(values)
+        self._append_error = None
         self._step(events.Propose(len(values), Proposal(values, now_ms)))
         if self._append_error is not None:
             raise self._append_error
-        assert self.log.log_end_offset == before + len(values), "a leader appends what it proposes"
-        return self.log.log_end_offset - 1
+        assert self.log.log_end_offset >= end_offset, "a leader appends what it proposes"
+        return end_offset - 1
 
-    # --- requests of other replicas -------------------------------------------------------------------
-
-    async def ask(self, token: object, request: Request) -> AnswerBody:
-        """What this replica says to a request. `abandon` the token where nobody waits for it any more."""
+    async def ask(self, request: Request) -> AnswerBody:
+        """What this replica says to another one, once all that rests on is durable."""
         if self.failure is not None:
             raise self.failure
+        token = object()
         answer: asyncio.Future[AnswerBody] = asyncio.get_running_loop().create_future()
         self._waiting[token] = answer
         self._step(events.Received(token, request))
@@ -192,20 +184,21 @@ class RaftDriver:
                 self._step(events.Abandoned(token))
 
     def _heard(self, event: events.Event) -> None:
-        """From another replica. Bytes of a snapshot are kept before the machine counts them."""
+        """From another replica. A piece of a snapshot is kept before the machine counts it."""
         if isinstance(event, events.Answered) and isinstance(event.answer, FetchSnapshotAnswer):
-            answer = event.answer
-            if answer.error is ErrorCode.NONE and self._incoming is not None:
-                self._incoming.add(answer.snapshot_id, answer.position, answer.data)
+            piece = event.answer
+            if piece.error is ErrorCode.NONE:
+                self.replica_snapshots.add_incoming(piece.snapshot_id, piece.position, piece.data)
         self._step(event)
 
     # --- steps ----------------------------------------------------------------------------------------
 
-    def _now_ms(self) -> int:
+    @staticmethod
+    def _now_ms() -> int:
         return int(asyncio.get_running_loop().time() * 1000)
 
     def _step(self, event: events.Event) -> None:
-        """One event after another; those that a step brings about follow it."""
+        """One event after another: those that a step causes follow it, then those above hear of it all."""
         self._events.append(event)
         if self._is_stepping:
             return
@@ -219,68 +212,108 @@ class RaftDriver:
         self._tell()
 
     def _tell(self) -> None:
-        """Those above may append when they hear of something: never in the middle of a step."""
         if self._is_telling:
             return
         self._is_telling = True
         try:
             while self._news:
-                self._news.pop(0)()
+                self._news.popleft()()
         finally:
             self._is_telling = False
 
     def _carry_out(self, ready: Ready) -> None:
         if ready.persist is not None:
-            facts = self.facts
-            voter_ids = () if facts.voters is None else facts.voters.ids
-            self._state.write(format_quorum_state(ready.persist, facts.kraft_version, voter_ids))
-        if not self._change_log(ready):
-            return
-        for send in ready.sends:
-            self._peers.send(send, self._listener_name)
+            voters = self.facts.voters
+            ids = () if voters is None else voters.ids
+            self._state.write(format_quorum_state(ready.persist, self.facts.kraft_version, ids))
+        if self._change_log(ready):
+            for send in ready.sends:
+                self._peers.send(send, self._listener_name)
         for token, answer in ready.answers:
             waiting = self._waiting.pop(token, None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
-        self._snapshot_steps(ready)
         if ready.high_watermark is not None:
             self.log.advance_high_watermark(ready.high_watermark)
-            self._news.append(partial(self.on_committed, ready.high_watermark))
+            self._news.append(partial(self._committed, ready.high_watermark))
         if ready.role is not None:
-            self._news.append(partial(self.on_leader_changed, ready.role.epoch, ready.role.leader_id))
+            _log.info("Node %d is now %s", self.node_id, ready.role)
+            self._news.append(partial(self._changed, ready.role.epoch, ready.role.leader_id))
+        self._handle_snapshots(ready)
+
+    def _committed(self, offset: int) -> None:
+        self.on_committed(offset)
+
+    def _changed(self, epoch: int, leader_id: int) -> None:
+        self.on_leader_changed(epoch, leader_id)
 
     def _change_log(self, ready: Ready) -> bool:
         """Whether the log took what it was given."""
+        if ready.truncate is None and ready.reset is None and not ready.appends:
+            return True
         try:
             if ready.truncate is not None:
                 self.log.truncate_to(ready.truncate)
-                self._flusher.want()
             if ready.reset is not None:
                 self.log.truncate_fully_and_start_at(ready.reset.end_offset)
-                self._news.append(partial(self.on_snapshot, ready.reset))
-                self._flusher.want()
-            if ready.appends:
-                self._append(ready.appends)
+                self._news.append(partial(self._replaced, ready.reset))
+            self._append(ready.appends)
+        except ExhaustedError as e:
+            self._append_error = e
+            self._events.append(events.AppendFailed(ready.appends[0].base_offset))
+            return False
         except StorageError as e:
             self._append_error = e
             self._fail(e)
             return False
+        self._flusher.want()
         return True
 
+    def _replaced(self, snapshot_id: SnapshotId) -> None:
+        self.on_snapshot(snapshot_id)
+
     def _append(self, appends: Sequence[Append]) -> None:
-        try:
+        if appends:
             self.log.append_as_follower(append_bytes(appends, self._runtime.clock.now_ms()))
-        except ExhaustedError as e:
-            self._append_error = e
-            self._events.append(events.AppendFailed(appends[0].base_offset))
-            return
-        self._events.append(events.Appended(self.log.log_end_offset))
-        self._flusher.want()
+            self._events.append(events.Appended(self.log.log_end_offset))
 
     def _flushed(self, end_offset: int) -> None:
         if self.failure is None:
             self._step(events.Flushed(end_offset))
         self._rested()
+
+    def _persisted(self) -> None:
+        if self.failure is None:
+            self._step(events.Persisted())
+        self._rested()
+
+    # --- snapshots ------------------------------------------------------------------------------------
+
+    def _handle_snapshots(self, ready: Ready) -> None:
+        if ready.drop_snapshot:
+            self.replica_snapshots.drop_incoming()
+        if ready.begin_snapshot is not None:
+            self.replica_snapshots.begin_incoming(ready.begin_snapshot)
+        if ready.finish_snapshot is not None:
+            self._scope.spawn(self._finish_snapshot(ready.finish_snapshot), name="raft-snapshot")
+
+    async def _finish_snapshot(self, snapshot_id: SnapshotId) -> None:
+        try:
+            snapshot = await self.replica_snapshots.finish_incoming(snapshot_id)
+        except (SnapshotError, OSError) as e:
+            _log.warning("Cannot take the snapshot %s from the leader: %s", snapshot_id.file_name, e)
+            self._step(events.SnapshotRejected(snapshot_id))
+        else:
+            self._step(events.SnapshotFetched(snapshot_id, snapshot.facts))
+
+    async def save_snapshot(self, snapshot_id: SnapshotId, data: bytes) -> None:
+        """Write a snapshot away from the loop. Raises OSError: the log is whole without it."""
+        await self.replica_snapshots.save(snapshot_id, data)
+        self._step(events.SnapshotTaken(snapshot_id))
+
+    def clean_up(self, retention_bytes: int, retention_ms: int) -> None:
+        """Drop the oldest snapshots, and the log before the next one, beyond what is to be kept."""
+        self._step(events.LogStartAdvanced(self.replica_snapshots.clean_up(retention_bytes, retention_ms)))
 
     # --- time -----------------------------------------------------------------------------------------
 
@@ -293,13 +326,12 @@ class RaftDriver:
             self._timer = asyncio.get_running_loop().call_at(deadline_ms / 1000, self._on_time, deadline_ms)
 
     def _on_time(self, deadline_ms: int) -> None:
-        """A timer that fires late did so because this loop stood still: silence proves nothing then.
+        """A timer that fires late did so because this loop stood still: then silence proves nothing.
 
-        What had arrived meanwhile is read in this very turn; deadlines begin again.
+        What arrived meanwhile is read first.
         """
         self._timer = None
-        late_ms = self._now_ms() - deadline_ms
-        if late_ms < _STALL_MS:
+        if self._now_ms() - deadline_ms < _STALL_MS:
             self._step(events.Tick())
         else:
             asyncio.get_running_loop().call_soon(self._step, events.Tick(stalled=True))
@@ -310,17 +342,43 @@ class RaftDriver:
         if self.failure is None:
             self.failure = failure
             _log.error("The metadata log failed, nothing more is decided here: %s", failure)
-            self._events.append(events.Failed())
-            self._news.append(partial(self.on_failed, failure))
-            if not self._is_stepping:
-                self._step_rest()
+            self._news.append(lambda: self.on_failed(failure))
+            self._step(events.Failed())
             self._rested()
-
-    def _step_rest(self) -> None:
-        self._step(self._events.pop())
 
     def _rested(self) -> None:
         """Everything that was begun is durable, or never will be."""
         busy = self.failure is None and (self._flusher.is_flushing or self._state.is_writing)
         if self._idle is not None and not self._idle.done() and not busy:
             self._idle.set_result(None)
+
+    async def resign(self) -> None:
+        """Leave the quorum in order: a leader says so to the voters, and waits for them, but not for long."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._request_timeout_ms / 1000
+        self._step(events.Stop())
+        while not self.node.may_stop and loop.time() < deadline and self.failure is None:
+            await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        """Make durable what was appended and give the files up. Nothing more may be appended.
+
+        Where that fails nothing that was committed is lost: the next start looks at the log in any case.
+        """
+        await self.resign()
+        await self._peers.close()
+        await self._scope.close()
+        while self.failure is None and (self._flusher.is_flushing or self._state.is_writing):
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.failure is None:
+            try:
+                job = self.log.begin_close()
+                if job is not None:
+                    await self._runtime.offload(job.run)
+                    self.log.finish_flush(job)
+            except (OSError, KafkaError) as e:
+                _log.error("%s could not be closed cleanly: %s", self.log.path, e)
+        self.log.close(clean=False)

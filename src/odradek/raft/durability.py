@@ -1,7 +1,7 @@
 """What makes a replica's decisions durable: fsyncs of its log, and the quorum-state file. Away from the loop.
 
-One flush and one write of the state are under way at a time. What fails only for lack of descriptors or memory
-is tried again; any other failure is final (`on_failed`). What is durable by when is the machine's to know.
+One flush and one write of the state are under way at a time. What only lacks descriptors or memory is tried
+again; any other failure is final (`on_failed`).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What a replica finds on its disk at a start: log, snapshots, quorum state, and what they say of the quorum."""
+"""What a replica finds on its disk at a start: log, snapshots, quorum state, and the voters they name."""
 
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -68,6 +68,7 @@ def open_replica(
         log.truncate_fully_and_start_at(start_offset)
     if log.log_start_offset > start_offset:
         raise QuorumError(f"{path} begins at {log.log_start_offset} and no snapshot holds what was before")
+    log.flush()  # a killed process may have left it in the page cache
     history = VoterHistory(static_voters)
     if newest is not None:
         snapshot = read_snapshot(snapshots.read(newest), lambda data, batch: None)
@@ -78,12 +79,10 @@ def open_replica(
     view = LogView(
         start_offset=log.log_start_offset,
         end_offset=log.log_end_offset,
-        flushed_offset=log.recovery_point,
         epochs=epochs,
         snapshot_id=newest,
     )
-    state = _read_quorum_state(runtime, path)
-    return Opened(log, snapshots, state._replace(leader_epoch=max(state.leader_epoch, epochs.last)), view, history)
+    return Opened(log, snapshots, _read_quorum_state(runtime, path), view, history)
 
 
 def _read_control_records(log: Log, offset: int, history: VoterHistory) -> None:

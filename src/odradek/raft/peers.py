@@ -1,4 +1,4 @@
-"""Requests to the other replicas of the quorum: one connection to each, dialled when there is something to send.
+"""Requests to the other replicas of the quorum: one connection to each, dialled when it is needed.
 
 Answers and silence become events of the machine. A connection that breaks is dialled again at once: whether
 that is refused is news, too.
@@ -15,6 +15,7 @@ from odradek.core.errors import KafkaError, ProtocolError
 from odradek.raft.events import Answered, ConnectionLost, DialRefused, Event, Unanswered
 from odradek.raft.messages import AnswerBody, Request
 from odradek.raft.ready import Send
+from odradek.raft.voters import Endpoints
 from odradek.runtime.api import Runtime
 from odradek.runtime.scope import Scope
 
@@ -66,8 +67,7 @@ class Peers:
     def _endpoint(self, send: Send, listener_name: str) -> Endpoint | None:
         if send.to <= FIRST_BOOTSTRAP_SERVER:
             return self._bootstrap_servers[FIRST_BOOTSTRAP_SERVER - send.to]
-        named = [e for e in send.endpoints if e.name.upper() == listener_name.upper()] or send.endpoints
-        return (named[0].host, named[0].port) if named else None
+        return chosen_endpoint(send.endpoints, listener_name)
 
     async def _exchange(self, send: Send, endpoint: Endpoint) -> None:
         try:
@@ -122,6 +122,12 @@ class Peers:
             elif _is_open(opening):
                 opening.result().close()
         self._connections.clear()
+
+
+def chosen_endpoint(endpoints: Endpoints, listener_name: str) -> Endpoint | None:
+    """That of a listener; where none has its name, the first."""
+    named = [e for e in endpoints if e.name.upper() == listener_name.upper()] or list(endpoints)
+    return (named[0].host, named[0].port) if named else None
 
 
 def _is_open(opening: "asyncio.Future[Any]") -> bool:
