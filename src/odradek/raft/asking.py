@@ -38,13 +38,13 @@ class Asker:
         if isinstance(request, m.SupportedVersionsRequest):
             low, high = connection.supported_features.get(KRAFT_VERSION_FEATURE, (0, 0))
             return m.SupportedVersionsAnswer(ErrorCode.NONE, low, high)
-        api_key, message = self._message(request)
+        api_key, message = self.message(request)
         response = await connection.send(api_key, message, timeout_ms=timeout_ms)
-        return self._answer(request, response)
+        return self.answer(request, response)
 
     # --- requests -------------------------------------------------------------------------------------
 
-    def _message(self, request: m.Request) -> tuple[ApiKey, Any]:
+    def message(self, request: m.Request) -> tuple[ApiKey, Any]:
         if isinstance(request, m.FetchRequest):
             return ApiKey.FETCH, self._fetch(request)
         if isinstance(request, m.VoteRequest):
@@ -179,7 +179,7 @@ class Asker:
 
     # --- answers --------------------------------------------------------------------------------------
 
-    def _answer(self, request: m.Request, response: Any) -> m.AnswerBody:
+    def answer(self, request: m.Request, response: Any) -> m.AnswerBody:
         if isinstance(request, m.AddVoterRequest | m.RemoveVoterRequest):
             return m.VoterChangeAnswer(ErrorCode(response.error_code), response.error_message)
         if isinstance(request, m.UpdateVoterRequest):
