@@ -17,28 +17,27 @@ from odradek.core.types import METADATA_TOPIC, METADATA_TOPIC_ID, Buffer, TopicP
 from odradek.log.files import read_file, write_file
 from odradek.log.log import Isolation, Log
 from odradek.log.parts.flush_job import FlushJob
-from odradek.raft.control import (
-    ControlRecord,
-    KRaftVersionRecord,
-    QuorumFacts,
-    control_batch,
-    leader_change,
-    read_control_batch,
-    voters_record,
-)
-from odradek.raft.node import (
-    BeginEpoch,
-    Effect,
+from odradek.raft.control import QuorumFacts, control_batch, read_control_batch
+from odradek.raft.events import (
+    Appended,
+    AppendFailed,
+    Event,
+    Failed,
     Flushed,
-    Leader,
-    Persist,
-    RaftNode,
+    Persisted,
+    Propose,
     Start,
     Stop,
 )
+from odradek.raft.log_state import LogView, begins_again
+from odradek.raft.node import RaftNode
+from odradek.raft.quorum_records import from_control, to_control
 from odradek.raft.quorum_state import QuorumState, format_quorum_state, parse_quorum_state
+from odradek.raft.ready import Append, Ready
 from odradek.raft.snapshot_store import SnapshotStore
 from odradek.raft.snapshots import SnapshotBuilder, SnapshotId, read_snapshot
+from odradek.raft.times import RaftTimes
+from odradek.raft.voter_history import VoterHistory
 from odradek.raft.voters import VoterSet
 from odradek.records.batch import BatchMeta, build_batch, iter_batches
 from odradek.runtime.api import Runtime
@@ -60,6 +59,18 @@ class QuorumError(Exception):
     """A metadata log that this node cannot serve from; says why."""
 
 
+def _view(log: Log, snapshots: SnapshotStore) -> LogView:
+    start_offset = log.log_start_offset
+    return LogView(
+        start_offset,
+        log.log_end_offset,
+        max(log.recovery_point, start_offset),
+        tuple(log.epochs.entries),
+        next((found.epoch for found in snapshots.ids if found.end_offset == start_offset), 0),
+        snapshots.newest,
+    )
+
+
 class RaftDriver:
     """Open, `load`, `start`; then `append`, and `on_committed` tells how far the quorum agrees."""
 
@@ -77,7 +88,7 @@ class RaftDriver:
         self.snapshots = snapshots
         self.node_id = node_id
         self.directory_id = directory_id
-        self.facts = QuorumFacts(0, static_voters)
+        self._history = VoterHistory(static_voters)
         self.failure: KafkaError | None = None
         self.on_committed: Callable[[int], None] = lambda offset: None
         self.on_failed: Callable[[KafkaError], None] = lambda failure: None
@@ -115,13 +126,13 @@ class RaftDriver:
             recovery_point=start_offset,
             high_watermark=start_offset,
         )
-        if start_offset > log.log_end_offset:
-            _log.warning("%s ends before its newest snapshot: going on from the snapshot", path)
-            log.truncate_fully_and_start_at(start_offset)
         if log.log_start_offset > start_offset:
             raise QuorumError(
                 f"{path} begins at {log.log_start_offset} and no snapshot holds what was before"
             )
+        if begins_again(_view(log, snapshots)):
+            _log.warning("%s is not what its newest snapshot holds: going on from the snapshot", path)
+            log.truncate_fully_and_start_at(start_offset)
         return cls(runtime, log, snapshots, node_id, directory_id, static_voters)
 
     # --- what is there already ------------------------------------------------------------------------
@@ -135,8 +146,7 @@ class RaftDriver:
         newest = self.snapshots.newest
         if newest is not None:
             snapshot = read_snapshot(self.snapshots.read(newest), on_batch)
-            if snapshot.facts.voters is not None:
-                self.facts = snapshot.facts
+            self._history.reset(newest.end_offset, snapshot.facts)
             on_snapshot(newest, snapshot.last_timestamp_ms)
             offset = newest.end_offset
         while offset < self.log.log_end_offset:
@@ -145,7 +155,7 @@ class RaftDriver:
             data = found.read()
             for batch in iter_batches(data):
                 if batch.is_control:
-                    self.facts = self.facts.after(read_control_batch(data, batch))
+                    self._history.add(batch.base_offset, from_control(read_control_batch(data, batch)))
                 elif batch.base_offset >= offset:
                     on_batch(data, batch)
                 offset = batch.last_offset + 1
@@ -160,12 +170,16 @@ class RaftDriver:
                 f"node {self.node_id} with directory {self.directory_id} is not among the voters "
                 f"{list(voters.voters)}"
             )
-        newest = self.snapshots.newest
-        state = self._read_quorum_state()
-        epoch = max(state.leader_epoch, self.log.latest_epoch, 0 if newest is None else newest.epoch)
-        state = state._replace(leader_epoch=epoch)
-        self._node = RaftNode(self.node_id, self.directory_id, voters, state, self.log.log_end_offset)
-        self._carry_out(self._node.step(Start()))
+        self._node = RaftNode(
+            self.node_id,
+            self.directory_id,
+            state=self._read_quorum_state(),
+            log=_view(self.log, self.snapshots),
+            history=self._history,
+            times=RaftTimes(),
+            draw=lambda n: 0,
+        )
+        self._step(Start())
         if not self.is_leader:
             raise QuorumError(
                 f"a quorum of {len(voters.ids)} voters needs elections between nodes, which this version "
@@ -187,7 +201,18 @@ class RaftDriver:
 
     @property
     def is_leader(self) -> bool:
-        return self._node is not None and isinstance(self._node.role, Leader)
+        return self._node is not None and self._node.is_leader
+
+    @property
+    def facts(self) -> QuorumFacts:
+        """What the log and the configuration say of the quorum."""
+        return self._history.last
+
+    @property
+    def voters(self) -> VoterSet:
+        voters = self.facts.voters
+        assert voters is not None, "the replica has not been started"
+        return voters
 
     @property
     def epoch(self) -> int:
@@ -213,35 +238,49 @@ class RaftDriver:
             raise self.failure
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
-        batch = build_batch(
-            [(now_ms, None, value, ()) for value in values],
-            base_offset=self.log.log_end_offset,
-            leader_epoch=self.epoch,
-        )
-        return self._append(batch)
+        self._step(Propose(len(values), [(now_ms, None, value, ()) for value in values]))
+        return self.log.log_end_offset - 1
 
-    def _append(self, batch: bytearray) -> int:
+    def _step(self, event: Event) -> None:
+        self._carry_out(self.node.step(event, self._runtime.clock.steady_ms()))
+
+    def _carry_out(self, ready: Ready) -> None:
+        """In the order that ready.py names. With one voter there is nobody to send to."""
+        if ready.persist is not None:
+            self._persist(ready.persist)
+        for append in ready.appends:
+            self._append(append)
+        if ready.appends:
+            self._step(Appended(self.log.log_end_offset))
+        if ready.high_watermark is not None:
+            self.log.advance_high_watermark(ready.high_watermark)
+            self.on_committed(ready.high_watermark)
+
+    def _append(self, append: Append) -> None:
         try:
-            last_offset = self.log.append_as_follower(batch).last_offset
+            self.log.append_as_follower(self._encoded(append))
         except StorageError as e:
             self._fail(e)
             raise
+        except ExhaustedError:
+            self._step(AppendFailed(append.base_offset))
+            raise
         self._want_flush()
-        return last_offset
 
-    def _carry_out(self, effects: Sequence[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Persist):
-                self._persist(effect.state)
-            elif isinstance(effect, BeginEpoch):
-                self._begin_epoch(effect)
-            else:
-                self.log.advance_high_watermark(effect.offset)
-                self.on_committed(effect.offset)
+    def _encoded(self, append: Append) -> bytearray:
+        if append.control:
+            return control_batch(
+                to_control(append.control),
+                base_offset=append.base_offset,
+                epoch=append.epoch,
+                timestamp_ms=self._runtime.clock.now_ms(),
+            )
+        assert isinstance(append.tag, list), "a proposal has its records as tag"
+        return build_batch(append.tag, base_offset=append.base_offset, leader_epoch=append.epoch)
 
     def _persist(self, state: QuorumState) -> None:
         """Begin to write the state down. What follows is appended meanwhile, and counts only afterwards."""
-        content = format_quorum_state(state, self.facts.kraft_version, self.node.voters.ids)
+        content = format_quorum_state(state, self.facts.kraft_version, self.voters.ids)
         self._write_state(content)
 
     def _write_state(self, content: bytes) -> None:
@@ -261,23 +300,9 @@ class RaftDriver:
             self._fail(failure)
             return
         self._persisting = None
-        self._count_durable()
+        if self.failure is None:
+            self._step(Persisted())
         self._settled()
-
-    def _begin_epoch(self, effect: BeginEpoch) -> None:
-        """A new log also begins with the version of the quorum and its voters, where they are recorded."""
-        voters = self.node.voters
-        records: list[ControlRecord] = [leader_change(self.node_id, voters.ids, effect.granted)]
-        if self.log.log_end_offset == 0 and self.facts.kraft_version >= 1:
-            records.append(KRaftVersionRecord(k_raft_version=self.facts.kraft_version))
-            records.append(voters_record(voters))
-        batch = control_batch(
-            records,
-            base_offset=self.log.log_end_offset,
-            epoch=effect.epoch,
-            timestamp_ms=self._runtime.clock.now_ms(),
-        )
-        self._append(batch)
 
     # --- durability -----------------------------------------------------------------------------------
 
@@ -322,7 +347,7 @@ class RaftDriver:
         if self.failure is not None:
             return
         self.log.finish_flush(job)
-        self._count_durable()
+        self._step(Flushed(self.log.recovery_point))
         if self.log.log_end_offset > self.log.recovery_point:
             self._want_flush()
         else:
@@ -334,16 +359,12 @@ class RaftDriver:
         if self._idle is not None and not self._idle.done() and (not waiting or self.failure is not None):
             self._idle.set_result(None)
 
-    def _count_durable(self) -> None:
-        if self._persisting is None and self.failure is None:
-            self._carry_out(self.node.step(Flushed(self.log.recovery_point)))
-
     def _fail(self, failure: KafkaError) -> None:
         if self.failure is None:
             self.failure = failure
             _log.error("The metadata log failed, nothing more is decided here: %s", failure)
             if self._node is not None:
-                self._node.step(Stop())
+                self._step(Failed())
             self._settled()
             self.on_failed(failure)
 
@@ -386,7 +407,7 @@ class RaftDriver:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
         if self._node is not None:
-            self._node.step(Stop())
+            self._step(Stop())
         if self.failure is None:
             try:
                 job = self.log.begin_close()
