@@ -38,7 +38,7 @@ def describe_quorum(raft: RaftDriver, request: "DescribeQuorumRequest", now_ms: 
                     )
                 )
         topics.append(types.TopicData(topic_name=topic.topic_name, partitions=partitions))
-    nodes = _nodes(types, raft.node.voters) if described else []
+    nodes = _nodes(types, raft.voters) if described else []
     return types.DescribeQuorumResponse(topics=topics, nodes=nodes)
 
 
@@ -65,7 +65,7 @@ def _partition(raft: RaftDriver, types: Any, now_ms: int) -> Any:
             last_fetch_timestamp=now_ms if voter.id == node.node_id else -1,
             last_caught_up_timestamp=now_ms if voter.id == node.node_id else -1,
         )
-        for voter in node.voters.voters
+        for voter in raft.voters.voters
     ]
     return types.PartitionData(
         partition_index=0,

@@ -43,25 +43,30 @@ class VoterHistory:
         return self._entries[max(index - 1, 0)].facts
 
     def add(self, offset: int, records: Iterable[QuorumRecord]) -> bool:
-        """Records of one batch that begins at this offset. Whether they changed anything."""
+        """Records of one batch that begins at this offset. Whether they changed anything.
+
+        The same voters again count as recorded here.
+        """
         assert offset > self.last_offset, f"{offset} was recorded already"
-        facts = self.last
+        before = facts = self.last
+        recorded = False
         for record in records:
             if isinstance(record, KRaftVersion):
                 facts = facts._replace(kraft_version=record.level)
+                recorded = True
             elif isinstance(record, Voters):
                 facts = facts._replace(voters=record.voters)
-        if facts == self.last:
-            return False
-        self._entries.append(_Entry(offset, facts))
-        return True
+                recorded = True
+        if recorded:
+            self._entries.append(_Entry(offset, facts))
+        return facts != before
 
     def truncate(self, end_offset: int) -> bool:
         """Forget what was recorded at this offset and after it. Whether that changed what acts."""
-        before = len(self._entries)
+        before = self.last
         while self._entries[-1].offset >= end_offset and len(self._entries) > 1:
             self._entries.pop()
-        return len(self._entries) < before
+        return self.last != before
 
     def reset(self, end_offset: int, facts: QuorumFacts) -> None:
         """Begin again with a snapshot. Without voters in it (kraft.version 0) the configured ones act."""
