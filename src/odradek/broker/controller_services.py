@@ -13,6 +13,7 @@ from odradek.controller.quorum import QuorumController
 from odradek.core.configs import NodeConfig
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.raft.driver import RaftDriver
+from odradek.raft.serving import ReplicaService
 from odradek.runtime.slices import Slices
 
 
@@ -26,6 +27,7 @@ class ControllerServices:
     controller: QuorumController
     """The controller of this very node: where it is not the active one, it says so."""
     raft: RaftDriver
+    replica: ReplicaService
     apis: ApiTable = CONTROLLER_APIS
     long_requests: LongRequests = field(default_factory=LongRequests)
     faults: Faults = field(default_factory=Faults)

@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -28,7 +27,7 @@ from odradek.raft.quorum_state import format_quorum_state
 from odradek.raft.ready import Append, Ready
 from odradek.raft.replica_snapshots import ReplicaSnapshots
 from odradek.raft.roles import Leader
-from odradek.raft.snapshots import SnapshotError, SnapshotId
+from odradek.raft.snapshots import SnapshotBuilder, SnapshotError, SnapshotId
 from odradek.raft.times import RaftTimes
 from odradek.raft.voters import Endpoints
 from odradek.runtime.api import Runtime
@@ -107,6 +106,7 @@ class RaftDriver:
     def start(self) -> None:
         """Take part in the quorum: vote, stand, follow."""
         self._step(events.Start())
+        self._flusher.want()  # a killed process may have left records in the page cache
 
     # --- the quorum as it stands ----------------------------------------------------------------------
 
@@ -233,19 +233,21 @@ class RaftDriver:
             waiting = self._waiting.pop(token, None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
-        if ready.high_watermark is not None:
-            self.log.advance_high_watermark(ready.high_watermark)
-            self._news.append(partial(self._committed, ready.high_watermark))
-        if ready.role is not None:
-            _log.info("Node %d is now %s", self.node_id, ready.role)
-            self._news.append(partial(self._changed, ready.role.epoch, ready.role.leader_id))
         self._handle_snapshots(ready)
+        self._note_news(ready)
 
-    def _committed(self, offset: int) -> None:
-        self.on_committed(offset)
-
-    def _changed(self, epoch: int, leader_id: int) -> None:
-        self.on_leader_changed(epoch, leader_id)
+    def _note_news(self, ready: Ready) -> None:
+        if ready.role is not None:
+            role = ready.role
+            _log.info("Node %d is now %s", self.node_id, role)
+            self._news.append(lambda: self.on_leader_changed(role.epoch, self.node.leader_id))
+        if ready.reset is not None:
+            snapshot_id = ready.reset
+            self._news.append(lambda: self.on_snapshot(snapshot_id))
+        if ready.high_watermark is not None:
+            high_watermark = ready.high_watermark
+            self.log.advance_high_watermark(high_watermark)
+            self._news.append(lambda: self.on_committed(high_watermark))
 
     def _change_log(self, ready: Ready) -> bool:
         """Whether the log took what it was given."""
@@ -256,7 +258,6 @@ class RaftDriver:
                 self.log.truncate_to(ready.truncate)
             if ready.reset is not None:
                 self.log.truncate_fully_and_start_at(ready.reset.end_offset)
-                self._news.append(partial(self._replaced, ready.reset))
             self._append(ready.appends)
         except ExhaustedError as e:
             self._append_error = e
@@ -268,9 +269,6 @@ class RaftDriver:
             return False
         self._flusher.want()
         return True
-
-    def _replaced(self, snapshot_id: SnapshotId) -> None:
-        self.on_snapshot(snapshot_id)
 
     def _append(self, appends: Sequence[Append]) -> None:
         if appends:
@@ -305,6 +303,9 @@ class RaftDriver:
             self._step(events.SnapshotRejected(snapshot_id))
         else:
             self._step(events.SnapshotFetched(snapshot_id, snapshot.facts))
+
+    def new_snapshot(self, snapshot_id: SnapshotId, last_timestamp_ms: int) -> SnapshotBuilder:
+        return self.replica_snapshots.new(snapshot_id, last_timestamp_ms)
 
     async def save_snapshot(self, snapshot_id: SnapshotId, data: bytes) -> None:
         """Write a snapshot away from the loop. Raises OSError: the log is whole without it."""
@@ -352,11 +353,16 @@ class RaftDriver:
         if self._idle is not None and not self._idle.done() and not busy:
             self._idle.set_result(None)
 
-    async def resign(self) -> None:
-        """Leave the quorum in order: a leader says so to the voters, and waits for them, but not for long."""
+    def resign(self) -> None:
+        """Cease to lead, and never stand again: another replica may."""
+        if self.failure is None:
+            self._step(events.Stop())
+
+    async def _leave(self) -> None:
+        """A leader says to the voters that it resigns, and waits for them, but not for long."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._request_timeout_ms / 1000
-        self._step(events.Stop())
+        self.resign()
         while not self.node.may_stop and loop.time() < deadline and self.failure is None:
             await asyncio.sleep(0.01)
 
@@ -365,7 +371,7 @@ class RaftDriver:
 
         Where that fails nothing that was committed is lost: the next start looks at the log in any case.
         """
-        await self.resign()
+        await self._leave()
         await self._peers.close()
         await self._scope.close()
         while self.failure is None and (self._flusher.is_flushing or self._state.is_writing):

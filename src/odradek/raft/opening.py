@@ -7,8 +7,7 @@ from odradek.core.types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicPartition
 from odradek.log.files import read_file
 from odradek.log.log import Isolation, Log
 from odradek.raft.control import read_control_batch
-from odradek.raft.epochs import Epochs
-from odradek.raft.node import LogView
+from odradek.raft.log_state import LogView, begins_again
 from odradek.raft.quorum_records import from_control
 from odradek.raft.quorum_state import QuorumState, parse_quorum_state
 from odradek.raft.snapshot_store import SnapshotStore
@@ -63,26 +62,29 @@ def open_replica(
         recovery_point=start_offset,
         high_watermark=start_offset,
     )
-    if start_offset > log.log_end_offset:
-        _log.warning("%s ends before its newest snapshot: continuing from the snapshot", path)
-        log.truncate_fully_and_start_at(start_offset)
     if log.log_start_offset > start_offset:
         raise QuorumError(f"{path} begins at {log.log_start_offset} and no snapshot holds what was before")
-    log.flush()  # a killed process may have left it in the page cache
+    if begins_again(_view(log, snapshots)):
+        _log.warning("%s does not continue its newest snapshot: continuing from the snapshot", path)
+        log.truncate_fully_and_start_at(start_offset)
     history = VoterHistory(static_voters)
     if newest is not None:
         snapshot = read_snapshot(snapshots.read(newest), lambda data, batch: None)
         history.reset(newest.end_offset, snapshot.facts)
     _read_control_records(log, start_offset, history)
-    origin_epoch = 0 if newest is None else newest.epoch
-    epochs = Epochs(origin_epoch, tuple(e for e in log.epochs.entries if e[0] >= origin_epoch))
-    view = LogView(
-        start_offset=log.log_start_offset,
-        end_offset=log.log_end_offset,
-        epochs=epochs,
-        snapshot_id=newest,
+    return Opened(log, snapshots, _read_quorum_state(runtime, path), _view(log, snapshots), history)
+
+
+def _view(log: Log, snapshots: SnapshotStore) -> LogView:
+    start_offset = log.log_start_offset
+    return LogView(
+        start_offset,
+        log.log_end_offset,
+        max(log.recovery_point, start_offset),
+        tuple(log.epochs.entries),
+        next((found.epoch for found in snapshots.ids if found.end_offset == start_offset), 0),
+        snapshots.newest,
     )
-    return Opened(log, snapshots, _read_quorum_state(runtime, path), view, history)
 
 
 def _read_control_records(log: Log, offset: int, history: VoterHistory) -> None:

@@ -9,17 +9,17 @@ from typing import Any, Protocol
 
 from odradek.broker.apis import ASKED_OF_REPLICA, CONTROLLER_APIS
 from odradek.broker.dispatch import RequestContext, serves_controller
-from odradek.raft.driver import RaftDriver
+from odradek.raft.serving import ReplicaService
 from odradek.wire.api_keys import ApiKey
 
 
 class Needs(Protocol):
-    raft: RaftDriver
+    replica: ReplicaService
 
 
 def _register(api_key: ApiKey) -> None:
     async def asked(ctx: RequestContext[Needs], request: Any) -> Any:
-        return await ctx.services.raft.receive(api_key, ctx.api_version, request)
+        return await ctx.services.replica.receive(api_key, ctx.api_version, request)
 
     first, last = CONTROLLER_APIS.served[api_key]
     serves_controller(api_key, min_version=first, max_version=last)(asked)

@@ -33,7 +33,16 @@ class LocalNode:
         self._tail: deque[str] = deque(maxlen=_KEPT_LINES)
         self._is_stopping = False
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "odradek.cli.node.tethered", "start", "--config", config_path, "--http", "off"],
+            [
+                sys.executable,
+                "-m",
+                "odradek.cli.node.tethered",
+                "start",
+                "--config",
+                config_path,
+                "--http",
+                "off",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
