@@ -44,7 +44,7 @@ from odradek.metadata.records import (
     MetadataRecord,
     RegisterControllerRecord,
 )
-from odradek.metadata.replay import Replayer, Staged
+from odradek.metadata.replay import Replayer, StagedDelta
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.versions import RecordVersions
 from odradek.runtime.slices import STEP, Paced
@@ -95,11 +95,11 @@ class Controller:
 
     def stage(
         self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
-    ) -> Paced[Staged]:
+    ) -> Paced[StagedDelta]:
         """Find out what records do before they are appended. Raises ReplayError."""
         return self._replayer.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
 
-    def take(self, staged: Staged) -> MetadataDelta:
+    def take(self, staged: StagedDelta) -> MetadataDelta:
         """The staged records were appended. Before anything else is decided, `note_names` has to be done."""
         return self._replayer.take(staged)
 

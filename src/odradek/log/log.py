@@ -32,7 +32,7 @@ from odradek.log.parts.rolling import Roller
 from odradek.log.parts.settling import Settling
 from odradek.log.parts.truncating import Truncator
 from odradek.log.parts.unflushed_marks import UnflushedMarks
-from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.segments import Segments
 from odradek.records.check import CheckedRecords, Origin
@@ -107,7 +107,7 @@ class Log:
         self.segments: Segments = loaded.segments
         self.epochs: EpochCache = loaded.epochs
         self.producers: ProducerState = loaded.producers
-        self.snapshots: SnapshotStore = loaded.snapshots
+        self.snapshots: ProducerSnapshotFiles = loaded.snapshots
         self.metadata = PartitionMetadataFile(directory, self.segments, loaded.topic_id)
         self.bounds = Bounds(self.producers, loaded.log_start_offset, loaded.log_end_offset, high_watermark)
         self.local_log = LocalLog(runtime, directory, self._config, self.segments)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER_EPOCH
 from odradek.log.log import Log
-from odradek.replication.isr import CommittedIsr, IsrState, committed_offset
+from odradek.replication.isr import CommittedIsr, IsrState, high_watermark_of
 from odradek.replication.waiters import CommitWaiters
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Leader:
         if self.alone:
             offset = own_end
         else:
-            offset = committed_offset(self._broker_id, own_end, self._follower_ends, self.isr)
+            offset = high_watermark_of(self._broker_id, own_end, self._follower_ends, self.isr)
         if not log.advance_high_watermark(offset):
             return False
         if self.commit_waiters:

@@ -7,7 +7,7 @@ from odradek.log.parts.epoch_file import LeaderEpochFile
 from odradek.log.parts.flush_job import FlushJob, FlushProof
 from odradek.log.parts.partition_dir import PartitionDir
 from odradek.log.parts.unflushed_marks import UnflushedMarks
-from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
 from odradek.runtime.api import Clock
@@ -37,7 +37,7 @@ class Durability:
         segments: Segments,
         bounds: Bounds,
         epoch_file: LeaderEpochFile,
-        snapshots: SnapshotStore,
+        snapshots: ProducerSnapshotFiles,
         marks: UnflushedMarks,
         recovery_point: int,
         index_debts: Iterable[Segment] = (),

@@ -2,7 +2,7 @@
 
 import tracemalloc
 
-from odradek.log.producers.state import MAX_PRODUCERS, ProducerState, Staged
+from odradek.log.producers.state import MAX_PRODUCERS, ProducerState, StagedProducers
 from odradek.records.check import Origin
 from odradek.records.header import BatchMeta
 from tests.unit.log.support import idempotent, transactional
@@ -20,7 +20,7 @@ def send(
     if replayed:
         state.replay(written, None)
     else:
-        staged = Staged(state)
+        staged = StagedProducers(state)
         assert staged.add(written, offset, Origin.CLIENT) is None
         state.commit(staged)
     state.end_offset += 1

@@ -6,7 +6,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.log.producers.entry import ProducerBatch, ProducerEntry
 from odradek.log.producers.markers import Marker
 from odradek.log.producers.snapshot import CorruptSnapshotError, format_snapshot, parse_snapshot
-from odradek.log.producers.state import CompletedTxn, ProducerState, Staged
+from odradek.log.producers.state import CompletedTxn, ProducerState, StagedProducers
 from odradek.records.check import Origin
 from odradek.records.control import EndTransactionMarker
 from odradek.records.header import BatchMeta
@@ -31,7 +31,7 @@ class Partition:
         end: Marker | None = None,
         transaction_version: int = 0,
     ) -> ProducerBatch | None:
-        staged = Staged(self.state)
+        staged = StagedProducers(self.state)
         duplicate = staged.add(batch, self.end_offset, origin, end, transaction_version)
         if duplicate is None:
             self.state.commit(staged)
@@ -238,11 +238,11 @@ def test_a_transaction_is_late_five_minutes_after_the_longest_timeout(partition:
 
 
 def test_a_stage_over_a_stage_sees_its_changes_and_may_be_dropped(partition: Partition) -> None:
-    lower = Staged(partition.state)
+    lower = StagedProducers(partition.state)
     lower.add(idempotent(0, 2).batches[0], 0, Origin.CLIENT)
-    dropped = Staged(lower)
+    dropped = StagedProducers(lower)
     dropped.add(idempotent(2).batches[0], 2, Origin.CLIENT)
-    upper = Staged(lower)
+    upper = StagedProducers(lower)
     upper.add(idempotent(2, 3).batches[0], 2, Origin.CLIENT)
     lower.merge(upper)
     partition.state.commit(lower)

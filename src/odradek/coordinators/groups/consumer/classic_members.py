@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.coordinators.groups.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from odradek.coordinators.groups.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
 from odradek.coordinators.groups.consumer import fencing, migrating, regexes, targeting
-from odradek.coordinators.groups.consumer.draft import Draft
+from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.heartbeating import check_room
 from odradek.coordinators.groups.consumer.member import ClassicSession, ConsumerMember, MemberState
@@ -47,7 +47,7 @@ def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now
         return Result(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))
     subscription = _subscription(command)
     image = shard.image()
-    draft = Draft(group)
+    draft = GroupDraft(group)
     yield 2 * FEW * len(subscription.topics)
     replaced = None if instance_id is None else group.static_member(instance_id)
     member = yield from _member(draft, command, member_id, replaced)
@@ -105,7 +105,7 @@ def _subscription(command: JoinGroup) -> Subscription:
 
 
 def _member(
-    draft: Draft, command: JoinGroup, member_id: str, replaced: ConsumerMember | None
+    draft: GroupDraft, command: JoinGroup, member_id: str, replaced: ConsumerMember | None
 ) -> Paced[ConsumerMember]:
     instance_id = command.group_instance_id
     if instance_id is not None and command.member_id:
@@ -149,7 +149,7 @@ def _is_last(shard: "GroupShard", group: ConsumerGroup, replaced: ConsumerMember
 
 def _downgrade(
     shard: "GroupShard",
-    draft: Draft,
+    draft: GroupDraft,
     joining: ConsumerMember,
     owned: Owned,
     bumped: bool,

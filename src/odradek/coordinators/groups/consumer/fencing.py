@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinators.groups.consumer import migrating, targeting
-from odradek.coordinators.groups.consumer.draft import Draft
+from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import ConsumerMember
 from odradek.coordinators.groups.consumer.records import member_tombstones, regex_tombstone
@@ -27,7 +27,7 @@ def fence(
     gone = frozenset(member.member_id for member in members)
     if migrating.can_downgrade(shard, group, gone):
         return (yield from migrating.downgrade_without(shard, group, gone, response, now))
-    draft = Draft(group)
+    draft = GroupDraft(group)
     for member_id in gone_in_order(members):
         yield from draft.extend(member_tombstones(group.group_id, member_id))
     subscribed = draft.group.subscribed_regexes

@@ -11,7 +11,7 @@ from odradek.coordinators.groups.classic.group import ClassicGroup
 from odradek.coordinators.groups.classic.states import GroupState
 from odradek.coordinators.groups.commands import ConsumerHeartbeat
 from odradek.coordinators.groups.consumer import fencing, migrating, regexes, targeting
-from odradek.coordinators.groups.consumer.draft import Draft
+from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import (
     LEFT,
@@ -116,16 +116,16 @@ def _is_full(command: ConsumerHeartbeat) -> bool:
 # --- who speaks -----------------------------------------------------------------------------------------
 
 
-def _draft(shard: "GroupShard", group_id: str, joins: bool) -> Paced[tuple[Draft, ClassicGroup | None]]:
+def _draft(shard: "GroupShard", group_id: str, joins: bool) -> Paced[tuple[GroupDraft, ClassicGroup | None]]:
     """The group as it is, or as the first record makes it; with the classic group that it was."""
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
-        return Draft(group), None
+        return GroupDraft(group), None
     if not joins:
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-    draft = Draft(ConsumerGroup(group_id), is_new=True)
+    draft = GroupDraft(ConsumerGroup(group_id), is_new=True)
     if group is None:
         return draft, None
     if not isinstance(group, ClassicGroup):
@@ -148,7 +148,9 @@ def check_room(shard: "GroupShard", group: ConsumerGroup, member_id: str) -> Non
         )
 
 
-def _member(draft: Draft, command: ConsumerHeartbeat, member_id: str, joins: bool) -> Paced[ConsumerMember]:
+def _member(
+    draft: GroupDraft, command: ConsumerHeartbeat, member_id: str, joins: bool
+) -> Paced[ConsumerMember]:
     group, instance_id = draft.group, command.instance_id
     if instance_id is None:
         if joins:

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from odradek.coordinators.groups.consumer import targeting
-from odradek.coordinators.groups.consumer.draft import Draft
+from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import ConsumerMember
 from odradek.coordinators.groups.consumer.records import ResolvedRegex, regex_record, regex_tombstone
@@ -36,7 +36,7 @@ class Change(Enum):
     """It is known what the new one matches, or there is none any more: the group can be assigned anew."""
 
 
-def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Paced[Change]:
+def change(draft: GroupDraft, member: ConsumerMember, updated: ConsumerMember) -> Paced[Change]:
     """`draft` has the updated member already, whose expression was checked."""
     old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
     if old == new:
@@ -73,7 +73,7 @@ def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[Result
         return Result()
     image = shard.image()
     group.regex_refreshed_at_ms = now.steady_ms
-    draft = Draft(group)
+    draft = GroupDraft(group)
     changed = False
     for regex in wanted:
         topics = yield from _matching(regex, image)
