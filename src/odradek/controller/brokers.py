@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.controller.elections import ElectionRules, change_partition
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER
 from odradek.metadata.directories import directory_of, is_online
@@ -52,7 +52,7 @@ class _State(Enum):
 
 def register_broker(
     c: "Controller", request: "BrokerRegistrationRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     broker_id = request.broker_id
     if request.cluster_id != c.cluster_id:
         raise KafkaError(
@@ -104,7 +104,7 @@ def register_broker(
     c.registration_offsets[broker_id] = next_offset + len(records) - 1
     c.sessions.touch(broker_id, epoch, -1, now_ms)
     types = responses.broker_registration
-    return Result(records, types.BrokerRegistrationResponse(broker_epoch=epoch))
+    return ControllerResult(records, types.BrokerRegistrationResponse(broker_epoch=epoch))
 
 
 def _check_directories(c: "Controller", broker_id: int, log_dirs: Iterable[UUID]) -> None:
@@ -140,7 +140,7 @@ def _check_features(c: "Controller", features: Iterable[Any]) -> None:
 
 def heartbeat(
     c: "Controller", request: "BrokerHeartbeatRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     broker = registered(c, request.broker_id, request.broker_epoch)
     registered_at = c.registration_offsets.get(broker.id, broker.epoch)
     caught_up = request.current_metadata_offset >= registered_at
@@ -165,7 +165,7 @@ def heartbeat(
     elif after is _State.SHUTDOWN_NOW:
         c.sessions.drop(broker.id)
     types = responses.broker_heartbeat
-    return Result(
+    return ControllerResult(
         records,
         types.BrokerHeartbeatResponse(
             is_caught_up=caught_up,

@@ -25,7 +25,7 @@ from odradek.controller import (
 )
 from odradek.controller import producer_id_blocks as producer_ids
 from odradek.controller.elections import ElectionRules
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.controller.sessions import Sessions
 from odradek.core.config.topic import topic_value
 from odradek.core.configs import NodeConfig
@@ -55,7 +55,7 @@ from odradek.wire.messages import response_types
 if TYPE_CHECKING:
     from odradek.wire.requests.controller_registration import ControllerRegistrationRequest
 
-Handler = Callable[["Controller", Any, int, int], Result | Paced[Result]]
+Handler = Callable[["Controller", Any, int, int], ControllerResult | Paced[ControllerResult]]
 
 
 class Controller:
@@ -131,13 +131,13 @@ class Controller:
 
     # --- commands -----------------------------------------------------------------------------------
 
-    def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+    def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Paced[ControllerResult]:
         """Decide about a request. `now_ms` never goes back; records would begin at `next_offset`."""
         try:
             outcome = _HANDLERS[api_key](self, request, now_ms, next_offset)
-            return outcome if isinstance(outcome, Result) else (yield from outcome)
+            return outcome if isinstance(outcome, ControllerResult) else (yield from outcome)
         except KafkaError as e:
-            return Result([], failed(api_key, e))
+            return ControllerResult([], failed(api_key, e))
 
     def expire_session(self, now_ms: int) -> Paced[tuple[BrokerRegistration | None, list[MetadataRecord]]]:
         """The next broker whose session has ended, and the records that fence it."""
@@ -178,7 +178,7 @@ def failed(api_key: ApiKey, error: KafkaError) -> Any:
 
 def register_controller(
     c: Controller, request: "ControllerRegistrationRequest", now_ms: int, next_offset: int
-) -> Result:
+) -> ControllerResult:
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -195,7 +195,7 @@ def register_controller(
             for f in request.features
         ],
     )
-    return Result([record], responses.controller_registration.ControllerRegistrationResponse())
+    return ControllerResult([record], responses.controller_registration.ControllerRegistrationResponse())
 
 
 _HANDLERS: dict[ApiKey, Handler] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.controller.elections import change_partition
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.directories import is_online
 from odradek.metadata.image import PartitionRegistration, TopicImage
@@ -32,11 +32,11 @@ class _Asked(NamedTuple):
 
 def elect_leaders(
     c: "Controller", request: "ElectLeadersRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     types = responses.elect_leaders
     asked_for_all = request.topic_partitions is None
     if not asked_for_all and not request.topic_partitions:
-        return Result([], types.ElectLeadersResponse())
+        return ControllerResult([], types.ElectLeadersResponse())
     asked: Any = _all(c) if asked_for_all else request.topic_partitions
     is_known = request.election_type in (PREFERRED, UNCLEAN)
     if asked_for_all and not is_known:
@@ -61,7 +61,9 @@ def elect_leaders(
         yield FEW
     code = ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST
     records: list[MetadataRecord] = list(elected.values())
-    return Result(records, types.ElectLeadersResponse(error_code=code, replica_election_results=topics))
+    return ControllerResult(
+        records, types.ElectLeadersResponse(error_code=code, replica_election_results=topics)
+    )
 
 
 def _all(c: "Controller") -> Iterator[_Asked]:

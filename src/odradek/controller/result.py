@@ -5,6 +5,6 @@ from typing import Any, NamedTuple
 from odradek.metadata.records import MetadataRecord
 
 
-class Result(NamedTuple):
+class ControllerResult(NamedTuple):
     records: list[MetadataRecord]
     response: Any

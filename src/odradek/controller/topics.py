@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.controller.configs import topic_config_records
 from odradek.controller.partitions import check_assignment, check_partition_total, partition_record
 from odradek.controller.placement import place_replicas
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.configs import describe_topic
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import METADATA_TOPIC
@@ -29,7 +29,7 @@ DESCRIBED = 500
 
 def create_topics(
     c: "Controller", request: "CreateTopicsRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     types = responses.create_topics
     times: Counter[str] = Counter()
     for topic in request.topics:
@@ -63,7 +63,9 @@ def create_topics(
         yield STEP
         if count > 1:
             results.append(_failed(types, name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-    return Result([] if request.validate_only else records, types.CreateTopicsResponse(topics=results))
+    return ControllerResult(
+        [] if request.validate_only else records, types.CreateTopicsResponse(topics=results)
+    )
 
 
 def _failed(types: Any, name: str, code: ErrorCode, message: str | None) -> Any:

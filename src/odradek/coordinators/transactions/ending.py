@@ -7,7 +7,7 @@ be a retry. From version 2 on every end bumps the epoch, so that a retry names t
 import logging
 from typing import TYPE_CHECKING, Any
 
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.coordinators.transactions.commands import EndTxn, WriteMarkers
 from odradek.coordinators.transactions.metadata import (
     EPOCH_PER_TRANSACTION,
@@ -35,7 +35,7 @@ _OUTCOME = {
 }
 
 
-def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> Result:
+def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> CoordinatorResult:
     txn = shard.transactions.get(command.transactional_id)
     if txn is None:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -44,7 +44,7 @@ def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> Resu
         _check_same_epoch(shard, txn, command)
         is_next = _is_of_the_next(shard, command)
     elif _is_answered(shard, txn, command):
-        return Result(txn.client)
+        return CoordinatorResult(txn.client)
     shard.speakers.heard(command.transactional_id, command.connection)
     if shard.is_pending(txn):
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -57,7 +57,7 @@ def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> Resu
             # Aborting what was never begun changes nothing; refused, as Apache does, it ends the producer.
             if _OUTCOME.get(txn.state, False) is not command.commit and not is_next:
                 raise _invalid(txn, command.commit)
-            return Result(UNCHANGED)
+            return CoordinatorResult(UNCHANGED)
         if command.commit:
             raise _invalid(txn, command.commit)
     return _prepare(shard, txn, command, now)
@@ -131,7 +131,9 @@ def _invalid(txn: TransactionMetadata, commit: bool) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_TXN_STATE)
 
 
-def _prepare(shard: "TransactionShard", txn: TransactionMetadata, command: EndTxn, now: Now) -> Result:
+def _prepare(
+    shard: "TransactionShard", txn: TransactionMetadata, command: EndTxn, now: Now
+) -> CoordinatorResult:
     version = command.client_version
     fresh_id = NO_PRODUCER_ID
     if version >= EPOCH_PER_TRANSACTION and is_exhausted(txn.client.producer_epoch):
@@ -143,7 +145,7 @@ def _prepare(shard: "TransactionShard", txn: TransactionMetadata, command: EndTx
     return shard.transition(decided, answer)
 
 
-def abort(shard: "TransactionShard", txn: TransactionMetadata, now: Now, answer: Any) -> Result:
+def abort(shard: "TransactionShard", txn: TransactionMetadata, now: Now, answer: Any) -> CoordinatorResult:
     """Abort an open transaction on the coordinator's own account, fencing its producer."""
     version = shard.server_version()
     fresh_id = NO_PRODUCER_ID

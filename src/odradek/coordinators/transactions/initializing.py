@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.coordinators.transactions import ending
 from odradek.coordinators.transactions.commands import Initialized, InitProducerId
 from odradek.coordinators.transactions.metadata import (
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
 
 
-def init(shard: "TransactionShard", command: InitProducerId, _: Ticket, now: Now) -> Result:
+def init(shard: "TransactionShard", command: InitProducerId, _: Ticket, now: Now) -> CoordinatorResult:
     txn = shard.transactions.get(command.transactional_id)
     if txn is None:
         txn = TransactionMetadata(
@@ -64,12 +64,14 @@ def _may_continue(txn: TransactionMetadata, expected: Identity) -> bool:
     return expected.producer_id == txn.prev_producer_id and is_exhausted(expected.producer_epoch)
 
 
-def _abort_first(shard: "TransactionShard", txn: TransactionMetadata, now: Now) -> Result:
+def _abort_first(shard: "TransactionShard", txn: TransactionMetadata, now: Now) -> CoordinatorResult:
     """The client has to ask again, when the transaction that the former producer left open is aborted."""
     return ending.abort(shard, txn, now, KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS))
 
 
-def _keep(shard: "TransactionShard", txn: TransactionMetadata, command: InitProducerId, now: Now) -> Result:
+def _keep(
+    shard: "TransactionShard", txn: TransactionMetadata, command: InitProducerId, now: Now
+) -> CoordinatorResult:
     """Give the producer an epoch of its own to decide with; what is open stays as it is."""
     producer_id, epoch = txn.client
     if epoch + 1 >= MAX_EPOCH:

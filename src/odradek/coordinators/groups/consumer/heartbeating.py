@@ -29,7 +29,7 @@ from odradek.coordinators.groups.replies import (
     HeartbeatPartitions,
 )
 from odradek.coordinators.records import GroupMetadataKey
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import FEW, STEP, Paced
 
@@ -42,7 +42,9 @@ JOINING = 0
 """The epoch of a member that joins, or joins again with empty hands."""
 
 
-def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Paced[Result]:
+def heartbeat(
+    shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, now: Now
+) -> Paced[CoordinatorResult]:
     """Decided about one image of the cluster. Between two steps nothing of the shard changes, but topics may:
     then the group looks at them anew with the next heartbeat.
     """
@@ -76,12 +78,12 @@ def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, n
     )
     if joins or _is_full(command) or not (yield from are_same(member.assigned, updated.assigned)):
         response.assignment = yield from _assignment(updated)
-    result = Result(response, draft.records)
+    result = CoordinatorResult(response, draft.records)
     result.is_long = True
     if upgraded is not None:
         yield from migrating.send_back(upgraded, result)
 
-    def replayed(now: Now) -> Paced[Result]:
+    def replayed(now: Now) -> Paced[CoordinatorResult]:
         group = shard.consumer_group(command.group_id)
         group.metadata_is_fresh = shard.image() is image
         yield from group.collect_topics()
@@ -208,7 +210,7 @@ def _updated(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMemb
 # --- leaving --------------------------------------------------------------------------------------------
 
 
-def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Paced[Result]:
+def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Paced[CoordinatorResult]:
     group = shard.consumer_group(command.group_id)
     response = ConsumerGroupHeartbeatResponse(member_id=command.member_id, member_epoch=command.member_epoch)
     if command.instance_id is None:
@@ -219,12 +221,12 @@ def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Paced[R
     if command.instance_id is None or command.member_epoch == LEFT:
         return (yield from fencing.fence(shard, group, [member], response, now))
     gone = member._replace(member_epoch=LEFT_FOR_A_WHILE, pending_revocation={})
-    result = Result(response, [(yield from current_record(group.group_id, gone))])
+    result = CoordinatorResult(response, [(yield from current_record(group.group_id, gone))])
     result.is_long = True
 
-    def replayed(now: Now) -> Result:
+    def replayed(now: Now) -> CoordinatorResult:
         shard.forget_revocation(group, member.member_id)
-        return Result()
+        return CoordinatorResult()
 
     result.then = replayed
     return result

@@ -10,7 +10,7 @@ from odradek.coordinators.records import (
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupPartitionMetadataValue,
 )
-from odradek.coordinators.shard import Result
+from odradek.coordinators.shard import CoordinatorResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import at_once
 from tests.unit.coordinators.groups.consumers import ConsumerHarness, settle
@@ -201,7 +201,7 @@ def test_a_topic_that_changes_between_two_steps_of_a_heartbeat_is_noticed_with_t
     a = h.member("a", "t").join()
     command = c.ConsumerHeartbeat(group_id="g", member_id="a", member_epoch=a.epoch, owned=a.assigned)
     outcome = h.shard.handle(command, 100, h.now)
-    assert not isinstance(outcome, Result)
+    assert not isinstance(outcome, CoordinatorResult)
     next(outcome)
     t = h.topic("t", 3)
     h.run(at_once(outcome), 100)
