@@ -147,7 +147,7 @@ async def attempt_many(bootstrap: str, node: NodeProcess, first: int, count: int
         for number in range(first, first + -(-count // 24)):
             written = await fleet.write(number)
             await driver.decider.commit(driver.batch(number, *written))
-        assert await driver.decider.unsettled() == [], "swept, those that died too"
+        assert await driver.decider.open_participants() == [], "swept, those that died too"
         await driver.close()
         await fleet.close()
         return number + 1, Sizes(node, await ids_of(client))

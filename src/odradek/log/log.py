@@ -223,7 +223,7 @@ class Log:
         )
         directory = PartitionDir(pool, path, topic_partition)
         log = cls(runtime, directory, config, loaded, high_watermark, cleaned_offset)
-        if loaded.settled:
+        if loaded.is_dir_durable:
             directory.synced(directory.changes)
         elif log.flushes_by_count and (job := log.begin_flush()) is not None:
             # What is here may be acknowledged now, to a producer that sends it once more.

@@ -112,7 +112,7 @@ async def _join_transaction(
     partition = services.replicas.find(GROUP_METADATA_TOPIC, index)
     if partition is None:
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
-    if _is_settled_here(partition, producer):
+    if _is_ongoing_here(partition, producer):
         return
     adds = ctx.api_version >= _FIRST_THAT_ADDS
     tp = TopicPartition(GROUP_METADATA_TOPIC, index)
@@ -122,13 +122,13 @@ async def _join_transaction(
         guard = partition.verification.begin(producer.producer_id)
         try:
             await _verify(services, request.transactional_id, producer, tp)
-            if not (_is_settled_here(partition, producer) or partition.verification.holds(guard)):
+            if not (_is_ongoing_here(partition, producer) or partition.verification.holds(guard)):
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE)
         finally:
             partition.verification.release(guard)
 
 
-def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
+def _is_ongoing_here(partition: "Partition", producer: Identity) -> bool:
     """Whether the transaction goes on here. Raises INVALID_PRODUCER_EPOCH for a zombie, before all else."""
     if partition.log.producers.is_fenced(*producer):
         raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)

@@ -73,7 +73,7 @@ def check_transaction(services: Needs, request: PendingProduce) -> Question | No
             batch = read_header(records, 0)
             producer = Identity(batch.producer_id, batch.producer_epoch)
             producers[producer] = None
-            if not _is_settled_here(partition, producer):
+            if not _is_known_here(partition, producer):
                 firsts.append(_First(entry, partition, batch.base_sequence))
     if len(producers) > 1:
         _refuse_all(request, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
@@ -89,7 +89,7 @@ def check_transaction(services: Needs, request: PendingProduce) -> Question | No
     if not reply.is_ready:
         question = _wait(services, request, producer, firsts, reply)
     elif error is None:
-        _settle(request, firsts, reply.value)
+        _take_answer(request, firsts, reply.value)
     elif not isinstance(error, KafkaError):
         raise error
     elif error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
@@ -99,7 +99,7 @@ def check_transaction(services: Needs, request: PendingProduce) -> Question | No
     return question
 
 
-def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
+def _is_known_here(partition: "Partition", producer: Identity) -> bool:
     """Whether the partition itself knows: the transaction goes on, or the producer is a zombie."""
     producers = partition.log.producers
     # A zombie is told so by the append, before anything else about it is looked at (KAFKA-19690).
@@ -147,7 +147,7 @@ def _is_overtaken(entry: Entry) -> bool:
     if partition is None or records is None or not is_transactional(records):
         return False
     batch = read_header(records, 0)
-    if _is_settled_here(partition, Identity(batch.producer_id, batch.producer_epoch)):
+    if _is_known_here(partition, Identity(batch.producer_id, batch.producer_epoch)):
         return False
     return entry.guard is None or not partition.verification.holds(entry.guard)
 
@@ -178,7 +178,7 @@ async def _wait(
     reply: Reply[Any],
 ) -> None:
     try:
-        _settle(request, firsts, await reply)
+        _take_answer(request, firsts, await reply)
     except KafkaError as e:
         if e.code is ErrorCode.CONCURRENT_TRANSACTIONS:
             await _ask_until(services, request, producer, firsts)
@@ -204,10 +204,10 @@ async def _ask_until(
         _refuse(firsts, _as_produce_error(request, e))
         return
     _take_guards(producer, firsts)
-    _settle(request, firsts, ErrorCode.NONE)
+    _take_answer(request, firsts, ErrorCode.NONE)
 
 
-def _settle(request: PendingProduce, firsts: list[_First], answer: Any) -> None:
+def _take_answer(request: PendingProduce, firsts: list[_First], answer: Any) -> None:
     codes = answer if isinstance(answer, list) else [answer] * len(firsts)
     for (entry, _, _), code in zip(firsts, codes, strict=True):
         if code is not ErrorCode.NONE:

@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 class LoadedLog(NamedTuple):
-    """`settled`: closed cleanly with records in it, so that every entry of the directory is durable.
+    """`is_dir_durable`: closed cleanly with records in it, so that every entry of the directory is durable.
     `unflushed`: where segments ended that were not durable then, and may not be now. `index_debts`: segments
     below the recovery point whose indexes may not be.
     """
@@ -59,7 +59,7 @@ class LoadedLog(NamedTuple):
     topic_id: uuid.UUID | None
     unflushed: list[int]
     index_debts: list[Segment]
-    settled: bool
+    is_dir_durable: bool
 
 
 def load(
@@ -197,7 +197,7 @@ def _load(
         topic_id,
         unflushed,
         [] if recover_from is None else _index_debts(segments, recover_from, recovery_point),
-        settled=recover_from is None and log_end_offset > 0,
+        is_dir_durable=recover_from is None and log_end_offset > 0,
     )
 
 
@@ -251,7 +251,7 @@ def _begin(
         topic_id,
         [],
         [],
-        settled=False,
+        is_dir_durable=False,
     )
 
 

@@ -111,8 +111,8 @@ class Durability:
     def begin_close(self, *, sealed: bool) -> FlushJob | None:
         """What is left to write at a clean stop; `sealed`: the active segment may have been appended to."""
         end = self._bounds.log_end_offset
-        unsettled = end > 0 and self._dir.has_unsynced_changes
-        if sealed or unsettled or self.has_idle_marks or end > self.restart_offset:
+        unsynced = end > 0 and self._dir.has_unsynced_changes
+        if sealed or unsynced or self.has_idle_marks or end > self.restart_offset:
             return self._flush_job(end, closing=True)
         epochs = self.epoch_file.take_draft()
         if epochs is None:

@@ -58,7 +58,7 @@ _MOST_FORGOTTEN = 64
 """Of jobs, by each that ends: more than come up, and no long wait."""
 _OVERTAKEN = (AbortableError, FatalError, OutcomeUnknownError)
 """A decision that did not get through: somebody else took charge, or nobody knows. The ledger tells."""
-_UNSETTLED = ("Empty", "Ongoing")
+_MAY_BE_OPEN = ("Empty", "Ongoing")
 """States in which an id may hold a transaction open, or open one. After an end its holder's epoch is void."""
 _PREPARED = "PrepareCommit"
 """A commit whose markers are on their way."""
@@ -214,7 +214,7 @@ class Decider:
         others: Sequence[str] = ()
         if known is None or known.run != batch.run:
             # The first decision of a run also ends the runs before it, those that never decided, too.
-            listed = await self.unsettled()
+            listed = await self.open_participants()
             others = plan_sweep(known, self._prefix, self._stream, batch.run, listed).unknown_runs
         entry = await self._write(decide(known, decision, others)._replace(name=self._name), batch.offsets)
         for told in describe_predecessors(self._ledger.view, self._stream, known, entry):
@@ -334,7 +334,7 @@ class Decider:
         self, entry: Entry | None, run: str, job: str, finished: Decision | None, *, claims: bool = True
     ) -> None:
         """End everything of this stream that is undecided: a transaction of two phases never expires."""
-        plan = plan_sweep(entry, self._prefix, self._stream, run, await self.unsettled(finished))
+        plan = plan_sweep(entry, self._prefix, self._stream, run, await self.open_participants(finished))
         doomed = plan.doomed
         if plan.unknown_runs and claims:
             doomed = [*doomed, *plan.unclaimed]
@@ -358,7 +358,7 @@ class Decider:
                 raise
             # Another sweep is at the same id.
 
-    async def unsettled(self, finished: Decision | None = None) -> list[str]:
+    async def open_participants(self, finished: Decision | None = None) -> list[str]:
         """The participants of this stream that are open, or could open a transaction. Those of a decision
         that is finished may have markers on their way still: they are waited for, a moment, since the next
         batch needs the ids, and how long that took is noted for the next decision to tell."""
@@ -366,7 +366,7 @@ class Decider:
         ours = {p.transactional_id for p in finished.participants} if finished is not None else set()
         prefix = stream_prefix(self._prefix, self._stream)
         while True:
-            found = await Admin(self._client).list_transactions((*_UNSETTLED, _PREPARED), prefix)
+            found = await Admin(self._client).list_transactions((*_MAY_BE_OPEN, _PREPARED), prefix)
             states = [state for listed in found.values() for state in listed]
             is_visible = not any(
                 s.transactional_id in ours for s in states if s.transaction_state == _PREPARED

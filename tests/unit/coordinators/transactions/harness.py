@@ -129,10 +129,10 @@ class Harness:
 
         task = self.loop.create_task(main())
         task.add_done_callback(lambda done: done.exception())  # seen: a test may not ask
-        self.settle()
+        self.turn_a_while()
         return task
 
-    def settle(self) -> None:
+    def turn_a_while(self) -> None:
         async def turns() -> None:
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -145,7 +145,7 @@ class Harness:
     def commit_log(self) -> None:
         """The high watermark reaches the log end."""
         self.run(self.log.commit)
-        self.settle()
+        self.turn_a_while()
 
     def let_markers_through(self) -> None:
         def arrive() -> None:
@@ -156,11 +156,11 @@ class Harness:
 
         self.slow_markers = False
         self.run(arrive)
-        self.settle()
+        self.turn_a_while()
 
     def elect(self) -> None:
         self.run(lambda: self.coordinator.on_elected(0, self.log))
-        self.settle()
+        self.turn_a_while()
 
     def reload(self) -> None:
         """The leadership moves away and back: nothing but the log survives."""

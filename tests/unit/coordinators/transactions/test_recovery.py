@@ -76,7 +76,7 @@ def test_a_request_that_waited_is_told_to_look_elsewhere(new: Callable[..., Harn
     task = h.start(lambda: h.coordinator.init_producer_id(TID, 60_000, None, 1))
     h.run(lambda: h.coordinator.on_resigned(0))
     h.run(h.log.lose_leadership)
-    h.settle()
+    h.turn_a_while()
     exception = task.exception()
     assert getattr(exception, "code", None) is E.NOT_COORDINATOR
     assert h.code(lambda: h.coordinator.init_producer_id(TID, 1, None, 1)) is E.NOT_COORDINATOR
