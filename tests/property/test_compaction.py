@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from odradek.log.cleaning.candidates import examine
 from odradek.log.log import Isolation, Log
-from odradek.records.check import Origin
+from odradek.records.check import AppendOrigin
 from odradek.sim.world.disk import DiskFault
 from odradek.sim.world.process import ProcessCrashed
 from odradek.sim.world.volume import CrashModel, Volume
@@ -160,7 +160,7 @@ class CompactionMachine(RuleBasedStateMachine):
     @rule(commit=st.booleans())
     def end_transaction(self, commit: bool) -> None:
         end = marker(committed=commit, producer_id=TRANSACTIONAL, timestamp=self.clock.ms)
-        (info,) = append(self.log, end, origin=Origin.COORDINATOR)
+        (info,) = append(self.log, end, origin=AppendOrigin.COORDINATOR)
         self.model.add(Appended(MARKER, info.first_offset, [], committed=commit))
 
     # --- over time ------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from odradek.controller import (
 from odradek.controller import producer_id_blocks as producer_ids
 from odradek.controller.elections import ElectionRules
 from odradek.controller.result import ControllerResult
-from odradek.controller.sessions import Sessions
+from odradek.controller.sessions import BrokerSessions
 from odradek.core.config.topic import topic_value
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
@@ -75,7 +75,7 @@ class Controller:
         self.cluster_id = cluster_id
         self.kraft_version = kraft_version
         self.rng = rng
-        self.sessions = Sessions(config.int("broker.session.timeout.ms"))
+        self.sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
         self.registration_offsets: dict[int, int] = {}
         self.collisions: dict[str, str] = {}
         self._replayer = replayer

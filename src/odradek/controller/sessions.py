@@ -6,28 +6,28 @@ It starts empty on a new controller; a registered broker gets a whole session to
 from typing import NamedTuple
 
 
-class Session(NamedTuple):
+class BrokerSession(NamedTuple):
     broker_epoch: int
     last_contact_ms: int
     metadata_offset: int
     shutdown_offset: int | None = None
 
 
-class Sessions:
+class BrokerSessions:
     __slots__ = ("_sessions", "timeout_ms")
 
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, BrokerSession] = {}
 
-    def get(self, broker_id: int) -> Session | None:
+    def get(self, broker_id: int) -> BrokerSession | None:
         return self._sessions.get(broker_id)
 
     def touch(self, broker_id: int, broker_epoch: int, metadata_offset: int, now_ms: int) -> None:
         known = self._sessions.get(broker_id)
         same = known is not None and known.broker_epoch == broker_epoch
         shutdown_offset = known.shutdown_offset if known is not None and same else None
-        self._sessions[broker_id] = Session(broker_epoch, now_ms, metadata_offset, shutdown_offset)
+        self._sessions[broker_id] = BrokerSession(broker_epoch, now_ms, metadata_offset, shutdown_offset)
 
     def set_shutdown_offset(self, broker_id: int, offset: int) -> None:
         """A broker may stop once every other broker has seen this offset: its leaders moved there."""

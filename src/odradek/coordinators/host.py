@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from odradek.coordinators.loading import replay_log
-from odradek.coordinators.shard import CoordinatorResult, Encoded, Format, Now, Shard, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Encoded, Now, RecordFormat, Shard, Ticket
 from odradek.coordinators.slot import PartitionLog, Slot
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.core.types import NO_PRODUCER_ID
@@ -53,7 +53,7 @@ class CoordinatorHost:
         self,
         topic: str,
         new_shard: Callable[[int], Shard],
-        record_format: Format,
+        record_format: RecordFormat,
         clock: Clock,
         *,
         commit_timeout_ms: int,

@@ -65,7 +65,7 @@ class CoordinatorResult:
         self.failed: Callable[[KafkaError, Now], CoordinatorResult | Paced[CoordinatorResult]] | None = None
 
 
-class Format(NamedTuple):
+class RecordFormat(NamedTuple):
     """How a topic's records become bytes and back; `decode` gives None for a kind of a newer release.
 
     The other two do the same in slices, where a record may be long.

@@ -35,7 +35,7 @@ from odradek.log.parts.unflushed_marks import UnflushedMarks
 from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.segments import Segments
-from odradek.records.check import CheckedRecords, Origin
+from odradek.records.check import AppendOrigin, CheckedRecords
 from odradek.runtime.api import Runtime
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class Log:
         self,
         sets: Sequence[CheckedRecords],
         leader_epoch: int,
-        origin: Origin = Origin.CLIENT,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction_version: int = 0,
     ) -> list[AppendInfo | KafkaError]:
         """Give offsets to sets of checked batches and write those that are accepted, all with one call.

@@ -10,7 +10,7 @@ import pytest
 from odradek.coordinators.groups.log_format import decode, encode
 from odradek.coordinators.host import REPLY_CALLS, CoordinatorHost
 from odradek.coordinators.records import GroupMetadataKey
-from odradek.coordinators.shard import CoordinatorResult, Format, Now
+from odradek.coordinators.shard import CoordinatorResult, Now, RecordFormat
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import SLICE_CALLS, Paced
@@ -134,7 +134,7 @@ class Bench:
         self.host = CoordinatorHost(
             "__topic",
             self._new_shard,
-            Format(encode, decode),
+            RecordFormat(encode, decode),
             Clock(),
             **{"commit_timeout_ms": 50, "load_buffer_bytes": 1_000, **options},
         )

@@ -12,20 +12,19 @@ from odradek.coordinators.transactions.commands import EndTxn, WriteMarkers
 from odradek.coordinators.transactions.metadata import (
     EPOCH_PER_TRANSACTION,
     MAX_EPOCH,
-    Identity,
     TransactionMetadata,
     is_exhausted,
 )
 from odradek.coordinators.transactions.states import AT_REST, PREPARED, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
 
 if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
 
 _log = logging.getLogger(__name__)
 
-UNCHANGED = Identity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+UNCHANGED = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 """What a client that keeps its epoch is told."""
 _OUTCOME = {
     TxnState.PREPARE_COMMIT: True,
@@ -161,7 +160,7 @@ def markers_of(txn: TransactionMetadata, coordinator_epoch: int) -> WriteMarkers
     """What the partitions of a decided transaction are told."""
     return WriteMarkers(
         txn.transactional_id,
-        Identity(txn.producer_id, txn.producer_epoch),
+        ProducerIdAndEpoch(txn.producer_id, txn.producer_epoch),
         txn.state is TxnState.PREPARE_COMMIT,
         coordinator_epoch,
         txn.client_version,

@@ -6,11 +6,11 @@ from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.coordinators.transactions.commands import AddPartitions, VerifyPartitions
 from odradek.coordinators.transactions.metadata import (
     EPOCH_PER_TRANSACTION,
-    Identity,
     TransactionMetadata,
 )
 from odradek.coordinators.transactions.states import PREPARED, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import ProducerIdAndEpoch
 
 if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
@@ -48,7 +48,9 @@ def verify(shard: "TransactionShard", command: VerifyPartitions, _: Ticket, __: 
     )
 
 
-def _current(shard: "TransactionShard", transactional_id: str, producer: Identity) -> TransactionMetadata:
+def _current(
+    shard: "TransactionShard", transactional_id: str, producer: ProducerIdAndEpoch
+) -> TransactionMetadata:
     """The transaction of a producer that may speak for the id: with the identity that it was told last, which
     may be a new producer id that its last transaction is still being ended for (KAFKA-18660)."""
     txn = shard.transactions.get(transactional_id)

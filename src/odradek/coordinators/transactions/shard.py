@@ -11,10 +11,11 @@ from typing import Any, Final
 from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.coordinators.transactions import admin, commands, ending, expiring, initializing, partitions
 from odradek.coordinators.transactions.config import TransactionConfig
-from odradek.coordinators.transactions.metadata import FEW_PARTITIONS, Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import FEW_PARTITIONS, TransactionMetadata
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.coordinators.transactions.states import PREPARED, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import ProducerIdAndEpoch
 from odradek.runtime.slices import FEW, Paced
 
 LOOKS_AT_ONCE: Final = 32
@@ -70,7 +71,7 @@ class TransactionShard:
         self.is_active = False
         self._pending: dict[str, TxnState] = {}
         self.speakers = Speakers()
-        self._timed_out: dict[str, Identity] = {}
+        self._timed_out: dict[str, ProducerIdAndEpoch] = {}
         self._next_look_ms: int | None = None
         self._open: dict[str, None] = {}  # the ids whose transactions are ongoing
         self._decided: dict[str, None] = {}  # those whose markers are to be written
@@ -115,10 +116,10 @@ class TransactionShard:
         result.committed = committed
         return result
 
-    def note_timeout(self, transactional_id: str, producer: Identity) -> None:
+    def note_timeout(self, transactional_id: str, producer: ProducerIdAndEpoch) -> None:
         self._timed_out[transactional_id] = producer
 
-    def fence(self, transactional_id: str, producer: Identity) -> KafkaError:
+    def fence(self, transactional_id: str, producer: ProducerIdAndEpoch) -> KafkaError:
         """What a producer with an epoch that is over is told: that it took too long, if that is why."""
         if self._timed_out.get(transactional_id) == producer:
             return KafkaError(

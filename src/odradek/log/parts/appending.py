@@ -19,7 +19,7 @@ from odradek.log.producers.state import ProducerState, StagedProducers
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
 from odradek.log.segments.txn_index import AbortedTxn
-from odradek.records.check import CheckedRecords, Origin
+from odradek.records.check import AppendOrigin, CheckedRecords
 from odradek.records.header import CONTROL_FLAG, LOG_OVERHEAD, MAX_INT32, BatchMeta
 from odradek.records.kernel import OK, PARTIAL
 from odradek.records.scanning import scan
@@ -82,7 +82,11 @@ class Appender:
         self.appended_bytes = 0  # since the log was opened
 
     def append(
-        self, sets: Sequence[CheckedRecords], leader_epoch: int, origin: Origin, transaction_version: int
+        self,
+        sets: Sequence[CheckedRecords],
+        leader_epoch: int,
+        origin: AppendOrigin,
+        transaction_version: int,
     ) -> list[AppendInfo | KafkaError]:
         """Raises OSError, StorageError, ExhaustedError: then no set counts as appended."""
         results: list[AppendInfo | KafkaError] = []
@@ -317,7 +321,7 @@ def _stage(
     staged: StagedProducers,
     checked: CheckedRecords,
     first_offset: int,
-    origin: Origin,
+    origin: AppendOrigin,
     transaction_version: int,
 ) -> ProducerBatch | None:
     """Check a set against its producers, all or nothing; the first append of a set that is here already."""

@@ -12,7 +12,7 @@ from odradek.core.types import NO_OFFSET
 from odradek.log.producers.entry import ProducerBatch, ProducerEntry
 from odradek.log.producers.markers import Marker
 from odradek.log.producers.rules import Start, append_data, append_marker, check_start
-from odradek.records.check import Origin
+from odradek.records.check import AppendOrigin
 from odradek.records.header import CONTROL_FLAG, MAX_INT32, BatchMeta
 
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
@@ -49,7 +49,7 @@ class StagedProducers:
         self,
         batch: BatchMeta,
         base_offset: int,
-        origin: Origin | None,
+        origin: AppendOrigin | None,
         marker: Marker | None = None,
         transaction_version: int = 0,
     ) -> ProducerBatch | None:
@@ -61,10 +61,10 @@ class StagedProducers:
         known = self.entries.get(producer_id) or self._known(producer_id)
         if known is None:
             known = ProducerEntry(producer_id)
-            if origin is Origin.CLIENT and producer_id in self.starts:
+            if origin is AppendOrigin.CLIENT and producer_id in self.starts:
                 check_start(batch, self.starts[producer_id])
         if not batch.attributes & CONTROL_FLAG:
-            if origin is Origin.CLIENT and known.batches:
+            if origin is AppendOrigin.CLIENT and known.batches:
                 expected = (known.batches[-1].last_sequence + 1) & MAX_INT32
                 if batch.base_sequence != expected:
                     duplicate = known.find_duplicate(

@@ -10,13 +10,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from odradek.client.admin import Admin
-from odradek.client.batches import NOBODY, Identity
+from odradek.client.batches import NOBODY
 from odradek.client.client import Client, check
 from odradek.client.transaction_errors import FENCED, AbortableError, FatalError, OutcomeUnknownError
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.client.transactional import TransactionalProducer
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.spark.ledger import finishing
 from odradek.spark.ledger.finishing import CHANNEL, LostBatchError
 from odradek.spark.ledger.ledger import (
@@ -351,7 +351,7 @@ class Decider:
             given = await requests.init(
                 NOBODY, _DECISION_TIMEOUT_MS, deadline, enable_2pc=False, keep_prepared=False
             )
-            identity = Identity(given.producer_id, given.producer_epoch)
+            identity = ProducerIdAndEpoch(given.producer_id, given.producer_epoch)
             await requests.end(identity, False, deadline, version_1=False)
         except RefusedError as e:
             if e.code not in FENCED:

@@ -9,10 +9,10 @@ from odradek.coordinators.transactions import commands as c
 from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.markers import Outcomes
-from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.reply import Reply
 from odradek.sim.world.loop import SimLoop
 from tests.unit.coordinators.fake_log import FakeLog
@@ -179,7 +179,7 @@ class Harness:
     def init(
         self,
         tid: str = TID,
-        expected: Identity | None = None,
+        expected: ProducerIdAndEpoch | None = None,
         timeout_ms: int = 60_000,
         *,
         two_phase: bool = False,
@@ -192,24 +192,29 @@ class Harness:
             )
         )
 
-    def producer(self, tid: str = TID, **fields: Any) -> Identity:
+    def producer(self, tid: str = TID, **fields: Any) -> ProducerIdAndEpoch:
         """A new producer's identity."""
         given = self.init(tid, **fields)
-        return Identity(given.producer_id, given.producer_epoch)
+        return ProducerIdAndEpoch(given.producer_id, given.producer_epoch)
 
     def add(
-        self, producer: Identity, *tps: TopicPartition, tid: str = TID, version: int = 2, connection: int = 1
+        self,
+        producer: ProducerIdAndEpoch,
+        *tps: TopicPartition,
+        tid: str = TID,
+        version: int = 2,
+        connection: int = 1,
     ) -> ErrorCode:
         return self.code(
             lambda: self.coordinator.add_partitions(tid, producer, list(tps or (A,)), version, connection)
         )
 
-    def verify(self, producer: Identity, *tps: TopicPartition, tid: str = TID) -> Any:
+    def verify(self, producer: ProducerIdAndEpoch, *tps: TopicPartition, tid: str = TID) -> Any:
         return self.run(lambda: self.coordinator.verify_partitions(tid, producer, list(tps or (A,))))
 
     def end_step(
         self,
-        producer: Identity,
+        producer: ProducerIdAndEpoch,
         commit: bool,
         tid: str = TID,
         version: int = 2,
@@ -225,10 +230,10 @@ class Harness:
             is_acknowledged=is_acknowledged,
         )
 
-    def end(self, producer: Identity, commit: bool = COMMIT, **fields: Any) -> Any:
+    def end(self, producer: ProducerIdAndEpoch, commit: bool = COMMIT, **fields: Any) -> Any:
         return self.run(self.end_step(producer, commit, **fields))
 
-    def end_code(self, producer: Identity, commit: bool = COMMIT, **fields: Any) -> ErrorCode:
+    def end_code(self, producer: ProducerIdAndEpoch, commit: bool = COMMIT, **fields: Any) -> ErrorCode:
         return self.code(self.end_step(producer, commit, **fields))
 
     def code(self, step: Callable[[], Any]) -> ErrorCode:

@@ -3,7 +3,7 @@
 import tracemalloc
 
 from odradek.log.producers.state import MAX_PRODUCERS, ProducerState, StagedProducers
-from odradek.records.check import Origin
+from odradek.records.check import AppendOrigin
 from odradek.records.header import BatchMeta
 from tests.unit.log.support import idempotent, transactional
 
@@ -21,7 +21,7 @@ def send(
         state.replay(written, None)
     else:
         staged = StagedProducers(state)
-        assert staged.add(written, offset, Origin.CLIENT) is None
+        assert staged.add(written, offset, AppendOrigin.CLIENT) is None
         state.commit(staged)
     state.end_offset += 1
 

@@ -7,7 +7,7 @@ from odradek.log.producers.entry import ProducerBatch, ProducerEntry
 from odradek.log.producers.markers import Marker
 from odradek.log.producers.snapshot import CorruptSnapshotError, format_snapshot, parse_snapshot
 from odradek.log.producers.state import CompletedTxn, ProducerState, StagedProducers
-from odradek.records.check import Origin
+from odradek.records.check import AppendOrigin
 from odradek.records.control import EndTransactionMarker
 from odradek.records.header import BatchMeta
 from tests.golden import loader
@@ -27,7 +27,7 @@ class Partition:
     def add(
         self,
         batch: BatchMeta,
-        origin: Origin | None = Origin.CLIENT,
+        origin: AppendOrigin | None = AppendOrigin.CLIENT,
         end: Marker | None = None,
         transaction_version: int = 0,
     ) -> ProducerBatch | None:
@@ -56,7 +56,7 @@ class Partition:
         coordinator_epoch: int = 0,
         producer_id: int = 7,
         transaction_version: int = 0,
-        origin: Origin | None = Origin.COORDINATOR,
+        origin: AppendOrigin | None = AppendOrigin.COORDINATOR,
     ) -> None:
         built = marker(
             committed=committed, producer_id=producer_id, epoch=epoch, coordinator_epoch=coordinator_epoch
@@ -239,11 +239,11 @@ def test_a_transaction_is_late_five_minutes_after_the_longest_timeout(partition:
 
 def test_a_stage_over_a_stage_sees_its_changes_and_may_be_dropped(partition: Partition) -> None:
     lower = StagedProducers(partition.state)
-    lower.add(idempotent(0, 2).batches[0], 0, Origin.CLIENT)
+    lower.add(idempotent(0, 2).batches[0], 0, AppendOrigin.CLIENT)
     dropped = StagedProducers(lower)
-    dropped.add(idempotent(2).batches[0], 2, Origin.CLIENT)
+    dropped.add(idempotent(2).batches[0], 2, AppendOrigin.CLIENT)
     upper = StagedProducers(lower)
-    upper.add(idempotent(2, 3).batches[0], 2, Origin.CLIENT)
+    upper.add(idempotent(2, 3).batches[0], 2, AppendOrigin.CLIENT)
     lower.merge(upper)
     partition.state.commit(lower)
     assert partition.state.entries[7].last_sequence == 4
