@@ -58,8 +58,8 @@ def decode_assignment(data: Buffer) -> Assignment:
 
 def _version(data: Buffer) -> int:
     if len(data) < 2:
-        raise ProtocolError("a member's metadata is cut short")
+        raise ProtocolError("a member's metadata is truncated")
     version: int = _VERSION.unpack_from(data)[0]
     if version < 0:
-        raise ProtocolError(f"a member's metadata has version {version}")
+        raise ProtocolError(f"a member's metadata has the unsupported version {version}")
     return min(version, NEWEST_VERSION)

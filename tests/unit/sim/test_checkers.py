@@ -65,7 +65,7 @@ def test_a_lost_and_a_resurrected_topic_are_found() -> None:
     history.topic_changes("unknown")
     assert checkers.wrong_topics(history.topics, {"created"}, NOW) == []
     assert checkers.wrong_topics(history.topics, {"created", "unknown"}, NOW) == []
-    assert "created and is not there" in checkers.wrong_topics(history.topics, {}, NOW)[0]
+    assert "created but does not exist" in checkers.wrong_topics(history.topics, {}, NOW)[0]
     assert "deleted and is there" in checkers.wrong_topics(history.topics, {"created", "deleted"}, NOW)[0]
     assert checkers.wrong_topics(history.topics, {}, asked=0) == []
 
