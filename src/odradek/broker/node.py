@@ -136,7 +136,7 @@ class Node:
         self._applier = MetadataApplier(
             self.replicas, self.logs, self._assigner, self._roles, self.groups, self.slices
         )
-        self._scope = Scope(lambda error: _log.error("A task of the node failed", exc_info=error))
+        self._scope = Scope(lambda error: _log.error("A background task of the node failed", exc_info=error))
 
     async def start(self, on_taken: Callable[[], None] | None = None) -> None:
         """Be ready to serve clients when this returns; where it raises, nothing is held any more.

@@ -73,14 +73,14 @@ class Replayer:
                 pending = []
             elif kind is EndTransactionRecord:
                 if pending is None:
-                    raise ReplayError("a metadata transaction ends that never began")
+                    raise ReplayError("a metadata transaction ends without a begin")
                 for held in pending:
                     draft.replay(held)
                     yield _STEP_CALLS // _RECORDS_PER_STEP
                 pending = None
             elif kind is AbortTransactionRecord:
                 if pending is None:
-                    raise ReplayError("a metadata transaction is aborted that never began")
+                    raise ReplayError("a metadata transaction aborts without a begin")
                 pending = None
             elif pending is not None:
                 pending.append(record)

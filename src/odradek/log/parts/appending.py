@@ -245,7 +245,7 @@ class Appender:
         if finding not in (OK, PARTIAL) or not batches:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
-                f"No good record batch at {size} of a fetch for {self._dir.topic_partition}",
+                f"No valid record batch at byte {size} of a fetch for {self._dir.topic_partition}",
             )
         expected = self._bounds.log_end_offset
         for batch in batches:
@@ -289,8 +289,8 @@ class Appender:
         """Records without an epoch: a truncation by epochs would cut at the wrong place from here on."""
         if self._epochs.latest != NO_LEADER_EPOCH:
             _log.warning(
-                "%s: records of magic %d at offset %d, though later formats came before: its leader epochs "
-                "are forgotten",
+                "%s: records of magic %d at offset %d follow records of a later format: clearing its leader "
+                "epochs",
                 self._dir.path,
                 batch.magic,
                 batch.last_offset,

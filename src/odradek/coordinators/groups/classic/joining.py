@@ -129,7 +129,9 @@ def _join_known(
     member_id = command.member_id
     if member_id in group.pending_join:
         if command.group_instance_id is not None:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{member_id} was not given to a static member")
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"member id {member_id} was not assigned to a static member"
+            )
         member = Member.joining(command, member_id)
         yield from add_member(shard, group, member, command.protocol_type, ticket, out, now)
         return out
@@ -193,7 +195,7 @@ def _join_static(
         yield from complete_if_joined(shard, group, out, now)
     else:
         # In CompletingRebalance the leader may be assigning to the old id at this moment.
-        yield from prepare(shard, group, out, now, f"static member {command.group_instance_id} joins anew")
+        yield from prepare(shard, group, out, now, f"static member {command.group_instance_id} rejoins")
     return out
 
 
