@@ -76,7 +76,9 @@ class Controller:
         self.kraft_version = kraft_version
         self.rng = rng
         self.sessions = Sessions(config.int("broker.session.timeout.ms"))
-        self.registration_offsets: dict[int, int] = {}
+        self.registration_offsets = dict.fromkeys(replayer.image.brokers, replayer.image.offset)
+        """Where the RegisterBrokerRecords are. Where those of an earlier controller are is not known: at most
+        at the end of what it left."""
         self.collisions: dict[str, str] = {}
         self._replayer = replayer
         for name in replayer.image.topics_by_name:
@@ -142,7 +144,10 @@ class Controller:
     def expire_session(self, now_ms: int) -> Paced[tuple[BrokerRegistration | None, list[MetadataRecord]]]:
         """The next broker whose session has ended, and the records that fence it."""
         broker = brokers.stale_broker(self, now_ms)
-        return broker, [] if broker is None else (yield from brokers.records_for_fencing(self, broker))
+        if broker is None:
+            return None, []
+        self.sessions.drop(broker.id)
+        return broker, (yield from brokers.records_for_fencing(self, broker))
 
     # --- questions its parts ask --------------------------------------------------------------------
 
