@@ -168,7 +168,12 @@ def _assignments(c: "Controller", topic: Any) -> Paced[Sequence[tuple[int, ...]]
     replication_factor = topic.replication_factor
     if replication_factor == -1:
         replication_factor = c.config.default_replication_factor
-    return (yield from place_replicas(c.image.brokers.values(), partitions, replication_factor, c.rng))
+    brokers = c.image.brokers.values()
+    try:
+        return (yield from place_replicas(brokers, partitions, replication_factor, c.rng))
+    except KafkaError as e:
+        reason = f"Unable to replicate the partition {replication_factor} time(s): {e.message}"
+        raise KafkaError(e.code, reason) from e
 
 
 def _manual_assignments(c: "Controller", topic: Any) -> Paced[Sequence[tuple[int, ...]]]:
