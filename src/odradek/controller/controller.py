@@ -200,7 +200,8 @@ def register_controller(
             for f in request.features
         ],
     )
-    return Result([record], responses.controller_registration.ControllerRegistrationResponse())
+    response = responses.controller_registration.ControllerRegistrationResponse()
+    return Result([record], response, is_atomic=True)
 
 
 _HANDLERS: dict[ApiKey, Handler] = {

@@ -4,13 +4,13 @@ Errors and their words are Kafka's. Partitions of existing topics are partitions
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odradek.controller.configs import topic_config_records
 from odradek.controller.partitions import check_assignment, check_partition_total, partition_record
 from odradek.controller.placement import place_replicas
-from odradek.controller.result import Result
+from odradek.controller.result import Result, check_count
 from odradek.core.configs import describe_topic
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import METADATA_TOPIC
@@ -63,7 +63,22 @@ def create_topics(
         yield STEP
         if count > 1:
             results.append(_failed(types, name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-    return Result([] if request.validate_only else records, types.CreateTopicsResponse(topics=results))
+    try:
+        check_count(len(records))
+    except KafkaError as e:
+        refused = yield from _all_refused(types, times, e)
+        return Result([], types.CreateTopicsResponse(topics=refused))
+    response = types.CreateTopicsResponse(topics=results)
+    return Result([] if request.validate_only else records, response, is_atomic=True)
+
+
+def _all_refused(types: Any, names: Iterable[str], error: KafkaError) -> Paced[list[Any]]:
+    """All topics of a request are created in one batch, or none is."""
+    results = []
+    for name in names:
+        results.append(_failed(types, name, error.code, error.message))
+        yield STEP
+    return results
 
 
 def _failed(types: Any, name: str, code: ErrorCode, message: str | None) -> Any:

@@ -63,7 +63,7 @@ class Harness:
     def fail_over(self) -> None:
         """Another controller takes over: it knows the image, and no broker yet."""
         self.controller = self._new_controller(Replayer(self.image))
-        self.controller.start_sessions(UUID(int=0), self.now_ms)
+        self.controller.start_sessions(incarnation(1), self.now_ms)
 
     @property
     def image(self) -> MetadataImage:
