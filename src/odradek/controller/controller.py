@@ -24,6 +24,7 @@ from odradek.controller import (
     unregistering,
 )
 from odradek.controller import producer_id_blocks as producer_ids
+from odradek.controller.activation import activation_records
 from odradek.controller.elections import ElectionRules
 from odradek.controller.result import Result
 from odradek.controller.sessions import Sessions
@@ -59,7 +60,12 @@ Handler = Callable[["Controller", Any, int, int], Result | Paced[Result]]
 
 
 class Controller:
-    """Decides. Everything it depends on is handed to it: configuration, randomness, time, offsets."""
+    """Decides. Everything it depends on is handed to it: configuration, randomness, time, offsets.
+
+    One controller for each term of leadership: it is made from a copy of the committed state
+    (`Replayer.copy`) once that holds the whole log, and dropped with all that it staged when the term ends.
+    A new one first appends `activation`, then gives brokers their sessions (`start_sessions`), then decides.
+    """
 
     def __init__(
         self,
@@ -120,6 +126,18 @@ class Controller:
         key = collision_key(name)
         if key is not None:
             self.collisions[key] = name
+
+    def activation(self, bootstrap: Sequence[MetadataRecord] | None) -> Result:
+        """The first records of a term: a transaction of the last controller is aborted, a new log begun.
+
+        `bootstrap` are the records of bootstrap.checkpoint, else those of a cluster of this release.
+        """
+        return activation_records(
+            self.image,
+            in_transaction=self._replayer.in_transaction,
+            bootstrap=bootstrap,
+            min_insync_replicas=self.config.int("min.insync.replicas"),
+        )
 
     def start_sessions(self, own_incarnation: UUID, now_ms: int) -> None:
         """Give every unfenced broker a session, on becoming the active controller.
