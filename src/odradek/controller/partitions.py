@@ -54,7 +54,7 @@ def create_partitions(
                 )
             )
     response = types.CreatePartitionsResponse(results=results)
-    return ControllerResult([] if request.validate_only else records, response)
+    return ControllerResult([] if request.validate_only else records, response, is_atomic=True)
 
 
 def _create_partitions(c: "Controller", request: "CreatePartitionsTopic") -> Paced[list[PartitionRecord]]:

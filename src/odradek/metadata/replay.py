@@ -42,6 +42,12 @@ class Replayer:
     def in_transaction(self) -> bool:
         return self._transaction is not None
 
+    def copy(self) -> "Replayer":
+        """Another one at the same place. Images are shared: nothing changes them."""
+        copy = Replayer(self.image)
+        copy._transaction = None if self._transaction is None else list(self._transaction)
+        return copy
+
     def apply(
         self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
     ) -> MetadataDelta:
