@@ -5,7 +5,6 @@ import math
 import os
 import pickle
 import resource
-import select
 import signal
 import sys
 import threading
@@ -30,7 +29,7 @@ _EXAMPLES: Final = 25
 _PATIENCE: Final = 5
 """How many seconds a test may wait in place of one second of CPU time."""
 LEAST_CLOCK_S = 15.0
-"""For a mutant of which all tests are quick. A busy machine makes none late; one that waits for ever is."""
+"""For the quickest test. A busy machine makes none late; one that waits for ever is."""
 _LARGEST: Final = 4 << 30
 """The memory of a fork, in bytes: some mutants never stop to collect."""
 _SURVIVED, _CAUGHT, _BROKEN = 0, 1, 2
@@ -39,6 +38,8 @@ _NUMBER: Final = Struct(">I")
 
 Place = tuple[str, str]
 """A file, and the qualified name of a function in it that is not inside another."""
+Functions = dict[tuple[str, str, int], list[FunctionType]]
+"""By their file, their qualified name and their first line."""
 
 
 class _Calls(NamedTuple):
@@ -59,11 +60,10 @@ class _Job(NamedTuple):
 
 
 class _Running(NamedTuple):
-    """A fork: what it does, with which tests, until when, and where it says which test it begins."""
+    """A fork: what it does, with which tests, and where it says which test it begins."""
 
     job: _Job
     tests: list[int]
-    deadline_s: float
     reading: int
 
 
@@ -77,6 +77,7 @@ class Harness:
         self._files = files
         self._every = every
         self._jobs = jobs
+        self._functions: Functions = {}
         self._has_failed = False
         self._unreliable: dict[int, str] = {}
 
@@ -93,6 +94,8 @@ class Harness:
         if calls.failed:
             self.failure = "these fail without a mutant:\n" + "\n".join(calls.failed)
             return True
+        self._functions = _functions(self._files)
+        gc.freeze()  # a collection in a fork would copy the memory of all that is loaded
         work = [_Job(file, mutant, chosen) for file, mutant, chosen in self._work(calls)]
         running: dict[int, _Running] = {}
         for number, job in enumerate(work):
@@ -176,31 +179,29 @@ class Harness:
 
     def _start(self, session: pytest.Session, calls: _Calls, running: dict[int, _Running], job: _Job) -> None:
         tests = job.suspects or [index for index in job.chosen if index not in self._unreliable]
-        seconds = sum(calls.seconds[index] for index in tests)
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.close(reading)
-            self._live(session, job, tests, 3 + 10 * seconds, writing)
+            self._live(session, job, [(index, calls.seconds[index]) for index in tests], writing)
         os.close(writing)
-        deadline_s = time.monotonic() + LEAST_CLOCK_S + 4 * _PATIENCE * seconds
-        running[pid] = _Running(job, tests, deadline_s, reading)
+        running[pid] = _Running(job, tests, reading)
 
     def _live(
-        self, session: pytest.Session, job: _Job, tests: list[int], cpu_s: float, writing: int
+        self, session: pytest.Session, job: _Job, tests: list[tuple[int, float]], writing: int
     ) -> NoReturn:
         """The fork: exchange the code, run the tests, and say which one begins: the last one ended it."""
         result = _BROKEN
         try:
             os.setsid()  # what its tests start ends with it
-            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(cpu_s), math.ceil(cpu_s) + 1))
             resource.setrlimit(resource.RLIMIT_DATA, (_LARGEST, _LARGEST))
             _silence()
             if job.suspects is None:
-                exchange(job.file, job.mutant)
+                _exchange(self._functions, job.file, job.mutant)
             result = _CAUGHT
-            for number, index in enumerate(tests):
+            for number, (index, seconds) in enumerate(tests):
                 os.write(writing, _NUMBER.pack(number))
+                _end_after(3 + 10 * seconds, LEAST_CLOCK_S + 4 * _PATIENCE * seconds)
                 self._has_failed = False
                 self._run(session, [index])
                 if self._has_failed:
@@ -210,25 +211,18 @@ class Harness:
             os._exit(result)
 
     def _reap(self, session: pytest.Session, calls: _Calls, running: dict[int, _Running]) -> None:
-        """Wait until a fork has ended or is late, and decide."""
-        for pid, (job, tests, deadline_s, reading) in list(running.items()):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if not ended and time.monotonic() <= deadline_s:
-                continue
-            _kill_group(pid)
-            if not ended:
-                _, status = os.waitpid(pid, 0)
-            del running[pid]
-            with os.fdopen(reading, "rb") as pipe:
-                begun = pipe.read()
-            code = os.waitstatus_to_exitcode(status)
-            assert code != _BROKEN, f"cannot try {job.mutant}"
-            last = _NUMBER.unpack(begun[-_NUMBER.size :])[0] if code != _SURVIVED else None
-            follow_up = self._decided(session, job, tests, last)
-            if follow_up is not None:
-                self._start(session, calls, running, follow_up)
-            return
-        select.select([], [], [], 0.002)
+        """Wait until a fork has ended, and decide."""
+        pid, status = os.wait()
+        _kill_group(pid)
+        job, tests, reading = running.pop(pid)
+        with os.fdopen(reading, "rb") as pipe:
+            begun = pipe.read()
+        code = os.waitstatus_to_exitcode(status)
+        assert code != _BROKEN, f"cannot try {job.mutant}"
+        last = _NUMBER.unpack(begun[-_NUMBER.size :])[0] if code != _SURVIVED else None
+        follow_up = self._decided(session, job, tests, last)
+        if follow_up is not None:
+            self._start(session, calls, running, follow_up)
 
     def _decided(self, session: pytest.Session, job: _Job, tests: list[int], last: int | None) -> _Job | None:
         """Count the mutant, or say what to run before it can be counted. `last`: the test that did not pass.
@@ -248,18 +242,21 @@ class Harness:
         return job._replace(suspects=None)
 
 
-def exchange(file: Path, mutant: Mutant) -> None:
-    """Give the mutant's code to the function that has the original's, wherever it is held."""
+def _functions(files: list[Path]) -> Functions:
+    """All functions with code of these files, wherever they are held."""
+    names = {str(file) for file in files}
+    found: Functions = defaultdict(list)
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType) and function.__code__.co_filename in names:
+            code = function.__code__
+            found[code.co_filename, code.co_qualname, code.co_firstlineno].append(function)
+    return found
+
+
+def _exchange(functions: Functions, file: Path, mutant: Mutant) -> None:
+    """Give the mutant's code to the function that has the original's."""
     code = _code_of(compile(mutant.source, str(file), "exec"), mutant)
-    functions = [
-        function
-        for function in gc.get_objects()
-        if isinstance(function, FunctionType)
-        and function.__code__.co_filename == code.co_filename
-        and function.__code__.co_qualname == code.co_qualname
-        and function.__code__.co_firstlineno == code.co_firstlineno
-    ]
-    for function in functions:
+    for function in functions[str(file), mutant.function, mutant.first_line]:
         function.__code__ = code
 
 
@@ -278,6 +275,14 @@ def _idle_s() -> float:
     delays = Path("/proc/self/schedstat")
     delayed_ns = int(delays.read_text().split()[1]) if delays.exists() else 0
     return time.monotonic() - delayed_ns / 1e9 - time.process_time()
+
+
+def _end_after(cpu_s: float, clock_s: float) -> None:
+    """End this process when a test has taken so much CPU time from now on, or so long."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    limit_s = math.ceil(used.ru_utime + used.ru_stime + cpu_s)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit_s, resource.RLIM_INFINITY))
+    signal.setitimer(signal.ITIMER_REAL, clock_s)
 
 
 def _silence() -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,10 @@ def main() -> int:
         parser.error("--write needs all mutants: not with --every")
     tests = [str(path) for path in tests_naming(listed(target))]
     print(f"{len(files)} files, {len(tests)} files of tests name them", flush=True)
+    for file in files:  # a module that only a running test would import could not be broken
+        import_module(
+            ".".join(file.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+        )
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         harness = Harness(files, options.every, options.jobs)
         bound_properties()
@@ -59,7 +64,7 @@ def main() -> int:
 
 def listed(target: Path) -> Path:
     """The folder or file whose list has the target's survivors. Without such a list: the target itself."""
-    above = (path for path in [target, *target.parents] if path.is_relative_to(SOURCE))
+    above = (path for path in [target, *target.parents] if SOURCE in path.parents)
     return next((path for path in above if _list_of(path).exists()), target)
 
 

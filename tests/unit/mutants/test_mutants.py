@@ -196,6 +196,7 @@ def test_a_run_of_a_part_changes_that_part_of_its_folders_list(
     target = source / "log/b"
 
     assert run.listed(target) == source / "log"
+    assert run.listed(source / "raft/node.py") == source / "raft/node.py"
     assert run.judge(target, harness, is_sample=False, write=True) == 0
 
     assert known.read_text().splitlines() == [
