@@ -33,8 +33,8 @@ class FirstVoters(NamedTuple):
     """How the metadata log of a new directory begins.
 
     kraft.version 1 records its voters in the log. The first snapshot names them: this node alone, those of
-    `voters`, or nobody (`is_observer`: the node asks others who votes, and may join them). With kraft.version 0
-    the voters are those of the configuration.
+    `voters`, or nobody (`is_observer`: the node asks others who votes, and may join them). With kraft.version
+    0 the voters are those of the configuration.
     """
 
     kraft_version: int = 1
@@ -47,7 +47,7 @@ STATIC: Final = FirstVoters(kraft_version=0)
 OBSERVER: Final = FirstVoters(is_observer=True)
 
 
-class Identity(NamedTuple):
+class NodeIdentity(NamedTuple):
     """Who this node is, by its directories."""
 
     cluster_id: str
@@ -66,7 +66,7 @@ def prepare_directories(
     controller_endpoints: Sequence[VoterEndpoint],
     cluster_id: str | None = None,
     first_voters: FirstVoters = STANDALONE,
-) -> Identity:
+) -> NodeIdentity:
     """Check the opened and locked directories of a node; format them where nobody has.
 
     An unformatted metadata directory makes a new cluster: of the given id, or a random one. Other new
@@ -89,7 +89,7 @@ def prepare_directories(
     if is_new and formatted:
         raise FormatError(
             f"No `{META_PROPERTIES}` found in {metadata_dir.path}, the metadata log directory, while "
-            f"{formatted[0].path} belongs to cluster {known}: the metadata of the cluster is not there."
+            f"{formatted[0].path} belongs to cluster {known}: the cluster's metadata is missing."
         )
     cluster_id = known or cluster_id or uuid_to_text(_new_id(runtime))
     for directory in usable:
@@ -109,7 +109,7 @@ def prepare_directories(
         else:
             directory.meta = meta
     ids = {d.path: d.meta.directory_id for d in usable if d.meta is not None}
-    return Identity(cluster_id, node_id, ids, ids[metadata_dir.path], is_new)
+    return NodeIdentity(cluster_id, node_id, ids, ids[metadata_dir.path], is_new)
 
 
 def _check(formatted: Sequence[LogDir], node_id: int, cluster_id: str | None) -> str | None:

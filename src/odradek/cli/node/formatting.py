@@ -5,7 +5,7 @@ from odradek.core.configs import NodeConfig
 from odradek.core.errors import StorageError
 from odradek.log.checkpoints import CheckpointError
 from odradek.log.managing.log_dir import DirectoryInUseError, LogDir
-from odradek.metadata.formatting import FirstVoters, FormatError, Identity, prepare_directories
+from odradek.metadata.formatting import FirstVoters, FormatError, NodeIdentity, prepare_directories
 from odradek.raft.voters import VoterEndpoint
 from odradek.runtime.real import RealRuntime
 
@@ -14,7 +14,7 @@ def controller_endpoints(config: NodeConfig) -> list[VoterEndpoint]:
     return [VoterEndpoint(c.name, c.host, c.port) for c in config.controller_listeners]
 
 
-def format_node(config: NodeConfig, cluster_id: str, first_voters: FirstVoters) -> Identity:
+def format_node(config: NodeConfig, cluster_id: str, first_voters: FirstVoters) -> NodeIdentity:
     """Format what is not formatted yet. Failure where a directory is another cluster's, or in use."""
     runtime = RealRuntime()
     paths = dict.fromkeys((*config.log_dirs, config.metadata_log_dir))
