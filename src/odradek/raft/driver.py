@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, StorageError
-from odradek.core.types import METADATA_TOPIC, METADATA_TOPIC_ID, Buffer, TopicPartition
+from odradek.core.types import METADATA_TOPIC, METADATA_TOPIC_ID, NO_LEADER, Buffer, TopicPartition
 from odradek.log.files import read_file, write_file
 from odradek.log.log import Isolation, Log
 from odradek.log.parts.flush_job import FlushJob
@@ -81,6 +81,8 @@ class RaftDriver:
         self.failure: KafkaError | None = None
         self.on_committed: Callable[[int], None] = lambda offset: None
         self.on_failed: Callable[[KafkaError], None] = lambda failure: None
+        self.on_leader_changed: Callable[[int, int], None] = lambda epoch, leader_id: None
+        self.on_snapshot: Callable[[SnapshotId], None] = lambda snapshot_id: None
         self._node: RaftNode | None = None
         self._flushing = False
         self._persisting: asyncio.Future[None] | None = None
@@ -126,9 +128,14 @@ class RaftDriver:
 
     # --- what is there already ------------------------------------------------------------------------
 
-    def load(self, on_snapshot: Callable[[SnapshotId, int], None], on_batch: OnBatch) -> None:
-        """Hand over every data batch: those of the newest snapshot, then those of the log after it.
+    def load(
+        self,
+        on_snapshot: Callable[[SnapshotId, int], None] = lambda snapshot_id, timestamp_ms: None,
+        on_batch: OnBatch = lambda data, batch: None,
+    ) -> None:
+        """Find out what control records say of the quorum: they hold as soon as they are appended.
 
+        Hand over every data batch on the way: those of the newest snapshot, then those of the log after it.
         Between them `on_snapshot` says which offset the first ones stand for, and when it was written.
         """
         offset = 0
@@ -166,6 +173,7 @@ class RaftDriver:
         state = state._replace(leader_epoch=epoch)
         self._node = RaftNode(self.node_id, self.directory_id, voters, state, self.log.log_end_offset)
         self._carry_out(self._node.step(Start()))
+        self.on_leader_changed(self.epoch, self.leader_id)
         if not self.is_leader:
             raise QuorumError(
                 f"a quorum of {len(voters.ids)} voters needs elections between nodes, which this version "
@@ -192,6 +200,16 @@ class RaftDriver:
     @property
     def epoch(self) -> int:
         return self.node.epoch
+
+    @property
+    def leader_id(self) -> int:
+        return NO_LEADER if self._node is None else self._node.leader_id
+
+    @property
+    def epoch_start_offset(self) -> int:
+        role = self.node.role
+        assert isinstance(role, Leader), "only a leader knows where its epoch begins"
+        return role.epoch_start_offset
 
     @property
     def log_end_offset(self) -> int:
@@ -342,10 +360,9 @@ class RaftDriver:
         if self.failure is None:
             self.failure = failure
             _log.error("The metadata log failed, nothing more is decided here: %s", failure)
-            if self._node is not None:
-                self._node.step(Stop())
             self._settled()
             self.on_failed(failure)
+            self.resign()
 
     # --- snapshots ------------------------------------------------------------------------------------
 
@@ -377,6 +394,12 @@ class RaftDriver:
 
     # --- the end --------------------------------------------------------------------------------------
 
+    def resign(self) -> None:
+        """Lead no longer. Nothing more is appended in this epoch."""
+        if self.is_leader:
+            self.node.step(Stop())
+            self.on_leader_changed(self.epoch, self.leader_id)
+
     async def close(self) -> None:
         """Make durable what was appended and give the files up. Nothing more may be appended.
 
@@ -385,8 +408,7 @@ class RaftDriver:
         while self.failure is None and (self._flushing or self._persisting is not None):
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
-        if self._node is not None:
-            self._node.step(Stop())
+        self.resign()
         if self.failure is None:
             try:
                 job = self.log.begin_close()
