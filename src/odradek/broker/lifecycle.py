@@ -13,6 +13,7 @@ from odradek.core.configs import Listener, NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.log.managing.log_dir import LogDir
 from odradek.metadata.channel import ControllerChannel
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.versions import SUPPORTED_FEATURES
 from odradek.runtime.scope import Scope
@@ -72,7 +73,8 @@ class BrokerLifecycle:
     async def register(self, listeners: Sequence[Listener]) -> int:
         """Register under the advertised listeners and give the broker epoch. RegistrationError when refused.
 
-        An earlier incarnation that the controller still believes alive is waited for.
+        An earlier incarnation that the controller still believes alive is waited for. The image has caught up
+        with the registration when this returns: it says which partitions are this broker's.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.int("initial.broker.registration.timeout.ms") / 1000
@@ -81,6 +83,7 @@ class BrokerLifecycle:
             code, response = await self._ask(ApiKey.BROKER_REGISTRATION, request)
             if code is ErrorCode.NONE:
                 self.broker_epoch = response.broker_epoch
+                await self._publisher.until(self._shows_registration)
                 return self.broker_epoch
             retriable = code.retriable or code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
             if not retriable or loop.time() >= deadline:
@@ -88,6 +91,10 @@ class BrokerLifecycle:
                     f"the controller refused to register broker {request.broker_id}: {code.name}"
                 )
             await asyncio.sleep(_RETRY_SECONDS)
+
+    def _shows_registration(self, image: MetadataImage) -> bool:
+        broker = image.brokers.get(self._config.node_id)
+        return broker is not None and broker.epoch >= self.broker_epoch
 
     def _registration(self, listeners: Sequence[Listener]) -> Any:
         types = request_types(ApiKey.BROKER_REGISTRATION)

@@ -1,7 +1,7 @@
 """One node: makes its parts, starts them and stops them. It is the only place that knows all of them, and it
 decides nothing.
 
-Start: take the data directories, read the metadata log and lead its quorum, register, open the logs that the
+Start: take the data directories, read the metadata log, follow its quorum, register, open the logs that the
 image gives this node, be unfenced, and only then accept clients. Stop is the same backwards. The caller has
 an event loop and a Runtime.
 """
@@ -15,6 +15,7 @@ from uuid import UUID
 
 from odradek.broker.apis import BROKER_APIS
 from odradek.broker.chores import start_chores
+from odradek.broker.controller_channel import RoutedController, nobody_else
 from odradek.broker.coordinator_roles import CoordinatorRoles
 from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.dynamic_configs import DynamicConfigs, topic_config
@@ -34,6 +35,7 @@ from odradek.broker.services import Services
 from odradek.broker.topics import TopicCreation, partition_count
 from odradek.broker.txn_markers import BrokerMarkers, MarkerWriter
 from odradek.controller.quorum import QuorumController
+from odradek.controller.registration import ControllerRegistrar
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
@@ -46,7 +48,6 @@ from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.manager import LogManager
-from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.formatting import NodeIdentity, prepare_directories, read_bootstrap
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
@@ -126,12 +127,13 @@ class Node:
         )
         self.cluster_id = ""
         self.health = Health(self.logs)
-        self.controller: ControllerChannel
+        self.controller: RoutedController
         self.internal_topics: TopicCreation
         self.lifecycle: BrokerLifecycle
         self.producer_ids: ProducerIds
         self.server: Server
         self.quorum: QuorumController
+        self.loader: MetadataLoader
         self._roles = CoordinatorRoles(self.groups, self.transactions)
         self._assigner = DirectoryAssigner(config.node_id, self.logs)
         self._applier = MetadataApplier(
@@ -169,10 +171,13 @@ class Node:
         if on_taken is not None:
             on_taken()
         self._make_broker(identity, incarnation)
-        undo.push_async_callback(self.quorum.stop)
+        undo.push_async_callback(self._leave_quorum)
         undo.push_async_callback(self.lifecycle.close)
         undo.push_async_callback(self.producer_ids.close)
-        await self.quorum.start(read_bootstrap(runtime.disk, config.metadata_log_dir))
+        self.quorum.raft.load()
+        await self.loader.load()
+        self.metadata.subscribe(self._registrar.on_delta)
+        self.quorum.raft.start()
         broker_epoch = await self.lifecycle.register(advertised_listeners(config, self.server.addresses))
         self.producer_ids.broker_epoch = broker_epoch
         configs = self._dynamic_configs()
@@ -204,15 +209,19 @@ class Node:
             directory_id=identity.metadata_directory_id,
             static_voters=static_voters(config),
         )
-        self.controller = self.quorum = QuorumController(
+        self.loader = MetadataLoader(runtime, config, raft, self.metadata, self.slices)
+        self.quorum = QuorumController(
             runtime,
             config,
             raft,
-            MetadataLoader(runtime, config, raft, self.metadata, self.slices),
+            self.loader,
             cluster_id=self.cluster_id,
             incarnation_id=incarnation,
             slices=self.slices,
+            bootstrap=read_bootstrap(runtime.disk, config.metadata_log_dir),
         )
+        self.controller = RoutedController(config, raft, self.quorum, nobody_else, self.metadata)
+        self._registrar = ControllerRegistrar(config, incarnation, self.controller, self.metadata)
         self.internal_topics = TopicCreation(config, self.metadata, self.controller)
         self.lifecycle = BrokerLifecycle(
             config,
@@ -292,15 +301,21 @@ class Node:
         await self.lifecycle.shut_down()
         await self.server.close()
         self.replicas.is_stopping = True
+        self.controller.close()
         await self.quorum.finish()
         await self.cleaner.close()
         await self._scope.close()
         await self.transactions.close()
         await self.groups.close()
         await self.producer_ids.close()
-        await self.quorum.stop()
+        await self._leave_quorum()
         await self.logs.close(broker_epoch=self.lifecycle.broker_epoch)
         self.log_levels.restore()
+
+    async def _leave_quorum(self) -> None:
+        self.controller.close()
+        await self._registrar.close()
+        await self.quorum.stop()
 
     @property
     def address(self) -> tuple[str, int]:

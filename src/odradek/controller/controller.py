@@ -7,7 +7,7 @@ What may be long is paced work: whoever runs it lets nothing else be decided unt
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from odradek.controller import (
@@ -19,6 +19,7 @@ from odradek.controller import (
     isr,
     partitions,
     reassigning,
+    registration,
     topic_deletion,
     topics,
     unregistering,
@@ -39,22 +40,13 @@ from odradek.metadata.image import (
     PartitionRegistration,
     TopicImage,
 )
-from odradek.metadata.records import (
-    BrokerEndpoint,
-    BrokerFeature,
-    MetadataRecord,
-    RegisterControllerRecord,
-)
+from odradek.metadata.records import MetadataRecord
 from odradek.metadata.replay import Replayer, StagedDelta
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.versions import RecordVersions
 from odradek.runtime.slices import STEP, Paced
-from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
-
-if TYPE_CHECKING:
-    from odradek.wire.requests.controller_registration import ControllerRegistrationRequest
 
 Handler = Callable[["Controller", Any, int, int], ControllerResult | Paced[ControllerResult]]
 
@@ -199,29 +191,6 @@ def failed(api_key: ApiKey, error: KafkaError) -> Any:
     return response
 
 
-def register_controller(
-    c: Controller, request: "ControllerRegistrationRequest", now_ms: int, next_offset: int
-) -> ControllerResult:
-    record = RegisterControllerRecord(
-        controller_id=request.controller_id,
-        incarnation_id=request.incarnation_id,
-        end_points=[
-            BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
-            for e in request.listeners
-        ],
-        features=[
-            BrokerFeature(
-                name=f.name,
-                min_supported_version=f.min_supported_version,
-                max_supported_version=f.max_supported_version,
-            )
-            for f in request.features
-        ],
-    )
-    response = responses.controller_registration.ControllerRegistrationResponse()
-    return ControllerResult([record], response, is_atomic=True)
-
-
 _HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.CREATE_TOPICS: topics.create_topics,
     ApiKey.DELETE_TOPICS: topic_deletion.delete_topics,
@@ -237,5 +206,5 @@ _HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: producer_ids.allocate_producer_ids,
     ApiKey.ALTER_PARTITION: isr.alter_partition,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: directory_assignment.assign_replicas_to_dirs,
-    ApiKey.CONTROLLER_REGISTRATION: register_controller,
+    ApiKey.CONTROLLER_REGISTRATION: registration.register_controller,
 }

@@ -37,3 +37,19 @@ def full_delta(image: MetadataImage) -> MetadataDelta:
     ]
     delta.changed_configs = list(image.configs)
     return delta
+
+
+def delta_between(previous: MetadataImage, image: MetadataImage) -> MetadataDelta:
+    """What is different in another image, whatever lay between them: what it lacks is deleted."""
+    delta = MetadataDelta(previous, image)
+    for topic_id, topic in image.topics_by_id.items():
+        old = previous.topics_by_id.get(topic_id)
+        partitions = {} if old is None else old.partitions
+        changed = [i for i, partition in topic.partitions.items() if partitions.get(i) != partition]
+        if old is None or changed:
+            delta.changed_topics.append(topic_id)
+            delta.changed_partitions += [(topic, i, topic.partitions[i]) for i in changed]
+    delta.deleted_topics = [t for i, t in previous.topics_by_id.items() if i not in image.topics_by_id]
+    keys = dict.fromkeys((*previous.configs, *image.configs))
+    delta.changed_configs = [key for key in keys if previous.config(*key) != image.config(*key)]
+    return delta

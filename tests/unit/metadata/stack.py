@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from odradek.broker.controller_channel import RoutedController, nobody_else
 from odradek.broker.lifecycle import BrokerLifecycle
 from odradek.broker.producer_ids import ProducerIds
 from odradek.controller.quorum import QuorumController
@@ -58,19 +59,24 @@ class MetadataStack:
             directory_id=self.identity.metadata_directory_id,
             static_voters=static_voters(config),
         )
+        loader = MetadataLoader(runtime, config, raft, self.publisher, self.slices)
         self.controller = QuorumController(
             runtime,
             config,
             raft,
-            MetadataLoader(runtime, config, raft, self.publisher, self.slices),
+            loader,
             cluster_id=self.identity.cluster_id,
             incarnation_id=incarnation_id,
             slices=self.slices,
+            bootstrap=read_bootstrap(runtime.disk, config.metadata_log_dir),
         )
-        await self.controller.start(read_bootstrap(runtime.disk, config.metadata_log_dir))
+        channel = RoutedController(config, raft, self.controller, nobody_else, self.publisher)
+        raft.load()
+        await loader.load()
+        raft.start()
         self.lifecycle = BrokerLifecycle(
             config,
-            self.controller,
+            channel,
             self.publisher,
             cluster_id=self.identity.cluster_id,
             incarnation_id=incarnation_id,

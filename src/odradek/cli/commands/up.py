@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -12,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
-from uuid import uuid4
 
 from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Failure, Usage, usage
@@ -22,7 +20,7 @@ from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
 
 if TYPE_CHECKING:
-    from odradek.cli.node.local_cluster import LocalCluster
+    pass
 
 DEFAULT_PORT = 9092
 _START_SECONDS = 60.0
