@@ -69,7 +69,7 @@ def _is_calm(stage: Stage) -> bool:
         for timer in loop._scheduled
         if not timer.cancelled() and timer._context.get(CURRENT_PROCESS) is process  # type: ignore[attr-defined]
     ]
-    return min(due) > loop.now() + _CALM_S
+    return bool(min(due) > loop.now() + _CALM_S)
 
 
 async def record_in(stage: Stage, caller: Caller, begin: Begin) -> None:

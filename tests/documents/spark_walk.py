@@ -54,7 +54,7 @@ def _micro_batch(bootstrap: str, checkpoint: Path) -> None:
     source = OdradekSource({**given, "subscribe": "in", "startingOffsets": "earliest"})
     reader = source.streamReader(_SCHEMA)
     start = reader.initialOffset()
-    end = reader.latestOffset(start, reader.getDefaultReadLimit())  # type: ignore[call-arg]
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
     _plan(checkpoint, end)
     partitions = reader.partitions(start, end)
     sink = OdradekSource({**given, "topic": "out", "checkpointLocation": str(checkpoint)})
@@ -81,7 +81,7 @@ def _worker() -> Iterator[None]:
     try:
         yield
     finally:
-        TaskContext._setTaskContext(None)
+        TaskContext._taskContext = None
         for kept in process._kept.values():
             if isinstance(kept, BlockingClient):
                 kept.close()
