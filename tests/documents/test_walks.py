@@ -16,6 +16,8 @@ from tests.documents.layers import Place, is_upward, layers, place
 from tests.documents.tracer import Tracer, Upward
 from tests.documents.walks import MICRO_BATCH, WALKS, listed, lists, returns, trace
 
+pytestmark = pytest.mark.xdist_group("walks")  # each is traced once for all tests
+
 TEXT = walks.DOCUMENT.read_text()
 OF_NODE = [title for title in WALKS if title != MICRO_BATCH]
 
