@@ -194,7 +194,8 @@ class RaftDriver:
     # --- steps ----------------------------------------------------------------------------------------
 
     @staticmethod
-    def _now_ms() -> int:
+    def now_ms() -> int:
+        """The machine's time: it has nothing to do with the wall's."""
         return int(asyncio.get_running_loop().time() * 1000)
 
     def _step(self, event: events.Event) -> None:
@@ -205,7 +206,7 @@ class RaftDriver:
         self._is_stepping = True
         try:
             while self._events:
-                self._carry_out(self.node.step(self._events.popleft(), self._now_ms()))
+                self._carry_out(self.node.step(self._events.popleft(), self.now_ms()))
         finally:
             self._is_stepping = False
         self._arm_timer()
@@ -332,7 +333,7 @@ class RaftDriver:
         What arrived meanwhile is read first.
         """
         self._timer = None
-        if self._now_ms() - deadline_ms < _STALL_MS:
+        if self.now_ms() - deadline_ms < _STALL_MS:
             self._step(events.Tick())
         else:
             asyncio.get_running_loop().call_soon(self._step, events.Tick(stalled=True))

@@ -37,5 +37,5 @@ def format_node(config: NodeConfig, cluster_id: str, first_voters: FirstVoters) 
         raise Failure(f"Cannot format {e.filename}: {e.strerror}") from e
     finally:
         for directory in directories:
-            directory.close()
+            directory.unlock()
         runtime.close()
