@@ -5,6 +5,7 @@ leaves a directory that is simply formatted again.
 """
 
 from collections.abc import Mapping, Sequence
+from random import Random
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -91,11 +92,11 @@ def prepare_directories(
             f"No `{META_PROPERTIES}` found in {metadata_dir.path}, the metadata log directory, while "
             f"{formatted[0].path} belongs to cluster {known}: the cluster's metadata is missing."
         )
-    cluster_id = known or cluster_id or uuid_to_text(_new_id(runtime))
+    cluster_id = known or cluster_id or uuid_to_text(new_id(runtime.rng))
     for directory in usable:
         if directory.meta is not None:
             continue
-        meta = MetaProperties(cluster_id, node_id, _new_id(runtime))
+        meta = MetaProperties(cluster_id, node_id, new_id(runtime.rng))
         try:
             _check_empty(runtime.disk, directory)
             if directory is metadata_dir:
@@ -158,10 +159,10 @@ def _has_records(disk: Disk, path: str) -> bool:
     return any(not name.startswith(first) for name in disk.listdir(path))
 
 
-def _new_id(runtime: Runtime) -> UUID:
+def new_id(rng: Random) -> UUID:
     """Random, not reserved, and with a text form that no tool takes for an option."""
     while True:
-        value = UUID(bytes=runtime.rng.randbytes(16), version=4)
+        value = UUID(bytes=rng.randbytes(16), version=4)
         if value not in RESERVED_DIRS and not uuid_to_text(value).startswith("-"):
             return value
 

@@ -21,7 +21,7 @@ from odradek.raft.control import QuorumFacts
 from odradek.raft.durability import LogFlusher, StateWriter
 from odradek.raft.messages import AnswerBody, FetchSnapshotAnswer, Request
 from odradek.raft.node import RaftNode
-from odradek.raft.opening import QUORUM_STATE_FILE, Opened
+from odradek.raft.opening import QUORUM_STATE_FILE, Opened, QuorumError
 from odradek.raft.peers import Endpoint, Peers, Translator, chosen_endpoint
 from odradek.raft.quorum_state import format_quorum_state
 from odradek.raft.ready import Append, Ready
@@ -81,6 +81,7 @@ class RaftDriver:
         )
         self.replica_snapshots = ReplicaSnapshots(runtime, self.log, self.snapshots, self._history)
         self._listener_name = membership.listener_name
+        self._has_bootstrap_servers = bool(membership.bootstrap_servers)
         self._request_timeout_ms = times.request_timeout_ms
         self._events: deque[events.Event] = deque()
         self._news: deque[Callable[[], None]] = deque()
@@ -104,7 +105,19 @@ class RaftDriver:
         self._scope = Scope(lambda error: _log.error("A task of the quorum failed", exc_info=error))
 
     def start(self) -> None:
-        """Take part in the quorum: vote, stand, follow."""
+        """Take part in the quorum: vote, stand, follow. QuorumError where it can never have a leader."""
+        voters = self.facts.voters
+        if voters is None:
+            if not self._has_bootstrap_servers:
+                raise QuorumError(
+                    "neither the metadata log nor controller.quorum.voters names a voter, and "
+                    "controller.quorum.bootstrap.servers names nobody to ask"
+                )
+        elif voters.ids == (self.node_id,) and not voters.has(self.node_id, self.directory_id):
+            raise QuorumError(
+                f"node {self.node_id} with directory {self.directory_id} is not among the voters "
+                f"{list(voters.voters)}"
+            )
         self._step(events.Start())
         self._flusher.want()  # a killed process may have left records in the page cache
 

@@ -56,8 +56,8 @@ def follow(r: Replica, epoch: int, leader_id: int, endpoints: Endpoints, now_ms:
 def heard_of_leader(r: Replica, leader_id: int, epoch: int, endpoints: Endpoints, now_ms: int) -> None:
     """A message says who leads which epoch. Nothing is done about an older one.
 
-    A prospective knows its leader and lost it: that others still follow it is no news. A node that is named as
-    leader itself has forgotten it, with its disk: it knows of no leader then.
+    A prospective knows its leader and lost it: that others still follow it is no news. A node that is named
+    as leader itself has forgotten it, with its disk: it knows of no leader then.
     """
     role = r.role
     if leader_id == r.node_id:

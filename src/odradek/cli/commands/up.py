@@ -3,29 +3,35 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from random import Random
+from typing import Annotated, NamedTuple
 
 from odradek.cli.declaring import Argument, Noun, option
-from odradek.cli.errors import Failure, Usage, usage
-from odradek.cli.node.local_plan import ClusterPlan, NodePorts, plan_cluster, properties_text
+from odradek.cli.errors import Failure, Usage, kafka_failure, usage
+from odradek.cli.node.local_plan import (
+    HOST,
+    ClusterPlan,
+    NodePorts,
+    known_cluster,
+    plan_cluster,
+    properties_text,
+)
 from odradek.cli.options import command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
-
-if TYPE_CHECKING:
-    pass
+from odradek.core.errors import ErrorCode, KafkaError
 
 DEFAULT_PORT = 9092
 _START_SECONDS = 60.0
 _MEMORY = "/dev/shm"
-_CLUSTER_ID = "cluster.id"
 
 root = Noun()
 
@@ -46,7 +52,7 @@ def up(
         Argument(metavar="-- COMMAND", help="Run this command with KAFKA_BOOTSTRAP_SERVERS set, then end."),
     ] = None,
     nodes: Annotated[
-        int, option("-n", "--nodes", min=1, max=16, metavar="COUNT", help="How many nodes.")
+        int, option("-n", "--nodes", min=1, metavar="COUNT", help="How many nodes.")
     ] = 3,
     folder: Annotated[
         Path | None,
@@ -123,14 +129,15 @@ def _prepare(
     from odradek.cli.node.formatting import format_node
     from odradek.core.configs import ConfigError, NodeConfig
     from odradek.core.types import uuid_to_text
-    from odradek.metadata.formatting import OBSERVER, FirstVoters
+    from odradek.metadata.formatting import OBSERVER, FirstVoters, new_id
 
     known = sorted(place.glob("node-*.properties"))
     if known:
         return _known_cluster(known, count)
     ports = free_ports(count, port)
-    plan = plan_cluster(str(place), ports, [_directory_id() for _ in ports], settings)
-    cluster_id = uuid_to_text(_directory_id())
+    rng = Random()
+    plan = plan_cluster(str(place), ports, [new_id(rng) for _ in ports], settings)
+    cluster_id = uuid_to_text(new_id(rng))
     place.mkdir(parents=True, exist_ok=True)
     paths = []
     for node in plan.nodes:
@@ -147,15 +154,14 @@ def _prepare(
 
 
 def _known_cluster(paths: Sequence[Path], count: int) -> tuple[ClusterPlan, list[str]]:
-    from odradek.cli.node.local_plan import known_cluster
     from odradek.core.configs import parse_properties
 
     if len(paths) != count:
         raise Usage(
             f"{paths[0].parent} holds a cluster of {len(paths)} nodes", f"next: odradek up -n {len(paths)}"
         )
-    nodes = known_cluster([parse_properties(path.read_text()) for path in paths])
-    return nodes, [str(path) for path in paths]
+    plan = known_cluster([parse_properties(path.read_text()) for path in paths])
+    return plan, [str(path) for path in paths]
 
 
 def free_ports(count: int, first: int | None) -> list[NodePorts]:
@@ -190,7 +196,7 @@ def _run(
 
     def tell(node_id: int, line: str) -> None:
         with lock:
-            session.terminal.say(f"node {node_id}  {line}")
+            session.terminal.note(f"node {node_id}  {line}")
 
     cluster = LocalCluster(plan.nodes, paths, tell)
     command = _Command()
@@ -199,7 +205,7 @@ def _run(
             cluster.start(_START_SECONDS)
             _create_topics(plan.bootstrap_servers, topics)
             elapsed_ms = (time.monotonic() - started_s) * 1000
-            session.terminal.say(
+            session.terminal.note(
                 f"{len(plan.nodes)} nodes ready: {plan.bootstrap_servers}, {elapsed_ms:.0f} ms"
             )
             code = command.run(run, plan.bootstrap_servers) if run else command.wait_for_signal()
@@ -210,12 +216,16 @@ def _run(
 
 
 def _create_topics(bootstrap_servers: str, topics: Sequence[SeedTopic]) -> None:
-    from odradek.client import Admin
+    from odradek.client.blocking import BlockingClient
 
-    if topics:
-        with Admin(bootstrap_servers) as admin:
-            for topic in topics:
-                admin.create_topic(topic.name, topic.partitions, topic.replication_factor)
+    if not topics:
+        return
+    with BlockingClient(bootstrap_servers) as client:
+        for name, partitions, factor in topics:
+            (result,) = client.call(client.admin.create_topics, {name: partitions}, replication_factor=factor)
+            code = ErrorCode(result.error_code)
+            if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                raise kafka_failure(f"topic {name}", name, KafkaError(code, result.error_message))
 
 
 class _Command:

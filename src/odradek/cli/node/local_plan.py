@@ -28,8 +28,10 @@ class PlannedNode(NamedTuple):
 
 
 class ClusterPlan(NamedTuple):
+    """`voters` are the first ones of a new cluster; one that is known has them in its log."""
+
     nodes: tuple[PlannedNode, ...]
-    voters: VoterSet
+    voters: VoterSet | None = None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -67,3 +69,16 @@ def plan_cluster(
 
 def properties_text(properties: Mapping[str, str]) -> str:
     return "".join(f"{key}={value}\n" for key, value in properties.items())
+
+
+def known_cluster(properties: Sequence[Mapping[str, str]]) -> ClusterPlan:
+    """The cluster of files that `properties_text` wrote before."""
+    nodes = []
+    for values in properties:
+        address = next(
+            listener.partition("://")[2]
+            for listener in values["listeners"].split(",")
+            if listener.startswith(f"{BROKER}://")
+        )
+        nodes.append(PlannedNode(int(values["node.id"]), address, values))
+    return ClusterPlan(tuple(sorted(nodes)))
