@@ -11,7 +11,7 @@ from odradek.log.parts.bounds import Bounds
 from odradek.log.parts.epoch_cache import EpochCache
 from odradek.log.parts.log_config import LogConfig
 from odradek.log.parts.partition_dir import PartitionDir
-from odradek.log.parts.reading import Position, Reader, out_of_range
+from odradek.log.parts.reading import LogReader, Position, out_of_range
 from odradek.log.parts.rolling import Roller
 from odradek.log.producers.entry import ProducerBatch
 from odradek.log.producers.markers import read_marker
@@ -68,7 +68,7 @@ class Appender:
         epochs: EpochCache,
         producers: ProducerState,
         roller: Roller,
-        reader: Reader,
+        reader: LogReader,
     ) -> None:
         self._dir = directory
         self._clock = clock

@@ -21,14 +21,14 @@ EPOCH_PER_TRANSACTION: Final = 2
 _LAST_PRODUCER_EPOCH: Final = 0x7FFF
 
 
-class Start(NamedTuple):
+class ExpectedStart(NamedTuple):
     """Where a producer has to begin that a partition does not know."""
 
     epoch: int
     sequence: int
 
 
-def check_start(batch: BatchMeta, start: Start) -> None:
+def check_start(batch: BatchMeta, start: ExpectedStart) -> None:
     """Refuse what would overtake an earlier batch of a transaction, which was refused and may come again."""
     if batch.producer_epoch == start.epoch and batch.base_sequence > start.sequence:
         raise KafkaError(
