@@ -32,10 +32,11 @@ from odradek.log.parts.rolling import Roller
 from odradek.log.parts.settling import Settling
 from odradek.log.parts.truncating import Truncator
 from odradek.log.parts.unflushed_marks import UnflushedMarks
+from odradek.log.producers.rules import AppendOrigin
 from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.segments import Segments
-from odradek.records.check import AppendOrigin, CheckedRecords
+from odradek.records.check import CheckedRecords
 from odradek.runtime.api import Runtime
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, NO_LEADER_EPOCH, TopicPartition
 from odradek.log.log import AppendInfo, FetchInfo, Isolation, Log
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import build_batch, iter_batches
-from odradek.records.check import AppendOrigin, CheckedRecords, CheckRules
+from odradek.records.check import CheckedRecords, CheckRules
 from odradek.records.control import EndTransactionMarker, marker_record
 from odradek.replication.leader import PartitionLeader
 from odradek.replication.rules import check_rules

@@ -4,12 +4,12 @@ No origin means that the batch is replicated or replayed: it was accepted before
 """
 
 import logging
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
 from odradek.log.producers.entry import BATCHES_TO_RETAIN, ProducerBatch, ProducerEntry
-from odradek.records.check import AppendOrigin
 from odradek.records.control import EndTransactionMarker
 from odradek.records.header import MAX_INT32, TRANSACTIONAL_FLAG, BatchMeta
 
@@ -19,6 +19,13 @@ _new = tuple.__new__
 EPOCH_PER_TRANSACTION: Final = 2
 """From this transaction version on every transaction has an epoch of its own (KIP-890)."""
 _LAST_PRODUCER_EPOCH: Final = 0x7FFF
+
+
+class AppendOrigin(IntEnum):
+    """Who appends: a client is trusted least."""
+
+    CLIENT = 0
+    COORDINATOR = 1
 
 
 class ExpectedStart(NamedTuple):

@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 from odradek.core.types import NO_OFFSET
 from odradek.log.producers.entry import ProducerBatch, ProducerEntry
 from odradek.log.producers.markers import Marker
-from odradek.log.producers.rules import ExpectedStart, append_data, append_marker, check_start
-from odradek.records.check import AppendOrigin
+from odradek.log.producers.rules import AppendOrigin, ExpectedStart, append_data, append_marker, check_start
 from odradek.records.header import CONTROL_FLAG, MAX_INT32, BatchMeta
 
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000

@@ -9,7 +9,6 @@ another, each knowing the one before. Why every rule is needed is told in docs/s
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 LEDGER_TOPIC = "__odradek_ledger"
@@ -57,10 +56,6 @@ class Range(NamedTuple):
     @property
     def is_known(self) -> bool:
         return bool(self.end)
-
-    @property
-    def fingerprint(self) -> str:
-        return sha256(json.dumps([self.start, self.end]).encode()).hexdigest()[:16] if self.is_known else ""
 
     def __str__(self) -> str:
         return f"{' '.join(self.start) or 'the beginning'} to {' '.join(self.end)}" if self.is_known else "?"
