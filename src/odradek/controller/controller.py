@@ -24,6 +24,7 @@ from odradek.controller import (
     unregistering,
 )
 from odradek.controller import producer_id_blocks as producer_ids
+from odradek.controller.activation import activation_records
 from odradek.controller.elections import ElectionRules
 from odradek.controller.result import ControllerResult
 from odradek.controller.sessions import BrokerSessions
@@ -57,7 +58,12 @@ Handler = Callable[["Controller", Any, int, int], ControllerResult | Paced[Contr
 
 
 class Controller:
-    """Decides. Everything it depends on is handed to it: configuration, randomness, time, offsets."""
+    """Decides. Everything it depends on is handed to it: configuration, randomness, time, offsets.
+
+    One controller for each term of leadership: it is made from a copy of the committed state
+    (`Replayer.copy`) once that holds the whole log, and dropped with all that it staged when the term ends.
+    A new one first appends `activation`, then gives brokers their sessions (`start_sessions`), then decides.
+    """
 
     def __init__(
         self,
@@ -74,7 +80,9 @@ class Controller:
         self.kraft_version = kraft_version
         self.rng = rng
         self.sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
-        self.registration_offsets: dict[int, int] = {}
+        self.registration_offsets = dict.fromkeys(replayer.image.brokers, replayer.image.offset)
+        """Where the RegisterBrokerRecords are. Where those of an earlier controller are is not known: at most
+        at the end of what it left."""
         self.collisions: dict[str, str] = {}
         self._replayer = replayer
         for name in replayer.image.topics_by_name:
@@ -117,6 +125,18 @@ class Controller:
         if key is not None:
             self.collisions[key] = name
 
+    def activation(self, bootstrap: Sequence[MetadataRecord] | None) -> ControllerResult:
+        """The first records of a term: a transaction of the last controller is aborted, a new log begun.
+
+        `bootstrap` are the records of bootstrap.checkpoint, else those of a cluster of this release.
+        """
+        return activation_records(
+            self.image,
+            in_transaction=self._replayer.in_transaction,
+            bootstrap=bootstrap,
+            min_insync_replicas=self.config.int("min.insync.replicas"),
+        )
+
     def start_sessions(self, own_incarnation: UUID, now_ms: int) -> None:
         """Give every unfenced broker a session, on becoming the active controller.
 
@@ -140,7 +160,10 @@ class Controller:
     def expire_session(self, now_ms: int) -> Paced[tuple[BrokerRegistration | None, list[MetadataRecord]]]:
         """The next broker whose session has ended, and the records that fence it."""
         broker = brokers.stale_broker(self, now_ms)
-        return broker, [] if broker is None else (yield from brokers.records_for_fencing(self, broker))
+        if broker is None:
+            return None, []
+        self.sessions.drop(broker.id)
+        return broker, (yield from brokers.records_for_fencing(self, broker))
 
     # --- questions its parts ask --------------------------------------------------------------------
 
@@ -183,7 +206,8 @@ def register_controller(
         end_points=brokers.endpoints_of(request),
         features=brokers.features_of(request),
     )
-    return ControllerResult([record], responses.controller_registration.ControllerRegistrationResponse())
+    response = responses.controller_registration.ControllerRegistrationResponse()
+    return ControllerResult([record], response, is_atomic=True)
 
 
 _HANDLERS: dict[ApiKey, Handler] = {

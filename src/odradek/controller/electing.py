@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.controller.elections import change_partition
-from odradek.controller.result import ControllerResult
+from odradek.controller.result import MAX_RECORDS_PER_BATCH, TOO_MANY_RECORDS, ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.directories import is_online
 from odradek.metadata.image import PartitionRegistration, TopicImage
@@ -59,11 +59,35 @@ def elect_leaders(
                 rows.append(types.PartitionResult(partition_id=index, error_code=code, error_message=message))
         topics.append(types.ReplicaElectionResult(topic=row.topic, partition_result=rows))
         yield FEW
+    if len(elected) > MAX_RECORDS_PER_BATCH:
+        topics = [] if asked_for_all else (yield from _refused(types, asked))
+        code = ErrorCode.POLICY_VIOLATION
+        return ControllerResult(
+            [], types.ElectLeadersResponse(error_code=code, replica_election_results=topics)
+        )
     code = ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST
     records: list[MetadataRecord] = list(elected.values())
     return ControllerResult(
         records, types.ElectLeadersResponse(error_code=code, replica_election_results=topics)
     )
+
+
+def _refused(types: Any, asked: Any) -> Paced[list[Any]]:
+    """Kafka bounds what one request may change."""
+    topics = []
+    for row in asked:
+        rows = []
+        for index in row.partitions:
+            rows.append(
+                types.PartitionResult(
+                    partition_id=index,
+                    error_code=ErrorCode.POLICY_VIOLATION,
+                    error_message=TOO_MANY_RECORDS,
+                )
+            )
+            yield STEP
+        topics.append(types.ReplicaElectionResult(topic=row.topic, partition_result=rows))
+    return topics
 
 
 def _all(c: "Controller") -> Iterator[_Asked]:

@@ -45,7 +45,7 @@ def update_features(
         results.append(types.UpdatableFeatureResult(feature=update.feature, error_message="NONE"))
         yield STEP
     response = types.UpdateFeaturesResponse(error_message=None, results=results)
-    return ControllerResult([] if request.validate_only else records, response)
+    return ControllerResult([] if request.validate_only else records, response, is_atomic=True)
 
 
 def _update(c: "Controller", feature: str, level: int, upgrade_type: int) -> list[MetadataRecord]:

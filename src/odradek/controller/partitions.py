@@ -1,4 +1,4 @@
-"""Partitions of topics: new ones, and the ISR changes their leaders propose. Pure."""
+"""New partitions of topics: CreatePartitions, and the records of every partition that is created. Pure."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,7 @@ def create_partitions(
                 )
             )
     response = types.CreatePartitionsResponse(results=results)
-    return ControllerResult([] if request.validate_only else records, response)
+    return ControllerResult([] if request.validate_only else records, response, is_atomic=True)
 
 
 def _create_partitions(c: "Controller", request: "CreatePartitionsTopic") -> Paced[list[PartitionRecord]]:

@@ -42,7 +42,7 @@ def alter_partition_reassignments(
     response = types.AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, responses=topics
     )
-    return ControllerResult([], response)
+    return ControllerResult([], response, is_atomic=True)
 
 
 def _check(c: "Controller", name: str, index: int, replicas: Any) -> None:

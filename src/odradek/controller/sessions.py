@@ -3,6 +3,7 @@
 It starts empty on a new controller; a registered broker gets a whole session to be heard from.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -30,8 +31,13 @@ class BrokerSessions:
         self._sessions[broker_id] = BrokerSession(broker_epoch, now_ms, metadata_offset, shutdown_offset)
 
     def set_shutdown_offset(self, broker_id: int, offset: int) -> None:
-        """A broker may stop once every other broker has seen this offset: its leaders moved there."""
-        self._sessions[broker_id] = self._sessions[broker_id]._replace(shutdown_offset=offset)
+        """A broker may stop once every active broker has seen this offset: its leaders moved there.
+
+        The first offset counts: what is written later moves no leader of its.
+        """
+        session = self._sessions[broker_id]
+        if session.shutdown_offset is None:
+            self._sessions[broker_id] = session._replace(shutdown_offset=offset)
 
     def drop(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
@@ -44,6 +50,10 @@ class BrokerSessions:
             and now_ms - session.last_contact_ms < self.timeout_ms
         )
 
-    def lowest_offset_of_others(self, broker_id: int) -> int | None:
-        """The oldest metadata offset among the other brokers heard from; None when there is none."""
-        return min((s.metadata_offset for n, s in self._sessions.items() if n != broker_id), default=None)
+    def lowest_offset(self, broker_ids: Iterable[int]) -> int | None:
+        """The oldest metadata offset among these brokers, -1 for one not heard from; None for no brokers."""
+        return min((self._metadata_offset(n) for n in broker_ids), default=None)
+
+    def _metadata_offset(self, broker_id: int) -> int:
+        session = self._sessions.get(broker_id)
+        return -1 if session is None else session.metadata_offset

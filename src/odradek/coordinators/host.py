@@ -130,7 +130,9 @@ class CoordinatorHost:
             )
         except Exception:
             slot.failed = True
-            _log.exception("Failed to load %s-%d: not coordinating it", self._topic, partition_index)
+            _log.exception(
+                "Failed to load %s-%d: this node does not coordinate it", self._topic, partition_index
+            )
             return
         self._activate(slot)
         _log.info("Loaded %s-%d up to offset %d", self._topic, partition_index, slot.applied_end_offset)
@@ -151,7 +153,7 @@ class CoordinatorHost:
             self._on_failure(done.error)
 
     def _on_failure(self, error: BaseException) -> None:
-        _log.error("A task of the coordinator of %s failed", self._topic, exc_info=error)
+        _log.error("A background task of the coordinator of %s failed", self._topic, exc_info=error)
 
     # --- commands -------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ async def replay_log(
         start = offset
         offset = await slices.run(_replay(data, start, shard, record_format), own=True)
         if offset == start:
-            raise ValueError(f"no whole batch at offset {offset}, before the log end")
+            raise ValueError(f"no complete batch at offset {offset}, before the log end")
     return offset
 
 
@@ -84,7 +84,7 @@ def _replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: Re
         else:
             decoded = yield from decode_long(record.key, value)
         if decoded is None:
-            _log.warning("A record of unknown type at offset %d is ignored", record.offset)
+            _log.warning("Ignoring a record of unknown type at offset %d", record.offset)
             continue
         steps = shard.replay(*decoded, record.offset, producer_id)
         if steps is not None:

@@ -14,7 +14,7 @@ NO_LEADER = -1
 NO_LEADER_EPOCH = -1
 NO_OFFSET = -1
 NO_TIMEOUT_MS = 0x7FFFFFFF
-"""Of a transaction of two phases (KIP-939): whoever is to decide it ends it, never its coordinator."""
+"""The timeout of a two-phase transaction (KIP-939): only its producer ends it, never its coordinator."""
 
 ZERO_UUID = uuid.UUID(int=0)
 METADATA_TOPIC = "__cluster_metadata"

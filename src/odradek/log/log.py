@@ -27,7 +27,7 @@ from odradek.log.parts.local_log import LocalLog
 from odradek.log.parts.log_config import LogConfig
 from odradek.log.parts.partition_dir import PartitionDir
 from odradek.log.parts.partition_metadata import PartitionMetadataFile
-from odradek.log.parts.reading import FetchInfo, LogReader
+from odradek.log.parts.reading import BatchReader, FetchInfo
 from odradek.log.parts.rolling import Roller
 from odradek.log.parts.settling import Settling
 from odradek.log.parts.truncating import Truncator
@@ -127,7 +127,7 @@ class Log:
         self.roller = Roller(
             directory, self.local_log, self.bounds, self.durability, self.producers, self.snapshots
         )
-        self._reader = LogReader(directory, self._config, self.segments, self.bounds)
+        self._reader = BatchReader(directory, self._config, self.segments, self.bounds)
         self._appender = Appender(
             directory,
             clock,

@@ -120,7 +120,7 @@ class ImageDraft:
         if topic is None:
             known = self._topics()[0].get(topic_id)
             if known is None:
-                raise ReplayError(f"a record names the unknown topic id {topic_id}")
+                raise ReplayError(f"a record names an unknown topic id: {topic_id}")
             topic = TopicImage(known.name, known.id, dict(known.partitions))
             self._set_topic(topic)
         return topic
@@ -134,7 +134,7 @@ class ImageDraft:
         by_id, by_name = self._topics()
         topic = by_id.pop(record.topic_id, None)
         if topic is None:
-            raise ReplayError(f"the unknown topic id {record.topic_id} is removed")
+            raise ReplayError(f"cannot remove an unknown topic id: {record.topic_id}")
         del by_name[topic.name]
         self.open_topics.pop(topic.id, None)
         if self.changed_partitions:
@@ -171,7 +171,7 @@ class ImageDraft:
         topic = self._open_topic(record.topic_id)
         old = topic.partitions.get(record.partition_id)
         if old is None:
-            raise ReplayError(f"the unknown partition {topic.name}-{record.partition_id} is changed")
+            raise ReplayError(f"cannot change an unknown partition: {topic.name}-{record.partition_id}")
         topic.partitions[record.partition_id] = merge(old, record)
         self.changed_partitions[topic.id, record.partition_id] = None
 
@@ -179,7 +179,7 @@ class ImageDraft:
         by_id, by_name = self._topics()
         if record.topic_name:
             if record.topic_name not in by_name:
-                raise ReplayError(f"the ELR of the unknown topic {record.topic_name} is cleared")
+                raise ReplayError(f"cannot clear the ELR of an unknown topic: {record.topic_name}")
             ids = [by_name[record.topic_name].id]
         else:
             ids = list(by_id)
@@ -219,7 +219,7 @@ class ImageDraft:
     def _broker(self, broker_id: int, epoch: int) -> BrokerRegistration:
         broker = self._brokers().get(broker_id)
         if broker is None or broker.epoch != epoch:
-            raise ReplayError(f"a record names broker {broker_id} at epoch {epoch}, which is not registered")
+            raise ReplayError(f"a record names an unregistered broker: {broker_id} at epoch {epoch}")
         return broker
 
     def broker_registration_change(self, record: Any) -> None:

@@ -72,7 +72,7 @@ def prepare_directories(
     if is_new and formatted:
         raise FormatError(
             f"No `{META_PROPERTIES}` found in {metadata_dir.path}, the metadata log directory, while "
-            f"{formatted[0].path} belongs to cluster {known}: the metadata of the cluster is not there."
+            f"{formatted[0].path} belongs to cluster {known}: the cluster's metadata is missing."
         )
     cluster_id = known or cluster_id or uuid_to_text(_new_id(runtime))
     for directory in usable:

@@ -42,6 +42,12 @@ class Replayer:
     def in_transaction(self) -> bool:
         return self._transaction is not None
 
+    def copy(self) -> "Replayer":
+        """Another one at the same place. Images are shared: nothing changes them."""
+        copy = Replayer(self.image)
+        copy._transaction = None if self._transaction is None else list(self._transaction)
+        return copy
+
     def apply(
         self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
     ) -> MetadataDelta:
@@ -73,14 +79,14 @@ class Replayer:
                 pending = []
             elif kind is EndTransactionRecord:
                 if pending is None:
-                    raise ReplayError("a metadata transaction ends that never began")
+                    raise ReplayError("a metadata transaction ends without a begin")
                 for held in pending:
                     draft.replay(held)
                     yield _STEP_CALLS // _RECORDS_PER_STEP
                 pending = None
             elif kind is AbortTransactionRecord:
                 if pending is None:
-                    raise ReplayError("a metadata transaction is aborted that never began")
+                    raise ReplayError("a metadata transaction aborts without a begin")
                 pending = None
             elif pending is not None:
                 pending.append(record)

@@ -144,7 +144,7 @@ def test_a_new_directory_beside_a_formatted_one_joins_its_cluster() -> None:
 def test_a_new_metadata_directory_beside_a_formatted_one_is_refused() -> None:
     rt = runtime()
     prepare(rt, "/b")
-    with pytest.raises(FormatError, match="the metadata of the cluster is not there"):
+    with pytest.raises(FormatError, match="the cluster's metadata is missing"):
         prepare(rt, "/a", "/b")
 
 

@@ -55,7 +55,7 @@ def test_a_refused_record_that_is_there_is_found() -> None:
 
 def test_a_log_that_begins_too_late_is_found() -> None:
     assert checkers.wrong_start(TP, 5, trimmed=5) == []
-    assert "begins at 6" in checkers.wrong_start(TP, 6, trimmed=5)[0]
+    assert "starts at 6" in checkers.wrong_start(TP, 6, trimmed=5)[0]
 
 
 def test_a_lost_and_a_resurrected_topic_are_found() -> None:
@@ -65,8 +65,8 @@ def test_a_lost_and_a_resurrected_topic_are_found() -> None:
     history.topic_changes("unknown")
     assert checkers.wrong_topics(history.topics, {"created"}, NOW) == []
     assert checkers.wrong_topics(history.topics, {"created", "unknown"}, NOW) == []
-    assert "created and is not there" in checkers.wrong_topics(history.topics, {}, NOW)[0]
-    assert "deleted and is there" in checkers.wrong_topics(history.topics, {"created", "deleted"}, NOW)[0]
+    assert "created but does not exist" in checkers.wrong_topics(history.topics, {}, NOW)[0]
+    assert "deleted but still exists" in checkers.wrong_topics(history.topics, {"created", "deleted"}, NOW)[0]
     assert checkers.wrong_topics(history.topics, {}, asked=0) == []
 
 

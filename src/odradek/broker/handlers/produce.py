@@ -217,7 +217,9 @@ def _parse(
     connection: "Connection", header: RequestHeader, frame: memoryview, position: int, most: int
 ) -> PendingProduce:
     if not is_served(ApiKey.PRODUCE, header.api_version):
-        raise ProtocolError(f"api PRODUCE v{header.api_version} of client {header.client_id!r} is not served")
+        raise ProtocolError(
+            f"unsupported request from client {header.client_id!r}: api PRODUCE v{header.api_version}"
+        )
     request = ProduceRequest.parse(frame, position, header.api_version, most)
     learn_route(connection.routes, header, request, frame)
     return PendingProduce(connection, header, request)

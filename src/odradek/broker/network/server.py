@@ -175,7 +175,7 @@ class Server:
         """Make room for a connection of a listener among those of the others."""
         others = [connection for connection in self.connections.values() if connection.listener != name]
         oldest = min(others, key=lambda connection: max(connection.last_active, connection.last_sent))
-        oldest.close("least recently used, and there are too many connections (max.connections)")
+        oldest.close("least recently used connection, and max.connections is reached")
 
     def _wait(self, name: str, listener: ListeningSocket) -> None:
         """Leave who comes in the backlog until somebody goes."""
@@ -186,12 +186,12 @@ class Server:
             what = f"listener.name.{name.lower()}.max.connections"
         few = self._is_full() and limit != self._config.int("max.connections")
         _log.warning(
-            "Listener %s waits: %d connections, %s is %d%s",
+            "Listener %s stopped accepting: %d connections, %s is %d%s",
             name,
             count,
             what,
             limit,
-            ", as the process has too few descriptors for more" if few else "",
+            ", limited by the file descriptors of the process" if few else "",
         )
         self._waiting[name] = None
         self.runtime.net.remove_reader(listener)
@@ -210,7 +210,7 @@ class Server:
         if now_s >= self._told_refused_s + TELL_S:
             _log.info(
                 "Rejected connection from %s, address already has the configured maximum of %d connections "
-                "(%d rejected since this was last told)",
+                "(%d rejected since the last message)",
                 address,
                 self.address_limits.limit(address),
                 self._refused,
@@ -232,7 +232,7 @@ class Server:
         for _, _, connection in sorted(slow):
             if not files.is_short:
                 break
-            connection.close("its replies keep too many files open, and it does not read them")
+            connection.close("the client does not read its replies, and they keep too many files open")
 
     def _sweep_idle(self) -> None:
         """Close what has neither sent nor taken anything for connections.max.idle.ms, half-open peers too."""

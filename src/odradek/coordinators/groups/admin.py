@@ -138,7 +138,7 @@ def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now
                 else:
                     all_expired = False
         if all_expired and _is_abandoned(group) and not offsets.has_open_transactions(group.group_id):
-            _log.info("Group %r is empty and without offsets: removing it", group.group_id)
+            _log.info("Removing group %r: it has no members and no offsets", group.group_id)
             records += yield from _group_tombstones(group)
     return CoordinatorResult(len(records), records, atomic=False)
 

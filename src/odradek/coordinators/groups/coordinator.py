@@ -70,7 +70,9 @@ class GroupCoordinator:
         self._rng = rng
         self._image = image
         self._partition_count = partition_count
-        self._scope = Scope(lambda error: _log.error("The group coordinator's chores failed", exc_info=error))
+        self._scope = Scope(
+            lambda error: _log.error("A background task of the group coordinator failed", exc_info=error)
+        )
 
     @property
     def serves_consumer_groups(self) -> bool:

@@ -68,7 +68,9 @@ class TransactionCoordinator:
         self.markers = MarkerSender(leader_of, marker_channel, self._all_heard, slices)
         self._loaded_partitions: int | None = None
         self._scope = Scope(
-            lambda error: _log.error("The transaction coordinator's chores failed", exc_info=error)
+            lambda error: _log.error(
+                "A background task of the transaction coordinator failed", exc_info=error
+            )
         )
 
     # --- life -----------------------------------------------------------------------------------------
@@ -87,7 +89,7 @@ class TransactionCoordinator:
         count = self._partition_count()
         if self._loaded_partitions is not None and self._loaded_partitions != count:
             _log.error(
-                "%s has %d partitions and had %d: not coordinating partition %d",
+                "%s now has %d partitions instead of %d: this node does not coordinate partition %d",
                 TRANSACTION_STATE_TOPIC,
                 count,
                 self._loaded_partitions,
@@ -110,11 +112,19 @@ class TransactionCoordinator:
                     removed = await self.host.submit(partition_index, c.ExpireIds())
                 except KafkaError as e:
                     _log.warning(
-                        "Cannot expire ids of %s-%d: %s", TRANSACTION_STATE_TOPIC, partition_index, e
+                        "Cannot expire transactional ids of %s-%d: %s",
+                        TRANSACTION_STATE_TOPIC,
+                        partition_index,
+                        e,
                     )
                     continue
                 if removed:
-                    _log.info("Expired %d ids of %s-%d", removed, TRANSACTION_STATE_TOPIC, partition_index)
+                    _log.info(
+                        "Expired %d transactional ids of %s-%d",
+                        removed,
+                        TRANSACTION_STATE_TOPIC,
+                        partition_index,
+                    )
 
     # --- markers --------------------------------------------------------------------------------------
 
@@ -132,7 +142,9 @@ class TransactionCoordinator:
             if coordinator_error(code) is ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 asyncio.get_running_loop().call_later(0.1, self._all_heard, partition_index, markers)
             else:
-                _log.info("Transaction %r is completed elsewhere: %s", markers.transactional_id, code.name)
+                _log.info(
+                    "Another coordinator completes transaction %r: %s", markers.transactional_id, code.name
+                )
 
         self.host.submit(partition_index, command).when_ready(noted)
 

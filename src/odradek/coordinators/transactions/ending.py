@@ -126,7 +126,7 @@ def _is_answered(shard: "TransactionShard", txn: TransactionMetadata, command: E
 
 def _invalid(txn: TransactionMetadata, commit: bool) -> KafkaError:
     asked = "COMMIT" if commit else "ABORT"
-    _log.warning("Transaction %r is %s, and cannot %s", txn.transactional_id, txn.state.name, asked)
+    _log.warning("Transaction %r in state %s cannot %s", txn.transactional_id, txn.state.name, asked)
     return KafkaError(ErrorCode.INVALID_TXN_STATE)
 
 

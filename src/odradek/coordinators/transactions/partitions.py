@@ -63,4 +63,4 @@ def _current(
 
 def _undecided() -> KafkaError:
     """A write of the successor would give the partition an epoch above that of the marker to come."""
-    return KafkaError(ErrorCode.INVALID_TXN_STATE, "the prepared transaction has to be decided first")
+    return KafkaError(ErrorCode.INVALID_TXN_STATE, "commit or abort the prepared transaction first")

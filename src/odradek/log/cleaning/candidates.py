@@ -62,7 +62,7 @@ def first_dirty_offset(log: "Log") -> int:
         return log.log_start_offset if cleaned is None else cleaned
     if cleaned > log.log_end_offset or not log.config.deletes_old_records:
         _log.warning(
-            "%s was cleaned up to %d, but it holds %d to %d: it is cleaned from its start on",
+            "%s: the cleaner checkpoint says %d, but the log has offsets %d to %d: cleaning from its start",
             log.path,
             cleaned,
             log.log_start_offset,

@@ -11,7 +11,7 @@ from odradek.log.parts.bounds import Bounds
 from odradek.log.parts.epoch_cache import EpochCache
 from odradek.log.parts.log_config import LogConfig
 from odradek.log.parts.partition_dir import PartitionDir
-from odradek.log.parts.reading import LogReader, Position, out_of_range
+from odradek.log.parts.reading import BatchReader, Position, out_of_range
 from odradek.log.parts.rolling import Roller
 from odradek.log.producers.entry import ProducerBatch
 from odradek.log.producers.markers import read_marker
@@ -69,7 +69,7 @@ class Appender:
         epochs: EpochCache,
         producers: ProducerState,
         roller: Roller,
-        reader: LogReader,
+        reader: BatchReader,
     ) -> None:
         self._dir = directory
         self._clock = clock
@@ -246,7 +246,7 @@ class Appender:
         if finding not in (OK, PARTIAL) or not batches:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
-                f"No good record batch at {size} of a fetch for {self._dir.topic_partition}",
+                f"No valid record batch at byte {size} of a fetch for {self._dir.topic_partition}",
             )
         expected = self._bounds.log_end_offset
         for batch in batches:
@@ -290,8 +290,8 @@ class Appender:
         """Records without an epoch: a truncation by epochs would cut at the wrong place from here on."""
         if self._epochs.latest != NO_LEADER_EPOCH:
             _log.warning(
-                "%s: records of magic %d at offset %d, though later formats came before: its leader epochs "
-                "are forgotten",
+                "%s: records of magic %d at offset %d follow records of a later format: clearing its leader "
+                "epochs",
                 self._dir.path,
                 batch.magic,
                 batch.last_offset,

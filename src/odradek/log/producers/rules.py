@@ -22,7 +22,7 @@ _LAST_PRODUCER_EPOCH: Final = 0x7FFF
 
 
 class AppendOrigin(IntEnum):
-    """Who appends: a client is trusted least."""
+    """Who appends. Clients are checked most."""
 
     CLIENT = 0
     COORDINATOR = 1
@@ -71,7 +71,8 @@ def append_data(
     elif txn_first_offset != NO_OFFSET and origin is not None:
         raise KafkaError(
             ErrorCode.INVALID_TXN_STATE,
-            f"Expected transactional write from producer {producer_id}, in one since {txn_first_offset}.",
+            f"Expected transactional write from producer {producer_id}: its transaction is open since "
+            f"{txn_first_offset}.",
         )
     timestamp = batch.max_timestamp
     last_sequence = NO_SEQUENCE if first_sequence == NO_SEQUENCE else (first_sequence + delta) & MAX_INT32
@@ -108,7 +109,9 @@ def append_marker(
         ended = entry.current_txn_first_offset == NO_OFFSET or epoch == _LAST_PRODUCER_EPOCH
         if epoch < known_epoch or not ended:
             _refuse_epoch(entry, epoch, offset, origin, "not greater than")
-        _log.info("Producer %d repeats the marker of epoch %d, already ended", entry.producer_id, epoch)
+        _log.info(
+            "Producer %d: repeated marker of epoch %d, whose transaction has ended", entry.producer_id, epoch
+        )
     if marker.coordinator_epoch < entry.coordinator_epoch:
         message = (
             f"Invalid coordinator epoch for producer {entry.producer_id} at offset {offset}: "

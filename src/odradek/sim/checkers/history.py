@@ -147,7 +147,7 @@ class History:
         """A well-behaved client is only ever told to try again."""
         error = ErrorCode(code)
         if not error.retriable:
-            self.oddities.append(f"{api_key.name} was answered with {error.name}")
+            self.oddities.append(f"{api_key.name} failed with {error.name}")
 
     def record_read(self, tp: TopicPartition, offset: int, value: bytes) -> None:
         """A consumer got a record."""

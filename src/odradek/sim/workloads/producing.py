@@ -153,7 +153,7 @@ class Producer:
         lossless = era == self._history.era or batch.tp.topic in self._history.flushed_topics
         if lossless and not (several and life != self._lives()):
             self._history.oddities.append(
-                f"{batch.tp}: {batch.producer} got {code.name} though nothing was lost"
+                f"{batch.tp}: {batch.producer} got {code.name}, but no record was lost"
             )
         self._producer_id = NO_PRODUCER_ID
 

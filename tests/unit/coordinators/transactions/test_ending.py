@@ -287,7 +287,7 @@ def test_what_an_older_connection_held_back_cannot_end_the_next_transaction(h: H
     h.add(producer, A, version=0, connection=old)
     h.end(producer, COMMIT, version=0, connection=young)
     h.add(producer, A, version=0, connection=young)
-    with pytest.raises(Exception, match="newer connection speaks"):
+    with pytest.raises(Exception, match="has a newer connection"):
         h.end(producer, ABORT, version=0, connection=old)
     assert h.txn().state is S.ONGOING
     assert h.end_code(producer, COMMIT, version=0, connection=young) is E.NONE

@@ -4,7 +4,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from odradek.coordinators.groups.classic.group import ClassicGroup
-from odradek.coordinators.groups.classic.member import ClassicMember
+from odradek.coordinators.groups.classic.member import ClassicGroupMember
 from odradek.coordinators.groups.classic.rebalance import (
     add_member,
     answer_join,
@@ -52,7 +52,7 @@ def join(shard: "GroupShard", command: JoinGroup, ticket: Ticket, now: Now) -> P
         shard.expect_return(group, command.new_member_id, now, command.session_timeout_ms)
         return _refused(ErrorCode.MEMBER_ID_REQUIRED, command.new_member_id)
     out = CoordinatorResult()
-    member = ClassicMember.joining(command, command.new_member_id)
+    member = ClassicGroupMember.joining(command, command.new_member_id)
     yield from add_member(shard, group, member, command.protocol_type, ticket, out, now)
     return out
 
@@ -129,8 +129,10 @@ def _join_known(
     member_id = command.member_id
     if member_id in group.pending_join:
         if command.group_instance_id is not None:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{member_id} was not given to a static member")
-        member = ClassicMember.joining(command, member_id)
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"member id {member_id} was not assigned to a static member"
+            )
+        member = ClassicGroupMember.joining(command, member_id)
         yield from add_member(shard, group, member, command.protocol_type, ticket, out, now)
         return out
     try:
@@ -149,7 +151,7 @@ def _join_known(
     return out
 
 
-def _update(group: ClassicGroup, member: ClassicMember, command: JoinGroup) -> None:
+def _update(group: ClassicGroup, member: ClassicGroupMember, command: JoinGroup) -> None:
     group.update_protocols(member, command.protocols)
     member.rebalance_timeout_ms = command.rebalance_timeout_ms
     member.session_timeout_ms = command.session_timeout_ms
@@ -164,7 +166,7 @@ def _join_static(
     """A static member without an id: new, or the next incarnation of one we know, which fences the last."""
     assert command.group_instance_id is not None
     out = CoordinatorResult()
-    successor = ClassicMember.joining(command, command.new_member_id)
+    successor = ClassicGroupMember.joining(command, command.new_member_id)
     old_id = group.static_members.get(command.group_instance_id)
     if old_id is None:
         yield from add_member(shard, group, successor, command.protocol_type, ticket, out, now)
@@ -193,15 +195,15 @@ def _join_static(
         yield from complete_if_joined(shard, group, out, now)
     else:
         # In CompletingRebalance the leader may be assigning to the old id at this moment.
-        yield from prepare(shard, group, out, now, f"static member {command.group_instance_id} joins anew")
+        yield from prepare(shard, group, out, now, f"static member {command.group_instance_id} rejoins")
     return out
 
 
 def _take_over(
     shard: "GroupShard",
     group: ClassicGroup,
-    old: ClassicMember,
-    successor: ClassicMember,
+    old: ClassicGroupMember,
+    successor: ClassicGroupMember,
     command: JoinGroup,
     now: Now,
 ) -> Paced[CoordinatorResult]:

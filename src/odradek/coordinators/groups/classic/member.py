@@ -6,7 +6,7 @@ from odradek.coordinators.records import MemberMetadata
 from odradek.coordinators.shard import Ticket
 
 
-class ClassicMember:
+class ClassicGroupMember:
     __slots__ = (
         "assignment",
         "awaiting_join",
@@ -45,7 +45,7 @@ class ClassicMember:
         self.is_new = False
 
     @classmethod
-    def joining(cls, command: JoinGroup, member_id: str) -> "ClassicMember":
+    def joining(cls, command: JoinGroup, member_id: str) -> "ClassicGroupMember":
         return cls(
             member_id,
             command.group_instance_id,
@@ -57,7 +57,7 @@ class ClassicMember:
         )
 
     @classmethod
-    def from_record(cls, record: MemberMetadata, protocol_name: str | None) -> "ClassicMember":
+    def from_record(cls, record: MemberMetadata, protocol_name: str | None) -> "ClassicGroupMember":
         """As the log knows it: of its protocols only the one that was chosen."""
         rebalance_timeout_ms = record.rebalance_timeout
         return cls(
