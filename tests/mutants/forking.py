@@ -287,7 +287,7 @@ def _directory_of(session: pytest.Session, pid: int) -> Path:
 
 
 def _use_own_directory(session: pytest.Session) -> None:
-    """Forks run the same tests at the same time, and pytest empties its directory before the first of them."""
+    """Forks run the same tests at the same time, and pytest empties its directory before their first."""
     directory = _directory_of(session, os.getpid())
     directory.mkdir(parents=True)
     tempfile.tempdir = str(directory)
