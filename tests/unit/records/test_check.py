@@ -79,6 +79,57 @@ def test_the_leaders_time_replaces_the_producers() -> None:
         assert {record.timestamp for record in iter_records(checked.buffer, batch)} == {NOW_MS + 77}
 
 
+def test_the_leaders_time_is_that_of_every_batch_of_a_set() -> None:
+    rules = CheckRules(origin=AppendOrigin.COORDINATOR, timestamp_type=LOG_APPEND_TIME)
+    (result,) = check_produce([build_batch(ROWS) + build_batch(ROWS[:1])], rules, NOW_MS + 77)
+    checked = accepted(result)
+    assert [(batch.record_count, batch.max_timestamp) for batch in checked.batches] == [
+        (3, NOW_MS + 77),
+        (1, NOW_MS + 77),
+    ]
+    assert list(iter_batches(checked.buffer)) == checked.batches
+    assert all(crc_matches(checked.buffer, batch) for batch in checked.batches)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_a_batch_may_be_as_large_as_the_topic_allows_and_no_larger(
+    kind: type[bytes] | type[bytearray],
+) -> None:
+    data = kind(build_batch(ROWS))
+    (result,) = check_produce([data], CheckRules(max_message_bytes=len(data)), NOW_MS)
+    assert isinstance(result, CheckedRecords)
+    (result,) = check_produce([data], CheckRules(max_message_bytes=len(data) - 1), NOW_MS)
+    assert isinstance(result, KafkaError)
+    assert result.code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize(("at", "value", "what"), [(16, 3, "magic"), (11, 3, "length")])
+def test_an_unreadable_batch_is_refused_for_what_cannot_be_in_it(at: int, value: int, what: str) -> None:
+    data = build_batch(ROWS)
+    data[at] = value
+    (result,) = check_produce([data], CheckRules(), NOW_MS)
+    assert isinstance(result, KafkaError)
+    assert result.code == ErrorCode.CORRUPT_MESSAGE
+    assert what in str(result.message)
+
+
+def test_a_leaders_stamp_may_be_at_the_bounds() -> None:
+    rules = CheckRules(timestamp_before_max_ms=5, timestamp_after_max_ms=5)
+    for shift, good in [(-5, True), (5, True), (-6, False), (6, False)]:
+        data = build_batch([(NOW_MS + shift, None, b"v", ())], timestamp_type=LOG_APPEND_TIME)
+        (result,) = check_produce([data], rules, NOW_MS)
+        assert isinstance(result, CheckedRecords) is good
+
+
+def test_records_that_all_lack_their_key_are_not_refused_for_their_time() -> None:
+    rows: list[RecordTuple] = [(NOW_MS - 10, None, b"v", ())] * 5
+    data = build_batch(rows, timestamp_type=LOG_APPEND_TIME)
+    (result,) = check_produce([data], CheckRules(timestamp_before_max_ms=5, compacted=True), NOW_MS)
+    assert isinstance(result, RecordError)
+    assert result.code == ErrorCode.INVALID_RECORD
+    assert str(result.message).count("without key") == 3, "the first three are shown"
+
+
 def test_every_refused_record_is_named() -> None:
     rows: list[RecordTuple] = [(NOW_MS - 10 * (i % 2), None, b"v", ()) for i in range(6)]
     (result,) = check_produce([build_batch(rows)], CheckRules(timestamp_before_max_ms=5), NOW_MS)
