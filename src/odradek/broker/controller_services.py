@@ -6,7 +6,7 @@ Handlers in `broker/handlers/` that both kinds of listener share find what they 
 from dataclasses import dataclass, field
 
 from odradek.broker.apis import CONTROLLER_APIS, ApiTable
-from odradek.broker.faults import Faults
+from odradek.broker.faults import PlantedErrors
 from odradek.broker.loggers import LogLevels
 from odradek.broker.long_requests import LongRequests
 from odradek.controller.quorum import QuorumController
@@ -30,4 +30,4 @@ class ControllerServices:
     replica: ReplicaService
     apis: ApiTable = CONTROLLER_APIS
     long_requests: LongRequests = field(default_factory=LongRequests)
-    faults: Faults = field(default_factory=Faults)
+    faults: PlantedErrors = field(default_factory=PlantedErrors)

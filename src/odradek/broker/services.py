@@ -8,7 +8,7 @@ import asyncio
 from dataclasses import dataclass
 
 from odradek.broker.apis import ApiTable
-from odradek.broker.faults import Faults
+from odradek.broker.faults import PlantedErrors
 from odradek.broker.loggers import LogLevels
 from odradek.broker.long_requests import LongRequests
 from odradek.broker.network.server import Server
@@ -35,7 +35,7 @@ class Services:
     slices: Slices
     config: NodeConfig
     cluster_id: str
-    faults: Faults
+    faults: PlantedErrors
     log_levels: LogLevels
     # requests and connections
     apis: ApiTable

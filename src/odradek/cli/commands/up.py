@@ -51,9 +51,7 @@ def up(
         list[str] | None,
         Argument(metavar="-- COMMAND", help="Run this command with KAFKA_BOOTSTRAP_SERVERS set, then end."),
     ] = None,
-    nodes: Annotated[
-        int, option("-n", "--nodes", min=1, metavar="COUNT", help="How many nodes.")
-    ] = 3,
+    nodes: Annotated[int, option("-n", "--nodes", min=1, metavar="COUNT", help="How many nodes.")] = 3,
     folder: Annotated[
         Path | None,
         option(
