@@ -49,7 +49,7 @@ class DynamicConfigs:
         try:
             check_protection(self._config)
         except ConfigError as e:
-            raise ConfigError(e.key, e.value, e.reason, f"{e} (it is set in the metadata log)") from e
+            raise ConfigError(e.key, e.value, e.reason, f"{e} (set in the metadata log)") from e
         await self._address_limits.configure(self._config)
 
     def subscribe(self) -> None:
@@ -85,4 +85,4 @@ class DynamicConfigs:
         try:
             await self._address_limits.configure(self._config)
         except ConfigError as e:
-            _log.error("The limits that were in force for addresses stay: %s", e)
+            _log.error("Invalid connection limits for addresses, keeping the previous ones: %s", e)

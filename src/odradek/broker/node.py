@@ -47,7 +47,7 @@ from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.manager import LogManager
-from odradek.metadata.formatting import Identity, prepare_directories, read_bootstrap
+from odradek.metadata.formatting import NodeIdentity, prepare_directories, read_bootstrap
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.strays import is_stray
@@ -138,7 +138,7 @@ class Node:
         self._applier = MetadataApplier(
             self.replicas, self.logs, self._assigner, self._roles, self.groups, self.slices
         )
-        self._scope = Scope(lambda error: _log.error("A task of the node failed", exc_info=error))
+        self._scope = Scope(lambda error: _log.error("A background task of the node failed", exc_info=error))
 
     async def start(self, on_taken: Callable[[], None] | None = None) -> None:
         """Be ready to serve clients when this returns; where it raises, nothing is held any more.
@@ -197,7 +197,7 @@ class Node:
         self._scope.spawn(self._assigner.run(self.controller, broker_epoch), name="assign directories")
         self.server.open(self._services())
 
-    def _make_broker(self, identity: Identity, incarnation: UUID) -> None:
+    def _make_broker(self, identity: NodeIdentity, incarnation: UUID) -> None:
         """What needs to know the cluster: the quorum of its metadata log, and this broker's part in it."""
         config, runtime = self.config, self.runtime
         raft = RaftDriver.open(

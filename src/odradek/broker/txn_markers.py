@@ -61,7 +61,11 @@ class MarkerWriter:
         known = self._replicas.partition(tp).log.producers.get(markers.producer.producer_id)
         if known is None or known.current_txn_first_offset != NO_OFFSET:
             return False
-        _log.warning("%s has moved on: no marker of %r", tp, markers.transactional_id)
+        _log.warning(
+            "%s has records of a newer producer epoch: no marker written for transaction %r",
+            tp,
+            markers.transactional_id,
+        )
         return True
 
     def _write(self, markers: WriteMarkers, tp: TopicPartition) -> "asyncio.Future[None] | None":

@@ -9,7 +9,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.channel import ControllerChannel
@@ -65,11 +65,11 @@ def registration_request(config: NodeConfig, incarnation_id: UUID) -> "Controlle
 
 def register_controller(
     c: "Controller", request: "ControllerRegistrationRequest", now_ms: int, next_offset: int
-) -> Result:
+) -> ControllerResult:
     """Asked again by the same incarnation, there is nothing to write."""
     response = responses.controller_registration.ControllerRegistrationResponse()
     if not is_missing(c.image, request.controller_id, request.incarnation_id):
-        return Result([], response)
+        return ControllerResult([], response)
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -86,7 +86,7 @@ def register_controller(
             for f in request.features
         ],
     )
-    return Result([record], response)
+    return ControllerResult([record], response, is_atomic=True)
 
 
 class ControllerRegistrar:

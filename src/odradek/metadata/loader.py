@@ -24,7 +24,7 @@ from odradek.metadata.log_reader import LogReader, stage_snapshot
 from odradek.metadata.offset_waiters import OffsetWaiters
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.quorum_replica import QuorumReplica
-from odradek.metadata.replay import Replayer, Staged
+from odradek.metadata.replay import Replayer, StagedDelta
 from odradek.metadata.snapshot_writer import SnapshotWriter
 from odradek.raft.snapshots import SnapshotId
 from odradek.runtime.api import Runtime
@@ -42,7 +42,7 @@ class _Pending(NamedTuple):
     """A delta that waits for its last offset to be committed."""
 
     last_offset: int
-    staged: Staged
+    staged: StagedDelta
 
 
 class MetadataLoader:
@@ -111,7 +111,7 @@ class MetadataLoader:
         self._is_taken_over = True
         return self._replayer.copy()
 
-    def appended(self, last_offset: int, staged: Staged) -> None:
+    def appended(self, last_offset: int, staged: StagedDelta) -> None:
         """The controller appended a batch up to an offset: publish its delta when that is committed."""
         assert self._is_taken_over, "only the active controller appends"
         assert not self._pending or self._pending[-1].last_offset < last_offset, "batches come in order"

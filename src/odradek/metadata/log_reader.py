@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from odradek.core.types import Buffer
 from odradek.metadata.records import MetadataRecord, NoOpRecord, decode_record, encode_record
-from odradek.metadata.replay import Staged, Staging
+from odradek.metadata.replay import StagedDelta, Staging
 from odradek.raft.control import SnapshotFooterRecord, SnapshotHeaderRecord, read_control_batch
 from odradek.raft.snapshots import SnapshotError, SnapshotId
 from odradek.records.batch import HEADER_BYTES, BatchMeta, build_batch, iter_batches, iter_records
@@ -66,11 +66,11 @@ class LogReader:
             self.bytes_read += batch.size
             self.next_offset = batch.last_offset + 1
 
-    def finish(self) -> Paced[Staged]:
+    def finish(self) -> Paced[StagedDelta]:
         return self._staging.finish()
 
 
-def stage_snapshot(staging: Staging, data: Buffer, snapshot_id: SnapshotId) -> Paced[Staged]:
+def stage_snapshot(staging: Staging, data: Buffer, snapshot_id: SnapshotId) -> Paced[StagedDelta]:
     """What a snapshot holds, which stands for the log up to its end. SnapshotError where it is cut short."""
     timestamp_ms = -1
     is_whole = False

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from odradek.metadata.delta import MetadataDelta
-from odradek.metadata.draft import Draft, ReplayError
+from odradek.metadata.draft import ImageDraft, ReplayError
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
 from odradek.metadata.records import (
     AbortTransactionRecord,
@@ -31,7 +31,7 @@ class Position(NamedTuple):
     timestamp_ms: int
 
 
-class Staged(NamedTuple):
+class StagedDelta(NamedTuple):
     """What batches would do, before they are known to be in the log."""
 
     delta: MetadataDelta
@@ -44,7 +44,7 @@ class Staging:
     __slots__ = ("_draft", "_position", "_transaction")
 
     def __init__(self, image: MetadataImage, transaction: tuple[MetadataRecord, ...] | None) -> None:
-        self._draft = Draft(image)
+        self._draft = ImageDraft(image)
         self._position = Position(image.offset, image.epoch, image.timestamp_ms)
         self._transaction = None if transaction is None else list(transaction)
 
@@ -66,7 +66,7 @@ class Staging:
                     self._position = Position(base_offset + i - 1, epoch, timestamp_ms)
             elif kind is EndTransactionRecord:
                 if held is None:
-                    raise ReplayError("a metadata transaction ends that never began")
+                    raise ReplayError("a metadata transaction ends without a begin")
                 for n, late in enumerate(held):
                     if n % _RECORDS_PER_STEP == _RECORDS_PER_STEP - 1:
                         yield _STEP_CALLS
@@ -74,7 +74,7 @@ class Staging:
                 held = None
             elif kind is AbortTransactionRecord:
                 if held is None:
-                    raise ReplayError("a metadata transaction is aborted that never began")
+                    raise ReplayError("a metadata transaction aborts without a begin")
                 held = None
             elif held is not None:
                 held.append(record)
@@ -85,14 +85,14 @@ class Staging:
             self._position = Position(last_offset, epoch, timestamp_ms)
         yield FEW
 
-    def finish(self) -> Paced[Staged]:
+    def finish(self) -> Paced[StagedDelta]:
         """Where everything belongs to an open transaction the image stays the one it is."""
         held, base = self._transaction, self._draft.base
         if self._position == (base.offset, base.epoch, base.timestamp_ms):
             delta = MetadataDelta(base, base)
         else:
             delta = yield from self._draft.finish(*self._position)
-        return Staged(delta, None if held is None else tuple(held))
+        return StagedDelta(delta, None if held is None else tuple(held))
 
 
 class Replayer:
@@ -120,13 +120,13 @@ class Replayer:
 
     def stage(
         self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
-    ) -> Paced[Staged]:
+    ) -> Paced[StagedDelta]:
         """Find out what one batch does. Raises ReplayError."""
         staging = self.begin()
         yield from staging.add(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
         return (yield from staging.finish())
 
-    def take(self, staged: Staged) -> MetadataDelta:
+    def take(self, staged: StagedDelta) -> MetadataDelta:
         """Let happen what was staged, on the image it was staged on."""
         assert staged.delta.previous is self.image, "something was replayed since this was staged"
         self._transaction = staged.transaction

@@ -116,7 +116,7 @@ def test_limits_that_cannot_be_taken_leave_those_in_force(caplog: pytest.LogCapt
         await stage.scope.join()
 
     World(1).run(main())
-    assert "stay" in caplog.text
+    assert "keeping the previous ones" in caplog.text
 
 
 def test_a_setting_of_the_metadata_that_promises_protection_refuses_the_start() -> None:
