@@ -148,7 +148,7 @@ class Node:
         async with AsyncExitStack() as undo:
             await self._start(undo, on_taken)
             undo.pop_all()
-        self.health.started(self.quorum.raft)
+        self.health.started(self.quorum.raft, self.loader)
 
     async def _start(self, undo: AsyncExitStack, on_taken: Callable[[], None] | None) -> None:
         config, runtime = self.config, self.runtime
@@ -219,7 +219,7 @@ class Node:
             slices=self.slices,
             bootstrap=read_bootstrap(runtime.disk, config.metadata_log_dir),
         )
-        self.controller = RoutedController(config, raft, self.quorum, nobody_else, self.metadata)
+        self.controller = RoutedController(config, raft, self.loader, self.quorum, nobody_else, self.metadata)
         self._registrar = ControllerRegistrar(config, incarnation, self.controller, self.metadata)
         self.internal_topics = TopicCreation(config, self.metadata, self.controller)
         self.lifecycle = BrokerLifecycle(

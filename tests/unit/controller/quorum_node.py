@@ -50,7 +50,7 @@ class QuorumNode:
             incarnation_id=incarnation_id,
             slices=self.slices,
         )
-        self.channel = RoutedController(config, replica, self.quorum, self._ask, self.publisher)
+        self.channel = RoutedController(config, replica, self.loader, self.quorum, self._ask, self.publisher)
         self.registrar = ControllerRegistrar(config, incarnation_id, self.channel, self.publisher)
         self.publisher.subscribe(self.registrar.on_delta)
 
