@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER
+from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.quorum_replica import QuorumReplica
 from odradek.metadata.shown import shown
@@ -48,6 +49,7 @@ class RoutedController:
         self,
         config: NodeConfig,
         raft: QuorumReplica,
+        loader: MetadataLoader,
         local: LocalController | None,
         remote: Remote,
         metadata: MetadataPublisher,
@@ -55,6 +57,7 @@ class RoutedController:
         self._timeout_s = config.int("request.timeout.ms") / 1000
         self._lifecycle_timeout_s = config.int("broker.session.timeout.ms") / 2000
         self._raft = raft
+        self._loader = loader
         self._local = local
         self._remote = remote
         self._metadata = metadata
@@ -67,7 +70,8 @@ class RoutedController:
             local.on_changed = self._on_changed
 
     async def call(self, api_key: ApiKey, request: Any) -> Any:
-        """REQUEST_TIMED_OUT where no active controller was found in time."""
+        """REQUEST_TIMED_OUT where no active controller was found in time. Raises what keeps this node from
+        following the metadata, too."""
         loop = asyncio.get_running_loop()
         is_brief = api_key in _OF_THE_LIFECYCLE
         deadline = loop.time() + (self._lifecycle_timeout_s if is_brief else self._timeout_s)
@@ -79,8 +83,9 @@ class RoutedController:
             try:
                 if self._local is not None and self._local.is_active:
                     return await self._local.call(api_key, request)
-                if self._raft.failure is not None:
-                    raise self._raft.failure
+                failure = self._raft.failure or self._loader.failure
+                if failure is not None:
+                    raise failure
                 if is_remote:
                     return await self._ask_remote(leader_id, api_key, request, deadline)
             except KafkaError as e:

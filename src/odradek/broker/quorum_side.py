@@ -117,7 +117,9 @@ class QuorumSide:
                 slices=self._slices,
                 bootstrap=read_bootstrap(runtime.disk, config.metadata_log_dir),
             )
-        self.channel = RoutedController(config, raft, self.local, self._remotes.call, self._metadata)
+        self.channel = RoutedController(
+            config, raft, self.loader, self.local, self._remotes.call, self._metadata
+        )
         if self.local is not None:
             self._registrar = ControllerRegistrar(config, incarnation, self.channel, self._metadata)
 

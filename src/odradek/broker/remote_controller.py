@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from odradek.broker.principals import Principal, write_principal
-from odradek.client.connection import Connection
+from odradek.client.connection import BrokerConnection
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.runtime.api import Runtime
 from odradek.wire import requests
@@ -45,7 +45,7 @@ class RemoteControllers:
         self._client_id = f"broker-{node_id}-to-controller"
         self._timeout_ms = timeout_ms
         self._endpoint_of = endpoint_of
-        self._connections: dict[tuple[Endpoint, bool], asyncio.Future[Connection]] = {}
+        self._connections: dict[tuple[Endpoint, bool], asyncio.Future[BrokerConnection]] = {}
 
     async def call(
         self, controller_id: int, api_key: ApiKey, request: Any, forwarded: Forwarded | None = None
@@ -65,7 +65,7 @@ class RemoteControllers:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"controller {controller_id}: {e}") from e
 
     async def _forward(
-        self, connection: Connection, api_key: ApiKey, request: Any, forwarded: Forwarded
+        self, connection: BrokerConnection, api_key: ApiKey, request: Any, forwarded: Forwarded
     ) -> Any:
         version = connection.choose_version(api_key)
         frame = encode_request(api_key, version, 0, forwarded.client_id, request)
@@ -82,7 +82,7 @@ class RemoteControllers:
         _, position = parse_response_header(data, 0, api_key, version)
         return response_decoder(api_key, version)(data, position)[0]
 
-    async def _connection(self, controller_id: int, is_for_lives: bool) -> Connection:
+    async def _connection(self, controller_id: int, is_for_lives: bool) -> BrokerConnection:
         endpoint = self._endpoint_of(controller_id)
         if endpoint is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, f"controller {controller_id} has no known address")
@@ -90,7 +90,7 @@ class RemoteControllers:
         known = self._connections.get(key)
         if known is None or (known.done() and (known.cancelled() or not _is_open(known))):
             known = self._connections[key] = asyncio.ensure_future(
-                Connection.open(
+                BrokerConnection.open(
                     self._runtime, *endpoint, client_id=self._client_id, request_timeout_ms=self._timeout_ms
                 )
             )
@@ -108,5 +108,5 @@ class RemoteControllers:
         self._connections.clear()
 
 
-def _is_open(opening: "asyncio.Future[Connection]") -> bool:
+def _is_open(opening: "asyncio.Future[BrokerConnection]") -> bool:
     return opening.exception() is None and opening.result().is_open

@@ -9,7 +9,7 @@ loader's (metadata/loader.py), which publishes it and writes snapshots.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -17,12 +17,12 @@ from uuid import UUID
 from odradek.controller.controller import Controller
 from odradek.controller.decisions import Decisions, Rank, rank_of
 from odradek.controller.registration import registration_request
+from odradek.controller.result import split
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
-from odradek.metadata.bootstrap import bootstrap_batch, bootstrap_features
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.quorum_replica import QuorumReplica
-from odradek.metadata.records import AbortTransactionRecord, MetadataRecord, NoOpRecord, encode_record
+from odradek.metadata.records import MetadataRecord, NoOpRecord, encode_record
 from odradek.runtime.api import Runtime
 from odradek.runtime.slices import Paced, Slices, at_once
 from odradek.wire.api_keys import ApiKey
@@ -58,14 +58,12 @@ class ActiveController:
         self._last_append_time = 0.0
         self._refusal: KafkaError | None = None
         self.epoch = raft.epoch
-        replayer = loader.take_over()
-        self._in_transaction = replayer.in_transaction
         self.controller = Controller(
             config=config,
             cluster_id=cluster_id,
             kraft_version=raft.facts.kraft_version,
             rng=runtime.rng,
-            replayer=replayer,
+            replayer=loader.take_over(),
         )
 
     def begin(self, bootstrap: Sequence[MetadataRecord] | None, incarnation_id: UUID) -> None:
@@ -73,13 +71,10 @@ class ActiveController:
 
         `bootstrap` are the records of bootstrap.checkpoint, else those of a cluster of this release.
         """
-        controller, now_ms = self.controller, _session_ms()
-        if self._in_transaction:
-            self._append_now([AbortTransactionRecord(reason="The controller that began it is gone")])
-        if not controller.image.metadata_version:
-            records = bootstrap_features() if bootstrap is None else bootstrap
-            self._append_now(bootstrap_batch(records, self._config.int("min.insync.replicas")))
-        controller.start_sessions(incarnation_id, now_ms)
+        for batch in self.controller.activation(bootstrap).batches():
+            is_appended = at_once(self._append(batch, self._raft.log_end_offset))
+            assert is_appended, "nobody else appends meanwhile"
+        self.controller.start_sessions(incarnation_id, _session_ms())
         request = registration_request(self._config, incarnation_id)
         at_once(self._decide(ApiKey.CONTROLLER_REGISTRATION, request))
 
@@ -114,15 +109,22 @@ class ActiveController:
 
     def _decide(self, api_key: ApiKey, request: Any) -> Paced[tuple[Any, int]]:
         """The answer, and the last offset of all that it rests on."""
-        while True:
+        is_decided = False
+        while not is_decided:
             base_offset = self._raft.log_end_offset
             result = yield from self.controller.handle(api_key, request, _session_ms(), base_offset)
-            if not result.records or (yield from self._append(result.records, base_offset)):
-                return result.response, self.controller.image.offset
+            is_decided = yield from self._append_all(result.batches(), base_offset)
+        return result.response, self.controller.image.offset
 
-    def _append_now(self, records: Sequence[MetadataRecord]) -> None:
-        is_appended = at_once(self._append(records, self._raft.log_end_offset))
-        assert is_appended, "nobody else appends meanwhile"
+    def _append_all(self, batches: Iterator[Sequence[MetadataRecord]], base_offset: int) -> Paced[bool]:
+        """One after the other. False where the first did not get the offset for which it was decided."""
+        first = next(batches, None)
+        if first is not None and not (yield from self._append(first, base_offset)):
+            return False
+        for batch in batches:
+            while not (yield from self._append(batch, self._raft.log_end_offset)):
+                pass
+        return True
 
     def _append(self, records: Sequence[MetadataRecord], base_offset: int) -> Paced[bool]:
         """All or nothing: what the log does not take does not happen.
@@ -179,7 +181,7 @@ class ActiveController:
             broker, records = yield from self.controller.expire_session(_session_ms())
             if broker is None:
                 return
-            if (yield from self._append(records, base_offset)):
+            if (yield from self._append_all(split(records), base_offset)):
                 _log.info(
                     "Fencing broker %d at epoch %d because its session has timed out.",
                     broker.id,

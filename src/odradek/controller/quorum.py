@@ -134,6 +134,9 @@ class QuorumController:
                 self._resign(_not_controller())
                 await asyncio.sleep(_RETRY_SECONDS)
                 await self._loader.when_followed(self.raft.log_end_offset - 1)
+            except Exception:
+                self.raft.resign()
+                raise
             else:
                 self._ticking = self._scope.spawn(active.tick(), name="controller-tick")
                 _log.info("The controller of node %d is active at epoch %d", self.raft.node_id, epoch)

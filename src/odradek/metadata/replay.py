@@ -66,7 +66,7 @@ class Staging:
                     self._position = Position(base_offset + i - 1, epoch, timestamp_ms)
             elif kind is EndTransactionRecord:
                 if held is None:
-                    raise ReplayError("a metadata transaction ends that never began")
+                    raise ReplayError("a metadata transaction ends without a begin")
                 for n, late in enumerate(held):
                     if n % _RECORDS_PER_STEP == _RECORDS_PER_STEP - 1:
                         yield _STEP_CALLS
@@ -74,7 +74,7 @@ class Staging:
                 held = None
             elif kind is AbortTransactionRecord:
                 if held is None:
-                    raise ReplayError("a metadata transaction is aborted that never began")
+                    raise ReplayError("a metadata transaction aborts without a begin")
                 held = None
             elif held is not None:
                 held.append(record)

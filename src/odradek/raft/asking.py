@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from odradek.client.connection import Connection
+from odradek.client.connection import BrokerConnection
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import METADATA_TOPIC, METADATA_TOPIC_ID, NO_LEADER, ZERO_UUID
 from odradek.raft import messages as m
@@ -33,7 +33,7 @@ class Asker:
         self._max_fetch_bytes = max_fetch_bytes
         self._max_snapshot_bytes = max_snapshot_bytes
 
-    async def ask(self, connection: Connection, request: m.Request, timeout_ms: int) -> m.AnswerBody:
+    async def ask(self, connection: BrokerConnection, request: m.Request, timeout_ms: int) -> m.AnswerBody:
         """OSError, ProtocolError where no answer came; KafkaError where the peer takes no such request."""
         if isinstance(request, m.SupportedVersionsRequest):
             low, high = connection.supported_features.get(KRAFT_VERSION_FEATURE, (0, 0))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
-from odradek.client.connection import Connection
+from odradek.client.connection import BrokerConnection
 from odradek.core.errors import KafkaError, ProtocolError
 from odradek.raft.events import Answered, ConnectionLost, DialRefused, Event, Unanswered
 from odradek.raft.messages import AnswerBody, Request
@@ -29,7 +29,7 @@ Endpoint = tuple[str, int]
 class Translator(Protocol):
     """Messages as they travel (wire_messages.py)."""
 
-    async def ask(self, connection: Connection, request: Request, timeout_ms: int) -> AnswerBody: ...
+    async def ask(self, connection: BrokerConnection, request: Request, timeout_ms: int) -> AnswerBody: ...
 
 
 class Peers:
@@ -50,7 +50,7 @@ class Peers:
         self._request_timeout_ms = request_timeout_ms
         self._translator = translator
         self._on_event = on_event
-        self._connections: dict[Endpoint, asyncio.Future[Connection]] = {}
+        self._connections: dict[Endpoint, asyncio.Future[BrokerConnection]] = {}
         self._scope = Scope(lambda error: _log.error("A request to another voter failed", exc_info=error))
         self._is_closing = False
 
@@ -79,15 +79,15 @@ class Peers:
         else:
             self._on_event(Answered(send.to, send.request, answer))
 
-    async def _connection(self, node_id: int, endpoint: Endpoint) -> Connection:
+    async def _connection(self, node_id: int, endpoint: Endpoint) -> BrokerConnection:
         known = self._connections.get(endpoint)
         if known is None or (known.done() and not _is_open(known)):
             known = self._connections[endpoint] = asyncio.ensure_future(self._dial(node_id, endpoint))
         return await asyncio.shield(known)
 
-    async def _dial(self, node_id: int, endpoint: Endpoint) -> Connection:
+    async def _dial(self, node_id: int, endpoint: Endpoint) -> BrokerConnection:
         try:
-            connection = await Connection.open(
+            connection = await BrokerConnection.open(
                 self._runtime,
                 *endpoint,
                 client_id=self._client_id,

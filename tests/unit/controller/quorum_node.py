@@ -13,11 +13,13 @@ from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.image import MetadataImage
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
+from odradek.metadata.versions import SUPPORTED_FEATURES
 from odradek.raft.driver import RaftDriver
 from odradek.runtime.slices import FEW, Paced, Slices
 from odradek.sim.world.world import World
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
+from tests.unit.controller.harness import log_dir
 from tests.unit.metadata.scripted_quorum import ScriptedQuorum, ScriptedReplica
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -48,8 +50,9 @@ class QuorumNode:
             incarnation_id=incarnation_id,
             slices=self.slices,
         )
-        self.channel = RoutedController(config, replica, self.quorum, self._ask, self.publisher)
+        self.channel = RoutedController(config, replica, self.loader, self.quorum, self._ask, self.publisher)
         self.registrar = ControllerRegistrar(config, incarnation_id, self.channel, self.publisher)
+        self.publisher.subscribe(self.registrar.on_delta)
 
     @property
     def image(self) -> MetadataImage:
@@ -62,25 +65,17 @@ class QuorumNode:
     async def _ask(self, controller_id: int, api_key: ApiKey, request: Any) -> Any:
         return await self.cluster.carry(controller_id, api_key, request)
 
-    async def create_topic(self, name: str, partitions: int = 1, through: Any = None) -> int:
+    async def create_topic(self, name: str, partitions: int = 1, channel: Any = None) -> int:
         types = request_types(ApiKey.CREATE_TOPICS)
-        assignments = [
-            types.CreatableReplicaAssignment(partition_index=i, broker_ids=[101]) for i in range(partitions)
-        ]
-        topic = types.CreatableTopic(
-            name=name, num_partitions=-1, replication_factor=-1, assignments=assignments
-        )
+        topic = types.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
         request = types.CreateTopicsRequest(topics=[topic])
-        response: Any = await (through or self.channel).call(ApiKey.CREATE_TOPICS, request)
+        response: Any = await (channel or self.channel).call(ApiKey.CREATE_TOPICS, request)
         code: int = response.topics[0].error_code
         return code
 
-    async def register_broker(self, broker_id: int = 101) -> Any:
-        from tests.unit.controller.harness import log_dir
-
+    async def add_broker(self, broker_id: int = 101) -> int:
+        """Register a broker and have it unfenced. It sends no further heartbeats."""
         types = request_types(ApiKey.BROKER_REGISTRATION)
-        from odradek.metadata.versions import SUPPORTED_FEATURES
-
         request = types.BrokerRegistrationRequest(
             broker_id=broker_id,
             cluster_id=CLUSTER_ID,
@@ -93,7 +88,18 @@ class QuorumNode:
             rack=None,
             log_dirs=[log_dir(broker_id)],
         )
-        return await self.channel.call(ApiKey.BROKER_REGISTRATION, request)
+        response = await self.channel.call(ApiKey.BROKER_REGISTRATION, request)
+        assert response.error_code == 0
+        epoch: int = response.broker_epoch
+        assert not (await self.heartbeat(broker_id, epoch)).is_fenced
+        return epoch
+
+    async def heartbeat(self, broker_id: int, broker_epoch: int) -> Any:
+        types = request_types(ApiKey.BROKER_HEARTBEAT)
+        request = types.BrokerHeartbeatRequest(
+            broker_id=broker_id, broker_epoch=broker_epoch, current_metadata_offset=self.image.offset
+        )
+        return await self.channel.call(ApiKey.BROKER_HEARTBEAT, request)
 
     async def stop(self) -> None:
         self.channel.close()
@@ -102,7 +108,7 @@ class QuorumNode:
 
 
 class QuorumCluster:
-    """`commits` says whether what is appended gets committed by itself."""
+    """`carry` is the network between them."""
 
     def __init__(self, world: World, settings: Mapping[str, str] | None = None) -> None:
         self.quorum = ScriptedQuorum(world)

@@ -70,7 +70,7 @@ class MetadataStack:
             slices=self.slices,
             bootstrap=read_bootstrap(runtime.disk, config.metadata_log_dir),
         )
-        channel = RoutedController(config, raft, self.controller, nobody_else, self.publisher)
+        channel = RoutedController(config, raft, loader, self.controller, nobody_else, self.publisher)
         await loader.load()
         raft.start()
         self.lifecycle = BrokerLifecycle(

@@ -1,7 +1,7 @@
 """A node that follows: what is committed, one delta for each advance, the same image as every other node."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any
 from uuid import UUID
 
@@ -59,8 +59,8 @@ class Follower:
 
 
 class Stage:
-    def __init__(self, world: World, ids: Sequence[int] = (1, 2, 3), **settings: str) -> None:
-        self.quorum = ScriptedQuorum(world, ids)
+    def __init__(self, world: World, **settings: str) -> None:
+        self.quorum = ScriptedQuorum(world)
         self.settings = settings
         self.nodes = [Follower(replica, **settings) for replica in self.quorum.replicas.values()]
 

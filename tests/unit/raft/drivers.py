@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from odradek.client.connection import Connection
+from odradek.client.connection import BrokerConnection
 from odradek.log.log import Isolation
 from odradek.raft.driver import Membership, RaftDriver
 from odradek.raft.log_state import LogView
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Nobody:
     """The other replicas of a quorum of one."""
 
-    async def ask(self, connection: Connection, request: Request, timeout_ms: int) -> AnswerBody:
+    async def ask(self, connection: BrokerConnection, request: Request, timeout_ms: int) -> AnswerBody:
         raise AssertionError(f"nobody to ask: {request}")
 
 

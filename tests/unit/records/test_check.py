@@ -80,7 +80,7 @@ def test_the_leaders_time_replaces_the_producers() -> None:
 
 
 def test_the_leaders_time_is_that_of_every_batch_of_a_set() -> None:
-    rules = CheckRules(origin=AppendOrigin.COORDINATOR, timestamp_type=LOG_APPEND_TIME)
+    rules = CheckRules(timestamp_type=LOG_APPEND_TIME)
     (result,) = check_produce([build_batch(ROWS) + build_batch(ROWS[:1])], rules, NOW_MS + 77)
     checked = accepted(result)
     assert [(batch.record_count, batch.max_timestamp) for batch in checked.batches] == [

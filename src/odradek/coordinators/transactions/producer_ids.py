@@ -15,6 +15,9 @@ _log = logging.getLogger(__name__)
 PREFETCH_AT_PERCENT: Final = 90
 """How much of a block may be used before the next one is asked for."""
 
+_READY_SECONDS: Final = 1.0
+"""How long a client is kept waiting for the first block: without a controller it had better ask again."""
+
 
 class ProducerIds:
     """`take` gives an id that nobody else has or will have."""
@@ -62,11 +65,11 @@ class ProducerIds:
         return producer_id
 
     async def ready(self) -> None:
-        """Wait until there is an id at hand, or the controller has failed to give one."""
+        """Wait until there is an id at hand, or the controller has failed to give one, but not for long."""
         if self._next == self._end and self._following is None:
             self._ask()
             assert self._request is not None
-            await asyncio.wait([self._request])
+            await asyncio.wait([self._request], timeout=_READY_SECONDS)
 
     async def close(self) -> None:
         await self._scope.close()
