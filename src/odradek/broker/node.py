@@ -146,7 +146,7 @@ class Node:
         async with AsyncExitStack() as undo:
             await self._start(undo, on_taken)
             undo.pop_all()
-        self.health.started(self.quorum.raft, self.loader)
+        self.health.started(self.quorum.raft, self.quorum.loader)
 
     async def _start(self, undo: AsyncExitStack, on_taken: Callable[[], None] | None) -> None:
         config, runtime = self.config, self.runtime

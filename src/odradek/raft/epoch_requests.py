@@ -12,7 +12,8 @@ from odradek.raft.roles import Follower, Resigned
 def on_begin(r: Replica, token: object, request: BeginQuorumEpochRequest, now_ms: int) -> None:
     error = refused_by_voter(r, request.leader_id, request.leader_epoch)
     if error is None:
-        moves.heard_of_leader(r, request.leader_id, request.leader_epoch, request.endpoints, now_ms)
+        leader_id, epoch = request.leader_id, request.leader_epoch
+        moves.heard_of_leader(r, leader_id, epoch, request.endpoints, now_ms, itself=True)
         error = ErrorCode.INVALID_VOTER_KEY if is_for_another(r, request.voter) else ErrorCode.NONE
     r.gate.answer(Answer(token, epoch_answer(r, error)))
 

@@ -47,15 +47,14 @@ class Epochs:
             self._starts.pop()
         self.last = self._starts[-1][0] if self._starts else self.origin_epoch
 
-    def advance_start(self, offset: int) -> None:
+    def advance_start(self, offset: int, log_end_offset: int) -> None:
         """The log begins here now; what was before it is one epoch, that of the record before."""
         index = bisect_right(self._starts, offset - 1, key=_start_offset)
         if not index:
             return
         self.origin_epoch = self._starts[index - 1][0]
-        goes_on = index < len(self._starts) and self._starts[index][1] == offset
-        kept = [] if goes_on else [(self.origin_epoch, offset)]
-        self._starts[:index] = kept
+        next_start = self._starts[index][1] if index < len(self._starts) else log_end_offset
+        self._starts[:index] = [(self.origin_epoch, offset)] if offset < next_start else []
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """The newest epoch that is not above this one, and where it ends in a log of this length.

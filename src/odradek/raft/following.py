@@ -127,7 +127,7 @@ def on_fetch_answer(r: Replica, to: int, request: FetchRequest, answer: FetchAns
         fetching.retry_ms = now_ms + r.times.retry_backoff_ms
     if r.fetching is fetching:
         fetching.leader_high_watermark = max(fetching.leader_high_watermark, answer.high_watermark)
-        follow_high_watermark(r)
+        follow_high_watermark(r, now_ms)
 
 
 def _heard_from_leader(r: Replica, now_ms: int) -> None:
@@ -157,12 +157,14 @@ def _append(r: Replica, batches: tuple[BatchInfo, ...], now_ms: int) -> bool:
     return True
 
 
-def follow_high_watermark(r: Replica) -> None:
-    """The leader's, as far as the own log is durable."""
+def follow_high_watermark(r: Replica, now_ms: int) -> None:
+    """The leader's, as far as the own log is durable. A removal that is committed now takes the own vote."""
     fetching = r.fetching
     if fetching.leader_high_watermark == NO_HIGH_WATERMARK:
         return
     advance_high_watermark(r, min(fetching.leader_high_watermark, r.log.flushed_offset))
+    if r.is_voter and not r.counts:
+        moves.voters_changed(r, now_ms)
     if not r.may_vote and has_caught_up(r):
         r.may_vote = True
         r.gate.may_vote = True

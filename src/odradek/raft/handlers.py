@@ -39,7 +39,7 @@ def _flushed(r: Replica, event: e.Flushed, now_ms: int) -> None:
         leading.serve_parked(r)
         leading.commit(r)
     else:
-        following.follow_high_watermark(r)
+        following.follow_high_watermark(r, now_ms)
 
 
 def _persisted(r: Replica, event: e.Persisted, now_ms: int) -> None:

@@ -182,7 +182,7 @@ def commit(r: Replica) -> None:
 def majority_offset(r: Replica, lead: Leadership) -> int:
     assert r.voters is not None
     ends = {n: state.end_offset for n, state in lead.voters.items()}
-    if r.is_voter:
+    if r.counts:
         ends[r.node_id] = r.log.flushed_offset
     return committed_offset(r.voters.ids, ends)
 
@@ -207,7 +207,7 @@ def heard_from(r: Replica, lead: Leadership, voter_id: int, now_ms: int) -> None
     """Check-quorum: a majority was heard from since the last time, so the next period begins."""
     assert r.voters is not None
     lead.fetched[voter_id] = None
-    needed = majority(len(r.voters.ids)) - r.is_voter
+    needed = majority(len(r.voters.ids)) - r.counts
     if len(lead.fetched) >= needed:
         lead.fetched.clear()
         lead.check_quorum_ms = now_ms + r.times.check_quorum_ms

@@ -96,7 +96,7 @@ class LogState:
         snapshot = self.snapshot_id
         assert snapshot is not None, "without a snapshot the log begins with its first record"
         assert self.start_offset <= offset <= snapshot.end_offset, f"begin {self!r} at {offset}"
-        self.epochs.advance_start(offset)
+        self.epochs.advance_start(offset, self.end_offset)
         self.start_offset = offset
 
     def position_of(self, offset: int, epoch: int) -> "EpochEnd | SnapshotId | None":

@@ -53,11 +53,13 @@ def follow(r: Replica, epoch: int, leader_id: int, endpoints: Endpoints, now_ms:
     dismiss(r, lead, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-def heard_of_leader(r: Replica, leader_id: int, epoch: int, endpoints: Endpoints, now_ms: int) -> None:
+def heard_of_leader(
+    r: Replica, leader_id: int, epoch: int, endpoints: Endpoints, now_ms: int, *, itself: bool = False
+) -> None:
     """A message says who leads which epoch. Nothing is done about an older one.
 
-    A prospective knows its leader and lost it: that others still follow it is no news. A node that is named
-    as leader itself has forgotten it, with its disk: it knows of no leader then.
+    A replica that gave its leader up goes back to it only if the leader itself says so (`itself`). A node that
+    is named as leader has forgotten it, with its disk: it knows of no leader then.
     """
     role = r.role
     if leader_id == r.node_id:
@@ -68,7 +70,7 @@ def heard_of_leader(r: Replica, leader_id: int, epoch: int, endpoints: Endpoints
         else:
             follow(r, epoch, leader_id, endpoints or r.endpoints_of(leader_id), now_ms)
     elif epoch == role.epoch and leader_id != NO_LEADER and role.leader_id in (NO_LEADER, leader_id):
-        if not (isinstance(role, Follower) or (isinstance(role, Observer | Prospective) and r.has_leader)):
+        if not r.has_leader or (itself and isinstance(role, Unattached | Prospective)):
             follow(r, epoch, leader_id, endpoints or r.endpoints_of(leader_id), now_ms)
         elif len(endpoints) > len(r.leader_endpoints):
             r.leader_endpoints = endpoints

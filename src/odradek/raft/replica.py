@@ -24,6 +24,9 @@ FIRST_BOOTSTRAP_SERVER = -2
 class Replica:
     """`deadline_ms` is the role's own: the election timeout or the fetch timeout; None for a leader.
 
+    counts          it is one of the voters that act: its vote and its log count
+    is_voter        it stands for leader: it counts, or it is removed by a record that may not be committed yet.
+                    Its log may be the longest one then, and the others cannot elect anybody without it.
     high_watermark  what is committed as far as this replica knows; never goes back
     may_vote        false after its disk was wiped, until it has caught up with a leader of `vote_floor`
     leadership      of a leader only; ballot of a prospective or candidate only
@@ -32,6 +35,7 @@ class Replica:
     __slots__ = (
         "ballot",
         "bootstrap_servers",
+        "counts",
         "deadline_ms",
         "draw",
         "endpoints",
@@ -90,7 +94,7 @@ class Replica:
         self.stopping = False
         self.failed = False
         self.voters: VoterSet | None = None
-        self.is_voter = False
+        self.counts = self.is_voter = False
         self.voters_from_history()
 
     @property
@@ -104,8 +108,11 @@ class Replica:
         return () if voters is None else tuple(n for n in voters.ids if n != self.node_id)
 
     def voters_from_history(self) -> None:
-        self.voters = self.history.last.voters
-        self.is_voter = self.voters is not None and self.voters.has(*self.key)
+        history = self.history
+        self.voters = history.last.voters
+        self.counts = self.voters is not None and self.voters.has(*self.key)
+        uncommitted = history.last_offset >= (self.high_watermark or 0)
+        self.is_voter = self.counts or (uncommitted and history.had_before(self.key))
 
     def endpoints_of(self, node_id: int) -> Endpoints:
         if node_id == self.role.leader_id and self.leader_endpoints:

@@ -49,7 +49,7 @@ def start(r: Replica, now_ms: int) -> None:
     r.deadline_ms = now_ms + (r.times.fetch_timeout_ms if following else r.election_timeout_ms())
     if isinstance(role, Unattached) and role.leader_id == NO_LEADER and role.voted is None:
         r.deadline_ms = now_ms + r.draw(FIRST_LOOK_MS)
-    if r.is_voter and r.may_vote and not r.others:
+    if r.counts and r.may_vote and not r.others:
         if isinstance(role, Resigned):
             moves.to_unattached(r, role.epoch, now_ms, leader_id=NO_LEADER)
         elections.stand(r, now_ms)

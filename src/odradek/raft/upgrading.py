@@ -1,7 +1,7 @@
 """kraft.version from 0 to 1 while the quorum runs, and what voters tell the leader of themselves for it."""
 
 from odradek.core.errors import ErrorCode
-from odradek.core.types import NO_LEADER, ZERO_UUID
+from odradek.core.types import ZERO_UUID
 from odradek.raft import moves, voter_changes
 from odradek.raft.leadership import Leadership, VoterChange
 from odradek.raft.messages import UpdateVoterRequest, VoterChangeAnswer
@@ -56,11 +56,11 @@ def known_voters(r: Replica, lead: Leadership) -> VoterSet | None:
 def must_update(r: Replica) -> bool:
     """The recorded voters have this one wrong, or the leader has not heard of it (kraft.version 0)."""
     role = r.role
-    if not isinstance(role, Follower) or not r.endpoints or r.voters is None or role.leader_id == NO_LEADER:
+    if not isinstance(role, Follower) or not r.counts or not r.endpoints:
         return False
     if r.history.last.kraft_version < 1:
         return not r.fetching.updated_leader
-    own = r.voters.get(r.node_id)
+    own = None if r.voters is None else r.voters.get(r.node_id)
     assert own is not None
     return (own.endpoints, own.min_kraft_version, own.max_kraft_version) != (
         r.endpoints,

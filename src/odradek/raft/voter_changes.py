@@ -203,7 +203,7 @@ def progress(r: Replica, lead: Leadership, now_ms: int) -> None:
         return
     if change is not None and change.end_offset is not None and change.end_offset <= high_watermark:
         _end(r, lead, ErrorCode.NONE, None)
-    if not r.is_voter and r.history.last_offset < high_watermark:
+    if not r.counts and r.history.last_offset < high_watermark:
         moves.to_resigned(r, now_ms)
 
 

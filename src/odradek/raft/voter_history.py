@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from odradek.raft.control import QuorumFacts
 from odradek.raft.quorum_records import KRaftVersion, QuorumRecord, Voters
-from odradek.raft.voters import VoterSet
+from odradek.raft.voters import ReplicaKey, VoterSet
 
 BEFORE_THE_LOG = -1
 
@@ -36,6 +36,16 @@ class VoterHistory:
     def last_offset(self) -> int:
         """Of the record that acts now; below 0 where none in the log does."""
         return self._entries[-1].offset
+
+    @property
+    def all(self) -> list[QuorumFacts]:
+        """What acts now, and everything that a truncation may bring back."""
+        return [entry.facts for entry in self._entries]
+
+    def had_before(self, key: ReplicaKey) -> bool:
+        """Whether a replica was a voter before the last change."""
+        voters = self._entries[-2].facts.voters if len(self._entries) > 1 else None
+        return voters is not None and voters.has(*key)
 
     def at(self, end_offset: int) -> QuorumFacts:
         """What acts for a log that ends here: for a snapshot, or for what is committed."""
