@@ -9,6 +9,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from odradek.controller.brokers import endpoints_of, features_of
 from odradek.controller.result import ControllerResult
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError
@@ -16,7 +17,7 @@ from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.image import MetadataImage
 from odradek.metadata.publisher import MetadataPublisher
-from odradek.metadata.records import BrokerEndpoint, BrokerFeature, RegisterControllerRecord
+from odradek.metadata.records import RegisterControllerRecord
 from odradek.metadata.versions import SUPPORTED_FEATURES
 from odradek.runtime.scope import Scope
 from odradek.runtime.slices import FEW, Paced
@@ -73,18 +74,8 @@ def register_controller(
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
-        end_points=[
-            BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
-            for e in request.listeners
-        ],
-        features=[
-            BrokerFeature(
-                name=f.name,
-                min_supported_version=f.min_supported_version,
-                max_supported_version=f.max_supported_version,
-            )
-            for f in request.features
-        ],
+        end_points=endpoints_of(request),
+        features=features_of(request),
     )
     return ControllerResult([record], response, is_atomic=True)
 
