@@ -66,6 +66,7 @@ class RoutedController:
         self._is_closed = False
         if local is None:
             raft.on_leader_changed = lambda epoch, leader_id: self._on_changed()
+            raft.on_failed = loader.on_failed = lambda failure: self._on_changed()
         else:
             local.on_changed = self._on_changed
 

@@ -127,6 +127,7 @@ class QuorumController:
                 self._slices,
                 cluster_id=self._cluster_id,
             )
+            self.on_changed()  # all who wait go on once it has begun, and share its flush
             try:
                 active.begin(self._bootstrap, self._incarnation_id)
             except ExhaustedError as e:
@@ -140,7 +141,6 @@ class QuorumController:
             else:
                 self._ticking = self._scope.spawn(active.tick(), name="controller-tick")
                 _log.info("The controller of node %d is active at epoch %d", self.raft.node_id, epoch)
-                self.on_changed()
 
     def _resign(self, refusal: KafkaError) -> None:
         active, self._active = self._active, None

@@ -116,6 +116,7 @@ class MetadataLoader:
         assert self._is_taken_over, "only the active controller appends"
         assert not self._pending or self._pending[-1].last_offset < last_offset, "batches come in order"
         self._pending.append(_Pending(last_offset, staged))
+        self._publish_staged()
 
     def release(self, error: KafkaError) -> None:
         """The controller resigns: drop what it staged and refuse all who wait for it to be committed."""
@@ -169,12 +170,15 @@ class MetadataLoader:
         if not self._is_taken_over:
             self._go_on()
             return
-        while self._pending and self._pending[0].last_offset < high_watermark:
+        self._publish_staged()
+        self._committed.release(high_watermark - 1)
+        self._take_snapshot()
+
+    def _publish_staged(self) -> None:
+        while self._pending and self._pending[0].last_offset < self._high_watermark:
             last_offset, staged = self._pending.popleft()
             self._next_offset = last_offset + 1
             self._publish(self._replayer.take(staged))
-        self._committed.release(high_watermark - 1)
-        self._take_snapshot()
 
     def _on_snapshot(self, snapshot_id: SnapshotId) -> None:
         """What is being read of the log may be gone from it: `_read_log` looks after each step."""

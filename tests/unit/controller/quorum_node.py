@@ -120,6 +120,9 @@ class QuorumCluster:
             await node.loader.load()
 
     async def stop(self) -> None:
+        """Nobody leads any more: what is not committed never will be."""
+        for node in self.nodes.values():
+            node.replica.resign()
         for node in self.nodes.values():
             await node.stop()
 
@@ -146,7 +149,7 @@ class QuorumCluster:
         future = asyncio.ensure_future(work)
         while not future.done():
             self.quorum.commit()
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.002)
         return await future
 
 

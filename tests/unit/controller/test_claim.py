@@ -264,6 +264,50 @@ def test_a_decision_that_outlives_its_controller_writes_nothing() -> None:
     simulate(main)
 
 
+def test_a_decision_without_records_that_outlives_its_controller_is_no_answer() -> None:
+    async def main(cluster: QuorumCluster) -> None:
+        first = await cluster.lead(1)
+        await cluster.committing(first.add_broker())
+        first.slices.resize(50)
+        types = request_types(ApiKey.CREATE_TOPICS)
+        topic = types.CreatableTopic(name="t", num_partitions=300, replication_factor=1)
+        request = types.CreateTopicsRequest(topics=[topic], validate_only=True)
+        checked = asyncio.ensure_future(first.quorum.call(ApiKey.CREATE_TOPICS, request))
+        await asyncio.sleep(0)
+        cluster.quorum.elect(2)
+        with pytest.raises(KafkaError) as refused:
+            await checked
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER
+
+    simulate(main)
+
+
+def test_producer_ids_that_a_deposed_controller_did_not_commit_are_not_handed_out() -> None:
+    async def main(cluster: QuorumCluster) -> None:
+        first = await cluster.lead(1)
+        epoch = await cluster.committing(first.add_broker())
+        types = request_types(ApiKey.ALLOCATE_PRODUCER_IDS)
+        request = types.AllocateProducerIdsRequest(broker_id=101, broker_epoch=epoch)
+        cluster.quorum.connected = [2, 3]
+        allocated = asyncio.ensure_future(first.quorum.call(ApiKey.ALLOCATE_PRODUCER_IDS, request))
+        await asyncio.sleep(0.01)
+        await cluster.lead(2)
+        cluster.quorum.connected = [1, 2, 3]
+        first.replica.hear(cluster.quorum.epoch, 2)
+        with pytest.raises(KafkaError) as refused:
+            await allocated
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER
+        blocks = [
+            (
+                await cluster.committing(node.channel.call(ApiKey.ALLOCATE_PRODUCER_IDS, request))
+            ).producer_id_start
+            for node in cluster.nodes.values()
+        ]
+        assert blocks == [0, 1000, 2000]
+
+    simulate(main)
+
+
 def test_all_who_wait_on_a_controller_whose_disk_fails_hear_of_it() -> None:
     async def main(cluster: QuorumCluster) -> None:
         first = await cluster.lead(1)

@@ -82,6 +82,15 @@ def test_a_new_cluster_begins_with_apaches_records() -> None:
     simulate(main)
 
 
+def test_a_node_that_is_alone_starts_without_waiting_for_a_timer() -> None:
+    async def main(host: SimHost) -> None:
+        before = host.world.loop.time()
+        await host.start()
+        assert host.world.loop.time() - before < 0.05, "some flushes, of 4 ms at most"
+
+    simulate(main)
+
+
 def test_an_answer_comes_after_the_commit_and_the_publication() -> None:
     async def main(host: SimHost) -> None:
         await host.start()

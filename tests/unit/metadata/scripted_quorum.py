@@ -32,6 +32,7 @@ class ScriptedReplica:
         self.epoch = 0
         self.leader_id = NO_LEADER
         self.epoch_start_offset = -1
+        self.agrees_with = 0
         self.on_committed: Callable[[int], None] = lambda offset: None
         self.on_leader_changed: Callable[[int, int], None] = lambda epoch, leader_id: None
         self.on_snapshot: Callable[[SnapshotId], None] = lambda snapshot_id: None
@@ -98,8 +99,10 @@ class ScriptedReplica:
         self.on_failed(failure)
         self.resign()
 
-    def batches(self) -> list[tuple[BatchMeta, bytes]]:
-        found, offset = [], self.log.log_start_offset
+    def batches(self, offset: int | None = None) -> list[tuple[BatchMeta, bytes]]:
+        """From an offset on, or all."""
+        found: list[tuple[BatchMeta, bytes]] = []
+        offset = self.log.log_start_offset if offset is None else offset
         while offset < self.log_end_offset:
             piece = self.log.read(offset, 1 << 20, Isolation.LOG_END).slice
             assert piece is not None
@@ -165,10 +168,10 @@ class ScriptedQuorum:
         """All that the leader has to those who are connected."""
         leader = self.leader
         for replica in self._others(leader):
-            self._truncate(replica, leader)
-            for batch, data in leader.batches():
-                if batch.base_offset >= replica.log_end_offset:
-                    replica.log.append_as_follower(bytearray(data))
+            if replica.agrees_with != leader.epoch:
+                self._truncate(replica, leader)
+            for _, data in leader.batches(replica.log_end_offset):
+                replica.log.append_as_follower(bytearray(data))
 
     def commit(self) -> None:
         """Replicate, and let everybody know that a majority has it."""
@@ -183,6 +186,8 @@ class ScriptedQuorum:
 
     @staticmethod
     def _truncate(replica: ScriptedReplica, leader: ScriptedReplica) -> None:
+        """Drop what the leader of this epoch does not have: once."""
+        replica.agrees_with = leader.epoch
         known = {_identity(batch) for batch, _ in leader.batches()}
         for batch, _ in replica.batches():
             if batch.base_offset >= leader.log.log_start_offset and _identity(batch) not in known:

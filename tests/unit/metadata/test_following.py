@@ -9,6 +9,7 @@ import pytest
 
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
+from odradek.metadata import loader
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.digest import image_digest
 from odradek.metadata.image import EMPTY_IMAGE
@@ -293,6 +294,36 @@ def test_a_fetched_snapshot_removes_what_it_lacks() -> None:
         assert "t0" not in behind.topics
         assert [gone.name for delta in behind.deltas for gone in delta.deleted_topics] == ["t0"]
         assert (2, "t0") in [key for delta in behind.deltas[1:] for key in delta.changed_configs]
+
+    simulate(main, metadata_log_max_record_bytes_between_snapshots="2000")
+
+
+def test_a_snapshot_that_comes_while_the_log_is_being_read_takes_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loader, "_READ_BYTES", 20_000)
+
+    async def main(stage: Stage) -> None:
+        stage.quorum.connected = [1, 2]
+        stage.quorum.elect(1)
+        stage.append(VERSION)
+        for n in range(100):
+            stage.append(topic(n), *(partition(n, i) for i in range(20)))
+        stage.quorum.commit()
+        await asyncio.sleep(1)
+        behind, leader = stage.nodes[2], stage.quorum.leader
+        newest = leader.snapshots.newest
+        assert newest is not None
+        stage.quorum.connected = [1, 2, 3]
+        behind.replica.hear(1, 1)
+        stage.quorum.commit()
+        await asyncio.sleep(0)
+        assert not behind.deltas, "it is still being read"
+        behind.replica.install(newest, leader.snapshots.read(newest))
+        stage.append(topic(100))
+        stage.quorum.commit()
+        await behind.loader.when_followed(leader.high_watermark - 1)
+        assert behind.publisher.image == stage.nodes[0].publisher.image
 
     simulate(main, metadata_log_max_record_bytes_between_snapshots="2000")
 

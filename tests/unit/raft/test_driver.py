@@ -91,6 +91,32 @@ def test_a_new_log_begins_with_leader_version_and_voters_and_commits_them() -> N
     host.run(main)
 
 
+def test_whoever_follows_hears_who_leads_and_that_it_resigned() -> None:
+    host = Host()
+
+    async def main() -> None:
+        driver, _ = await host.start()
+        assert (driver.leader_id, driver.epoch_start_offset) == (1, 0)
+        heard: list[tuple[int, int]] = []
+        driver.on_leader_changed = lambda epoch, leader_id: heard.append((epoch, leader_id))
+        driver.resign()
+        driver.resign()
+        assert heard == [(1, -1)]
+        with pytest.raises(KafkaError):
+            driver.append([b"a"], 5)
+        await driver.close()
+        again = RaftDriver.open(
+            host.runtime(), "/data", metadata_log_config(CONFIG), node_id=1, directory_id=DIRECTORY
+        )
+        again.on_leader_changed = lambda epoch, leader_id: heard.append((epoch, leader_id))
+        again.load()
+        assert again.leader_id == -1
+        again.start()
+        assert heard == [(1, -1), (2, 1)]
+
+    host.run(main)
+
+
 def test_a_restart_reads_everything_back_and_leads_the_next_epoch() -> None:
     host = Host()
 
