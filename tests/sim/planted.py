@@ -1,7 +1,7 @@
 """Faults planted into the quorum's machine, one rule broken each. The simulation must catch every one of them."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 from odradek.raft import elections, first_start, following, leading
@@ -13,7 +13,7 @@ from odradek.raft.quorum import majority
 from odradek.raft.ready import Answer, Send
 from odradek.raft.replica import Replica
 
-Planted = tuple[object, str, Callable[..., object]]
+Planted = tuple[tuple[object, str, Callable[..., object]], ...]
 _put, _decide = Gate._put, first_start.decide
 
 
@@ -72,22 +72,26 @@ def _votes_when_most_are_unformatted(
 
 
 PLANTED: dict[str, Planted] = {
-    "two votes in an epoch": (elections, "voted_for", lambda voted, candidate: True),
-    "vote before fsync": (Gate, "_put", _put_votes_at_once),
-    "logs compared by length only": (elections, "log_is_up_to_date", _longer),
-    "an observer counted": (leading, "majority_offset", _with_observers),
-    "unflushed offset fetched": (following, "may_fetch", _unflushed),
-    "no check-quorum": (leading, "lost_the_quorum", _never_lost),
-    "half a snapshot taken": (following, "is_whole", lambda download, answer: True),
-    "a wiped voter votes": (first_start, "decide", _votes_at_once),
-    "committed without a record of the own epoch": (leading, "is_own_epoch", lambda role, offset: True),
-    "vote when caught up": (first_start, "decide", _votes_when_caught_up),
-    "vote when most are unformatted": (first_start, "decide", _votes_when_most_are_unformatted),
+    "two votes in an epoch": ((elections, "voted_for", lambda voted, candidate: True),),
+    "vote before fsync": ((Gate, "_put", _put_votes_at_once),),
+    "logs compared by length only": ((elections, "log_is_up_to_date", _longer),),
+    "an observer counted": ((leading, "majority_offset", _with_observers),),
+    "unflushed offset fetched": ((following, "may_fetch", _unflushed),),
+    "no check-quorum": ((leading, "lost_the_quorum", _never_lost),),
+    "half a snapshot taken": ((following, "is_whole", lambda download, answer: True),),
+    "a wiped voter votes": ((first_start, "decide", _votes_at_once),),
+    "committed without a record of the own epoch": ((leading, "is_own_epoch", lambda role, offset: True),),
+    "vote when caught up": ((first_start, "decide", _votes_when_caught_up),),
+    "vote when most are unformatted": (
+        (first_start, "decide", _votes_when_most_are_unformatted),
+        (first_start, "may_start", lambda node_id, voters, answers: None),
+    ),
 }
 
 
 @contextmanager
 def planted(fault: str) -> Iterator[None]:
-    target, name, broken = PLANTED[fault]
-    with patch.object(target, name, broken):
+    with ExitStack() as stack:
+        for target, name, broken in PLANTED[fault]:
+            stack.enter_context(patch.object(target, name, broken))
         yield

@@ -24,6 +24,7 @@ ONE_LEADER = "one leader for each epoch"
 ONE_VOTE = "one vote in each epoch"
 DURABLE_VOTE = "a vote is durable before it leaves"
 EQUAL_PREFIXES = "committed prefixes are equal"
+OWN_EPOCH = "a leader commits with a record of its own epoch"
 NEVER_LOST = "a committed record is never lost"
 ACKNOWLEDGED = "what was acknowledged is durable"
 WIPED = "a wiped voter votes with what it had"
@@ -92,9 +93,13 @@ class Checker:
 
     def _has_committed(self, replica: "SimReplica") -> None:
         """A leader is elected with everything that is committed."""
-        disk, end = replica.disk, self.committed_end
-        if disk.end < end or (end >= disk.start and disk.chain_at(end) != self.committed[end]):
-            self.fail(NEVER_LOST, f"node {replica.node_id} leads without the records before {end}")
+        if not self._has(replica, self.committed_end):
+            text = f"node {replica.node_id} leads without the records before {self.committed_end}"
+            self.fail(NEVER_LOST, text)
+
+    def _has(self, replica: "SimReplica", end: int) -> bool:
+        disk = replica.disk
+        return end < disk.start or disk.chain_at(end) == self.committed[end]
 
     def crashed(self, node_id: int) -> None:
         self._leading.pop(node_id, None)
@@ -106,10 +111,8 @@ class Checker:
         """What the disk had may have been counted: records that are committed, a vote in its epoch."""
         self._acknowledged.pop(node_id, None)
         epoch, end = self._wiped.get(node_id, (0, 0))
-        self._wiped[node_id] = (
-            max(epoch, old.state.leader_epoch),
-            max(end, min(old.end, self.committed_end)),
-        )
+        held = next((e for e in reversed(old.ends) if old.chain_at(e) == self.committed.get(e)), old.start)
+        self._wiped[node_id] = (max(epoch, old.state.leader_epoch), max(end, held))
 
     # --- messages -------------------------------------------------------------------------------------
 
@@ -160,9 +163,10 @@ class Checker:
         if known != candidate:
             self.fail(ONE_VOTE, f"node {node_id} voted for {known} and {candidate} in epoch {epoch}")
         wiped_epoch, wiped_end = self._wiped.get(node_id, (0, 0))
-        if self._world.static_voters is not None and (epoch <= wiped_epoch or replica.disk.end < wiped_end):
-            text = f"node {node_id} votes in {epoch} with {replica.disk.end} records; it lost epoch "
-            self.fail(WIPED, f"{text}{wiped_epoch} and {wiped_end}")
+        if self._world.static_voters is not None and wiped_epoch:
+            if epoch <= wiped_epoch or not self._has(replica, wiped_end):
+                text = f"node {node_id} votes in {epoch} with {replica.disk.end} records; it lost epoch "
+                self.fail(WIPED, f"{text}{wiped_epoch} and {wiped_end}")
         state = replica.disk.state
         if state.leader_epoch < epoch or (state.leader_epoch == epoch and state.voted_id != candidate.id):
             self.fail(DURABLE_VOTE, f"node {node_id} votes for {candidate} in epoch {epoch}, has {state}")
@@ -172,6 +176,9 @@ class Checker:
     def commits(self, replica: "SimReplica", offset: int) -> None:
         """Every batch that became committed here is the one that is committed elsewhere."""
         disk, known = replica.disk, self.committed
+        role = replica.node.role
+        if isinstance(role, Leader) and disk.epoch_before(offset) != role.epoch:
+            self.fail(OWN_EPOCH, f"node {replica.node_id} commits {offset} in epoch {role.epoch}")
         before = self._high_watermarks.get(replica, 0)
         self._high_watermarks[replica] = offset
         index = len(disk.ends) - 1

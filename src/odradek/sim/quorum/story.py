@@ -87,7 +87,13 @@ class QuorumStory:
         if self.new and self.random.random() < 0.6:
             self._late_starter()
         world.after(20, self._propose)
-        world.after(100, self._trouble)
+        if self.voters == 5 and not self.kraft_version and self.random.random() < 0.5:
+            world.on_leader = lambda replica: None
+            self.steps *= 2
+            world.after(600 + self.random.randrange(300), self._stale_leader)
+            world.after(900 + 2 * self._patience_ms, self._trouble)
+        else:
+            world.after(100, self._trouble)
         world.run(10 * HEAL_MS, lambda: world.steps >= self.steps)
         self._heal()
         end = max(disk.end for disk in world.disks.values())
@@ -240,6 +246,43 @@ class QuorumStory:
         world.after(at_ms, partial(world.crash, node_id, power=random.random() < 0.5))
         world.after(back_ms, partial(world.restart, node_id))
 
+    def _stale_leader(self) -> None:
+        """A leader does not hear that it is deposed; a voter of the new one loses its disk, and finds only
+        the old one."""
+        world, random = self.world, self.random
+        leader_id = next((n for n, r in world.replicas.items() if r.node.is_leader), None)
+        if leader_id is None or self.voters < 5:
+            return
+        voter = random.choice([n for n in range(1, 6) if n != leader_id])
+        others = [n for n in world.disks if n not in (leader_id, voter)]
+        away = {pair for n in (*others, voter) for pair in ((leader_id, n), (n, leader_id))}
+        world.network.cut |= away
+        patience_ms = self._patience_ms
+        for wait_ms in range(0, 2 * patience_ms, world.times.fetch_timeout_ms // 2):
+            world.after(wait_ms, partial(world.stalled.__setitem__, leader_id, True))
+        world.after(patience_ms, partial(self._lose_disk_beside, voter, leader_id, others))
+        world.after(2 * patience_ms - 50, partial(self._depose_all, leader_id))
+        world.after(2 * patience_ms, world.network.cut.clear)
+
+    @property
+    def _patience_ms(self) -> int:
+        """By then another leader is elected."""
+        return 2 * self.world.times.fetch_timeout_ms + self.world.times.election_timeout_ms
+
+    def _depose_all(self, spared: int) -> None:
+        """Every leader but one falls."""
+        for node_id, replica in tuple(self.world.replicas.items()):
+            if replica.node.is_leader and node_id != spared and not self.healed:
+                self.world.crash(node_id, power=False)
+                self.world.after(200, partial(self.world.restart, node_id))
+
+    def _lose_disk_beside(self, voter: int, leader_id: int, others: list[int]) -> None:
+        if not self.healed:
+            self._lose_disk(voter)
+            cut = self.world.network.cut
+            cut -= {(voter, leader_id), (leader_id, voter)}
+            cut |= {pair for n in others for pair in ((voter, n), (n, voter))}
+
     # --- voters ---------------------------------------------------------------------------------------
 
     def _change_voters(self) -> None:
@@ -299,6 +342,7 @@ _CHANCES = {
     "_split": 6,
     "_weather": 8,
     "_slow_disk": 6,
+    "_stale_leader": 4,
     "_stall": 3,
     "_snapshot": 10,
     "_wipe": 5,
