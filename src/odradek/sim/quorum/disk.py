@@ -42,18 +42,24 @@ class ReplicaDisk:
         "ends",
         "flushed",
         "formatted",
+        "is_new",
         "may_vote",
         "snapshots",
         "start",
         "start_chain",
         "start_epoch",
         "state",
+        "wiped",
         "writing",
     )
 
     def __init__(self, directory_id: UUID) -> None:
         self.directory_id = directory_id
         self.formatted = False
+        # Formatted by itself as part of a new quorum, and not yet started.
+        self.is_new = False
+        # Whether another one was here before, with records and votes that are gone.
+        self.wiped = False
         self.may_vote = True
         self.state = QuorumState()
         self.writing: QuorumState | None = None

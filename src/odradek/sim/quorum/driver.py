@@ -22,8 +22,6 @@ from odradek.sim.quorum.disk import SNAPSHOT_BYTES, ReplicaDisk, StoredSnapshot
 if TYPE_CHECKING:
     from odradek.sim.quorum.world import QuorumWorld
 
-READ_BATCHES = 8
-
 
 class Sender(Protocol):
     """A node, or somebody else who asks a node."""
@@ -152,7 +150,7 @@ class SimReplica:
         checker = world.checker
         if ready.persist is not None:
             disk.writing = ready.persist
-            world.after(self._disk_ms(), self._persisted)
+            world.after(self._disk_ms() + world.ambush(self.node_id), self._persisted)
         if ready.role is not None:
             checker.role_changed(self, ready.role)
         if ready.truncate is not None:
@@ -198,7 +196,7 @@ class SimReplica:
         """With what the driver reads from its disk for a peer."""
         if isinstance(answer, FetchAnswer):
             if answer.read_end > answer.read_offset:
-                batches = self.disk.read(answer.read_offset, answer.read_end, READ_BATCHES)
+                batches = self.disk.read(answer.read_offset, answer.read_end, self.world.read_batches)
                 return answer._replace(batches=batches)
         elif isinstance(answer, FetchSnapshotAnswer) and answer.error is ErrorCode.NONE:
             stored = self.disk.snapshot(answer.snapshot_id)

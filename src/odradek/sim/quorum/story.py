@@ -11,6 +11,7 @@ from odradek.raft.messages import AddVoterRequest, AnswerBody, RemoveVoterReques
 from odradek.raft.times import RaftTimes
 from odradek.raft.voters import ReplicaKey, Voter, VoterSet
 from odradek.sim.quorum.checks import ASSERTION, LIVENESS, Counters, Violation
+from odradek.sim.quorum.driver import SimReplica
 from odradek.sim.quorum.world import QuorumWorld, endpoint
 
 STEPS = 1000
@@ -59,9 +60,12 @@ class QuorumStory:
         self.world.quick_failover = random.random() < 0.5
         self.admin = Admin()
         self.healed = False
-        if self.kraft_version or random.random() < 0.8:
-            for disk in self.world.disks.values():
-                disk.formatted = True
+        self.world.read_batches = random.choice((1, 8))
+        if random.random() < 0.3:
+            self.world.on_leader = self._short_reign
+        self.new = not self.kraft_version and random.random() < 0.3
+        for disk in self.world.disks.values():
+            disk.formatted = not self.new
 
     def play(self) -> QuorumOutcome:
         world = self.world
@@ -80,8 +84,16 @@ class QuorumStory:
         world = self.world
         for node_id in world.disks:
             world.after(self.random.randrange(50), partial(world.start, node_id))
+        if self.new and self.random.random() < 0.6:
+            self._late_starter()
         world.after(20, self._propose)
-        world.after(100, self._trouble)
+        if self.voters == 5 and not self.kraft_version and self.random.random() < 0.5:
+            world.on_leader = lambda replica: None
+            self.steps *= 2
+            world.after(600 + self.random.randrange(300), self._stale_leader)
+            world.after(900 + 2 * self._patience_ms, self._trouble)
+        else:
+            world.after(100, self._trouble)
         world.run(10 * HEAL_MS, lambda: world.steps >= self.steps)
         self._heal()
         end = max(disk.end for disk in world.disks.values())
@@ -92,12 +104,15 @@ class QuorumStory:
     # --- load -----------------------------------------------------------------------------------------
 
     def _propose(self) -> None:
+        self._propose_once()
+        self.world.after(5 + self.random.randrange(60), self._propose)
+
+    def _propose_once(self) -> None:
         """To whoever thinks that it leads."""
         random = self.random
         for replica in tuple(self.world.replicas.values()):
             if replica.node.is_leader and random.random() < 0.7:
                 replica.step(e.Propose(1 + random.randrange(3)))
-        self.world.after(5 + random.randrange(60), self._propose)
 
     # --- faults ---------------------------------------------------------------------------------------
 
@@ -122,6 +137,9 @@ class QuorumStory:
         node_id = self._node()
         self.world.crash(node_id, power=self.random.random() < 0.6)
         self.world.after(20 + self.random.randrange(500), lambda: self.world.restart(node_id))
+
+    def _ambush(self) -> None:
+        self.world.ambushes = 1 + self.random.randrange(3)
 
     def _blackout(self) -> None:
         """Power for nobody."""
@@ -176,8 +194,10 @@ class QuorumStory:
 
     def _wipe(self) -> None:
         """A disk is lost, where a majority of them survives without it."""
-        node_id = self.random.choice(list(self.world.disks))
-        if not self._may_lose(node_id):
+        self._lose_disk(self.random.choice(list(self.world.disks)))
+
+    def _lose_disk(self, node_id: int) -> None:
+        if self.healed or not self._may_lose(node_id):
             return
         self.world.crash(node_id, power=True)
         self.world.wipe(node_id)
@@ -194,7 +214,7 @@ class QuorumStory:
     def _is_whole(self, voter: Voter) -> bool:
         disk = self.world.disks[voter.id]
         if voter.directory_id == ZERO_UUID:
-            return disk.formatted and disk.may_vote
+            return not disk.wiped or (disk.formatted and disk.may_vote)
         return voter.directory_id == disk.directory_id
 
     def _voter_sets(self) -> list[VoterSet]:
@@ -204,6 +224,64 @@ class QuorumStory:
             _, history = disk.load(self.world.static_voters)
             found += [facts.voters for facts in history.all if facts.voters is not None]
         return found
+
+    def _late_starter(self) -> None:
+        """A new quorum in which one voter is missing at first, and another one loses its disk as it comes."""
+        world, random = self.world, self.random
+        late, unlucky = random.sample(range(1, self.voters + 1), 2)
+        world.crash(late, power=False)
+        at_ms = 300 + random.randrange(2000)
+        world.at(at_ms, partial(self._lose_disk, unlucky))
+        world.at(at_ms + random.randrange(200), partial(world.restart, late))
+
+    def _short_reign(self, replica: SimReplica) -> None:
+        """Most leaders fall as soon as they have appended something."""
+        random, world, node_id = self.random, self.world, replica.node_id
+        if self.healed or random.random() < 0.3:
+            return
+        if random.random() < 0.5:
+            world.after(1, self._propose_once)
+        at_ms = 2 + random.randrange(60)
+        back_ms = at_ms + 30 + random.randrange(500)
+        world.after(at_ms, partial(world.crash, node_id, power=random.random() < 0.5))
+        world.after(back_ms, partial(world.restart, node_id))
+
+    def _stale_leader(self) -> None:
+        """A leader does not hear that it is deposed; a voter of the new one loses its disk, and finds only
+        the old one."""
+        world, random = self.world, self.random
+        leader_id = next((n for n, r in world.replicas.items() if r.node.is_leader), None)
+        if leader_id is None or self.voters < 5:
+            return
+        voter = random.choice([n for n in range(1, 6) if n != leader_id])
+        others = [n for n in world.disks if n not in (leader_id, voter)]
+        away = {pair for n in (*others, voter) for pair in ((leader_id, n), (n, leader_id))}
+        world.network.cut |= away
+        patience_ms = self._patience_ms
+        for wait_ms in range(0, 2 * patience_ms, world.times.fetch_timeout_ms // 2):
+            world.after(wait_ms, partial(world.stalled.__setitem__, leader_id, True))
+        world.after(patience_ms, partial(self._lose_disk_beside, voter, leader_id, others))
+        world.after(2 * patience_ms - 50, partial(self._depose_all, leader_id))
+        world.after(2 * patience_ms, world.network.cut.clear)
+
+    @property
+    def _patience_ms(self) -> int:
+        """By then another leader is elected."""
+        return 2 * self.world.times.fetch_timeout_ms + self.world.times.election_timeout_ms
+
+    def _depose_all(self, spared: int) -> None:
+        """Every leader but one falls."""
+        for node_id, replica in tuple(self.world.replicas.items()):
+            if replica.node.is_leader and node_id != spared and not self.healed:
+                self.world.crash(node_id, power=False)
+                self.world.after(200, partial(self.world.restart, node_id))
+
+    def _lose_disk_beside(self, voter: int, leader_id: int, others: list[int]) -> None:
+        if not self.healed:
+            self._lose_disk(voter)
+            cut = self.world.network.cut
+            cut -= {(voter, leader_id), (leader_id, voter)}
+            cut |= {pair for n in others for pair in ((voter, n), (n, voter))}
 
     # --- voters ---------------------------------------------------------------------------------------
 
@@ -248,6 +326,7 @@ class QuorumStory:
         self.healed = True
         world.network.heal()
         world.stalled.clear()
+        world.ambushes = 0
         for replica in world.replicas.values():
             replica.slow_disk_ms = 0
         for node_id in list(world.disks):
@@ -256,12 +335,14 @@ class QuorumStory:
 
 _CHANCES = {
     "_crash": 20,
+    "_ambush": 4,
     "_blackout": 2,
     "_cut_one_way": 10,
     "_isolate": 14,
     "_split": 6,
     "_weather": 8,
     "_slow_disk": 6,
+    "_stale_leader": 4,
     "_stall": 3,
     "_snapshot": 10,
     "_wipe": 5,

@@ -56,6 +56,9 @@ class QuorumWorld:
         # Nodes whose loop stood still: their next timer fires late, and they know.
         self.stalled: dict[int, bool] = {}
         self.quick_failover = True
+        self.read_batches = 8
+        self.on_leader: Callable[[SimReplica], None] = lambda replica: None
+        self.ambushes = 0
         self.sent_snapshots: dict[SnapshotId, StoredSnapshot] = {}
         self._contents = self._directories = 0
         self.checker = Checker(self)
@@ -95,24 +98,32 @@ class QuorumWorld:
         if node_id in self.replicas:
             return
         disk = self.disks[node_id]
-        if not disk.formatted and not self._format(node_id):
+        if not self._is_formatted(node_id, disk):
             self.after(ASK_MS, lambda: self.start(node_id))
             return
         self.replicas[node_id] = replica = SimReplica(self, node_id, disk)
         self.trace(node_id, f"starts as {replica.node.role}")
         replica.step(e.Start())
 
-    def _format(self, node_id: int) -> bool:
-        disk = self.disks[node_id]
+    def _is_formatted(self, node_id: int, disk: ReplicaDisk) -> bool:
+        """Whether a node may start. A static voter with an empty disk asks the others before."""
         voters = self.static_voters
-        if voters is not None and node_id in voters.ids:
-            answers = {n: found for n in voters.ids if n != node_id and (found := self._asked(node_id, n))}
+        if voters is None or node_id not in voters.ids:
+            disk.formatted = True
+        if disk.formatted and not disk.is_new:
+            return True
+        assert voters is not None
+        answers = {n: found for n in voters.ids if n != node_id and (found := self._asked(node_id, n))}
+        if not disk.formatted:
             decision = first_start.decide(node_id, voters.ids, answers)
             if isinstance(decision, first_start.Wait):
                 return False
-            disk.may_vote = decision.may_vote
+            disk.formatted = True
+            disk.may_vote = disk.is_new = decision.may_vote
             disk.state = disk.state._replace(leader_epoch=decision.epoch)
-        disk.formatted = True
+        if disk.is_new and first_start.may_start(node_id, voters.ids, answers) is not None:
+            return False
+        disk.is_new = False
         return True
 
     def _asked(self, asking: int, asked: int) -> first_start.FormatAnswer | None:
@@ -142,12 +153,25 @@ class QuorumWorld:
         self.down.discard(node_id)
         self.start(node_id)
 
+    def ambush(self, node_id: int) -> int:
+        """A node begins to write its state: if somebody waits for that, it loses power in the midst of it.
+
+        How much longer the write would have taken.
+        """
+        if not self.ambushes:
+            return 0
+        self.ambushes -= 1
+        self.after(6 + self.random.randrange(20), lambda: self.crash(node_id, power=True))
+        self.after(40, lambda: self.restart(node_id))
+        return 30
+
     def wipe(self, node_id: int) -> None:
         """An empty disk in a node that is down. With kraft.version 1 it is another replica from now on."""
         assert node_id in self.down
         self._directories += 1
+        self.checker.wiped(node_id, self.disks[node_id])
         self.disks[node_id] = ReplicaDisk(UUID(int=1000 + self._directories))
-        self.checker.wiped(node_id)
+        self.disks[node_id].wiped = True
         self.trace(node_id, "has a new disk")
 
     def next_content(self) -> int:
