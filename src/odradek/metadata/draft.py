@@ -298,7 +298,9 @@ class Draft:
         if self.kept is None:
             self.kept = dict(self.base.kept)
         identity = _IDENTITY[type(record)](record)
-        if identity[0] in _REMOVES and _REMOVES[identity[0]](record):
+        if isinstance(record, r.OpaqueRecord):
+            self.kept.pop(identity, None)  # what it means may depend on what comes before it
+        if isinstance(record, r.ClientQuotaRecord) and record.remove:
             self.kept.pop(identity, None)
         else:
             self.kept[identity] = record
@@ -354,7 +356,7 @@ def _features(features: Iterable[Any]) -> dict[str, VersionRange]:
 _IDENTITY: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     r.ClientQuotaRecord: lambda q: (
         "quota",
-        tuple((e.entity_type, e.entity_name) for e in q.entity),
+        frozenset((e.entity_type, e.entity_name) for e in q.entity),
         q.key,
     ),
     r.UserScramCredentialRecord: lambda s: ("scram", s.name, s.mechanism),
@@ -363,8 +365,8 @@ _IDENTITY: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     r.RemoveAccessControlEntryRecord: lambda a: ("acl", a.id),
     r.DelegationTokenRecord: lambda t: ("token", t.token_id),
     r.RemoveDelegationTokenRecord: lambda t: ("token", t.token_id),
+    r.OpaqueRecord: lambda o: ("opaque", o.value),
 }
-_REMOVES: dict[str, Callable[[Any], bool]] = {"quota": lambda q: bool(q.remove)}
 
 _HANDLERS: dict[type, Callable[[Draft, Any], None]] = {
     r.RegisterBrokerRecord: Draft.register_broker,
@@ -387,6 +389,7 @@ _HANDLERS: dict[type, Callable[[Draft, Any], None]] = {
     r.UserScramCredentialRecord: Draft.keep,
     r.AccessControlEntryRecord: Draft.keep,
     r.DelegationTokenRecord: Draft.keep,
+    r.OpaqueRecord: Draft.keep,
     r.RemoveUserScramCredentialRecord: Draft.drop,
     r.RemoveAccessControlEntryRecord: Draft.drop,
     r.RemoveDelegationTokenRecord: Draft.drop,
