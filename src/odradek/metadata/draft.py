@@ -188,7 +188,8 @@ class Draft:
             for index, old in by_id[topic_id].partitions.items():
                 if old.elr or old.last_known_elr:
                     topic = self._open_topic(topic_id)
-                    topic.partitions[index] = old._replace(elr=(), last_known_elr=())
+                    epoch = old.partition_epoch + 1
+                    topic.partitions[index] = old._replace(elr=(), last_known_elr=(), partition_epoch=epoch)
                     self.changed_partitions[topic_id, index] = None
 
     # --- nodes --------------------------------------------------------------------------------------
