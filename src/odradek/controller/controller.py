@@ -161,6 +161,14 @@ class Controller:
         self.sessions.drop(broker.id)
         return broker, (yield from brokers.records_for_fencing(self, broker))
 
+    def fence(self, broker_id: int, broker_epoch: int) -> Paced[list[MetadataRecord]]:
+        """The records that fence an incarnation before its session ends; none where it is fenced or gone."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.fenced or broker.epoch != broker_epoch:
+            return []
+        self.sessions.drop(broker_id)
+        return (yield from brokers.records_for_fencing(self, broker))
+
     # --- questions its parts ask --------------------------------------------------------------------
 
     def new_uuid(self) -> UUID:
