@@ -208,7 +208,7 @@ def dispatch(
         if api_key == ApiKey.API_VERSIONS:
             connection.reply(header, _unsupported_api_versions(header))
             return
-        raise ProtocolError(f"api {api_key} v{version} of client {header.client_id!r} is not served")
+        raise ProtocolError(f"unsupported request from client {header.client_id!r}: api {api_key} v{version}")
     planted = services.faults.take(api_key) if services.faults.active and api_key != ApiKey.METADATA else None
     if planted is not None:
         request = decode(header, frame, position)

@@ -84,7 +84,9 @@ class BrokerLifecycle:
                 return self.broker_epoch
             retriable = code.retriable or code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
             if not retriable or loop.time() >= deadline:
-                raise RegistrationError(f"the controller refuses broker {request.broker_id}: {code.name}")
+                raise RegistrationError(
+                    f"the controller refused to register broker {request.broker_id}: {code.name}"
+                )
             await asyncio.sleep(_RETRY_SECONDS)
 
     def _registration(self, listeners: Sequence[Listener]) -> Any:
@@ -116,7 +118,7 @@ class BrokerLifecycle:
         while True:
             code, response = await self._heartbeat()
             if code is ErrorCode.STALE_BROKER_EPOCH:
-                raise RegistrationError(f"broker epoch {self.broker_epoch} is not current any more")
+                raise RegistrationError(f"broker epoch {self.broker_epoch} is stale")
             if code is ErrorCode.NONE and not response.is_fenced:
                 break
             await asyncio.sleep(_RETRY_SECONDS)
@@ -160,7 +162,7 @@ class BrokerLifecycle:
             self._news.clear()
             code, response = await self._heartbeat()
             if code is not ErrorCode.NONE:
-                _log.warning("A heartbeat failed: %s", code.name)
+                _log.warning("Heartbeat failed: %s", code.name)
             elif response.is_fenced != fenced:
                 fenced = response.is_fenced
                 _log.warning("The broker has been %s", "fenced" if fenced else "unfenced")
@@ -185,4 +187,4 @@ class BrokerLifecycle:
         return ErrorCode(response.error_code), response
 
     def _task_failed(self, error: BaseException) -> None:
-        _log.error("Heartbeats have ended", exc_info=error)
+        _log.error("Heartbeats stopped", exc_info=error)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.metadata.bootstrap import bootstrap_batch, bootstrap_features, bootstrap_level
 from odradek.metadata.draft import ReplayError
 from odradek.metadata.image import MetadataImage
@@ -16,7 +16,7 @@ def activation_records(
     in_transaction: bool,
     bootstrap: Sequence[MetadataRecord] | None,
     min_insync_replicas: int,
-) -> Result:
+) -> ControllerResult:
     """Abort what the last controller began and nobody will end; give an empty log its first records."""
     features = bootstrap_features() if bootstrap is None else bootstrap
     level = image.metadata_version or bootstrap_level(features)
@@ -30,4 +30,4 @@ def activation_records(
     if not image.metadata_version:
         records += bootstrap_batch(features, min_insync_replicas)
     is_atomic = bool(image.metadata_version) or not has_transactions(level)
-    return Result(records, None, is_atomic=is_atomic)
+    return ControllerResult(records, None, is_atomic=is_atomic)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.controller.elections import ElectionRules, change_partition
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER
 from odradek.metadata.directories import directory_of, is_online
@@ -37,7 +37,7 @@ class _State(Enum):
 
 def heartbeat(
     c: "Controller", request: "BrokerHeartbeatRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     broker = registered(c, request.broker_id, request.broker_epoch)
     caught_up = request.current_metadata_offset >= c.registration_offsets[broker.id]
     before = _state(c, broker)
@@ -61,7 +61,7 @@ def heartbeat(
     elif after is _State.SHUTDOWN_NOW:
         c.sessions.drop(broker.id)
     types = responses.broker_heartbeat
-    return Result(
+    return ControllerResult(
         records,
         types.BrokerHeartbeatResponse(
             is_caught_up=caught_up,

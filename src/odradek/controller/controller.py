@@ -27,8 +27,8 @@ from odradek.controller import (
 from odradek.controller import producer_id_blocks as producer_ids
 from odradek.controller.activation import activation_records
 from odradek.controller.elections import ElectionRules
-from odradek.controller.result import Result
-from odradek.controller.sessions import Sessions
+from odradek.controller.result import ControllerResult
+from odradek.controller.sessions import BrokerSessions
 from odradek.core.config.topic import topic_value
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
@@ -41,14 +41,14 @@ from odradek.metadata.image import (
     TopicImage,
 )
 from odradek.metadata.records import MetadataRecord
-from odradek.metadata.replay import Replayer, Staged
+from odradek.metadata.replay import Replayer, StagedDelta
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.versions import RecordVersions, needs_epoch_for_shrink
 from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
-Handler = Callable[["Controller", Any, int, int], Result | Paced[Result]]
+Handler = Callable[["Controller", Any, int, int], ControllerResult | Paced[ControllerResult]]
 
 
 class Controller:
@@ -75,7 +75,7 @@ class Controller:
         self.voter_ids: Collection[int] = ()
         """The voters of the quorum, where they are known: no feature changes before all have registered."""
         self.rng = rng
-        self.sessions = Sessions(config.int("broker.session.timeout.ms"))
+        self.sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
         self.registration_offsets = dict.fromkeys(replayer.image.brokers, replayer.image.offset)
         """Where the RegisterBrokerRecords are. Where those of an earlier controller are is not known: at most
         at the end of what it left."""
@@ -97,11 +97,11 @@ class Controller:
 
     def stage(
         self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
-    ) -> Paced[Staged]:
+    ) -> Paced[StagedDelta]:
         """Find out what records do before they are appended. Raises ReplayError."""
         return self._replayer.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
 
-    def take(self, staged: Staged) -> MetadataDelta:
+    def take(self, staged: StagedDelta) -> MetadataDelta:
         """The staged records were appended. Before anything else is decided, `note_names` has to be done."""
         return self._replayer.take(staged)
 
@@ -121,7 +121,7 @@ class Controller:
         if key is not None:
             self.collisions[key] = name
 
-    def activation(self, bootstrap: Sequence[MetadataRecord] | None) -> Result:
+    def activation(self, bootstrap: Sequence[MetadataRecord] | None) -> ControllerResult:
         """The first records of a term: a transaction of the last controller is aborted, a new log begun.
 
         `bootstrap` are the records of bootstrap.checkpoint, else those of a cluster of this release.
@@ -145,13 +145,13 @@ class Controller:
 
     # --- commands -----------------------------------------------------------------------------------
 
-    def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+    def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Paced[ControllerResult]:
         """Decide about a request. `now_ms` never goes back; records would begin at `next_offset`."""
         try:
             outcome = _HANDLERS[api_key](self, request, now_ms, next_offset)
-            return outcome if isinstance(outcome, Result) else (yield from outcome)
+            return outcome if isinstance(outcome, ControllerResult) else (yield from outcome)
         except KafkaError as e:
-            return Result([], failed(api_key, e))
+            return ControllerResult([], failed(api_key, e))
 
     def expire_session(self, now_ms: int) -> Paced[tuple[BrokerRegistration | None, list[MetadataRecord]]]:
         """The next broker whose session has ended, and the records that fence it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.controller.brokers import can_lead
 from odradek.controller.elections import change_partition
-from odradek.controller.result import MAX_RECORDS_PER_BATCH, TOO_MANY_RECORDS, Result
+from odradek.controller.result import MAX_RECORDS_PER_BATCH, TOO_MANY_RECORDS, ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import PartitionRegistration, TopicImage
 from odradek.metadata.records import NO_LEADER_CHANGE, MetadataRecord, PartitionChangeRecord
@@ -33,11 +33,11 @@ class _Asked(NamedTuple):
 
 def elect_leaders(
     c: "Controller", request: "ElectLeadersRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     types = responses.elect_leaders
     asked_for_all = request.topic_partitions is None
     if not asked_for_all and not request.topic_partitions:
-        return Result([], types.ElectLeadersResponse())
+        return ControllerResult([], types.ElectLeadersResponse())
     asked: Any = _all(c) if asked_for_all else request.topic_partitions
     is_known = request.election_type in (PREFERRED, UNCLEAN)
     if asked_for_all and not is_known:
@@ -63,10 +63,14 @@ def elect_leaders(
     if len(elected) > MAX_RECORDS_PER_BATCH:
         topics = [] if asked_for_all else (yield from _refused(types, asked))
         code = ErrorCode.POLICY_VIOLATION
-        return Result([], types.ElectLeadersResponse(error_code=code, replica_election_results=topics))
+        return ControllerResult(
+            [], types.ElectLeadersResponse(error_code=code, replica_election_results=topics)
+        )
     code = ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST
     records: list[MetadataRecord] = list(elected.values())
-    return Result(records, types.ElectLeadersResponse(error_code=code, replica_election_results=topics))
+    return ControllerResult(
+        records, types.ElectLeadersResponse(error_code=code, replica_election_results=topics)
+    )
 
 
 def _refused(types: Any, asked: Any) -> Paced[list[Any]]:

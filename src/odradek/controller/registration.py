@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.controller.brokers import records_for_shutdown
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import RESERVED_DIRS
 from odradek.metadata.records import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def register_broker(
     c: "Controller", request: "BrokerRegistrationRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     """The same incarnation amends its registration; another one gets an epoch, and is fenced.
 
     An incarnation bars others once it has sent a heartbeat, until its session ends.
@@ -75,7 +75,7 @@ def register_broker(
     records.append(record)
     c.registration_offsets[broker_id] = next_offset + len(records) - 1
     types = responses.broker_registration
-    return Result(records, types.BrokerRegistrationResponse(broker_epoch=record.broker_epoch))
+    return ControllerResult(records, types.BrokerRegistrationResponse(broker_epoch=record.broker_epoch))
 
 
 def _check_directories(c: "Controller", broker_id: int, log_dirs: Iterable[UUID]) -> None:
@@ -120,7 +120,7 @@ def _check_level(name: str, level: int, supported: tuple[int, int]) -> None:
 
 def register_controller(
     c: "Controller", request: "ControllerRegistrationRequest", now_ms: int, next_offset: int
-) -> Result:
+) -> ControllerResult:
     """The newest registration of a controller counts. What it supports is asked when a feature changes."""
     if not knows_controllers(c.image.metadata_version):
         raise KafkaError(
@@ -134,7 +134,7 @@ def register_controller(
         features=_features(request.features),
     )
     response = responses.controller_registration.ControllerRegistrationResponse()
-    return Result([record], response, is_atomic=True)
+    return ControllerResult([record], response, is_atomic=True)
 
 
 def _endpoints(listeners: Iterable[Any]) -> list[BrokerEndpoint]:

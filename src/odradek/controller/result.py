@@ -13,7 +13,7 @@ MAX_RECORDS_PER_BATCH = 10_000
 TOO_MANY_RECORDS = "Unable to perform excessively large batch operation."
 
 
-class Result(NamedTuple):
+class ControllerResult(NamedTuple):
     """`is_atomic`: a client must never see a part of it, so that it has to be one batch.
 
     Whoever appends a result appends its `batches` one after the other and decides nothing in between: each

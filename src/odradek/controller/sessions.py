@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 
-class Session(NamedTuple):
+class BrokerSession(NamedTuple):
     broker_epoch: int
     last_contact_ms: int
     metadata_offset: int
@@ -16,25 +16,25 @@ class Session(NamedTuple):
     """Whether it has sent a heartbeat: one that only registered may have died since."""
 
 
-class Sessions:
+class BrokerSessions:
     __slots__ = ("_sessions", "timeout_ms")
 
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, BrokerSession] = {}
 
-    def get(self, broker_id: int) -> Session | None:
+    def get(self, broker_id: int) -> BrokerSession | None:
         return self._sessions.get(broker_id)
 
     def touch(self, broker_id: int, broker_epoch: int, metadata_offset: int, now_ms: int) -> None:
         known = self._sessions.get(broker_id)
         same = known is not None and known.broker_epoch == broker_epoch
         shutdown_offset = known.shutdown_offset if known is not None and same else None
-        self._sessions[broker_id] = Session(broker_epoch, now_ms, metadata_offset, shutdown_offset)
+        self._sessions[broker_id] = BrokerSession(broker_epoch, now_ms, metadata_offset, shutdown_offset)
 
     def begin(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
-        """A new incarnation is registered; no heartbeat of it has come yet."""
-        self._sessions[broker_id] = Session(broker_epoch, now_ms, -1, is_heard=False)
+        """A new incarnation registered; it has sent no heartbeat yet."""
+        self._sessions[broker_id] = BrokerSession(broker_epoch, now_ms, -1, is_heard=False)
 
     def is_heard(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
         """Whether an incarnation lives: its session does, and it has sent a heartbeat."""

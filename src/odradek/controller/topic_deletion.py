@@ -4,7 +4,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from odradek.controller.result import MAX_RECORDS_PER_BATCH, Result
+from odradek.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID
 from odradek.metadata.image import TopicImage
@@ -21,7 +21,7 @@ _Target = tuple[str | None, UUID]
 
 def delete_topics(
     c: "Controller", request: "DeleteTopicsRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     """Every topic named once is deleted; one named twice, in whatever way, gets one error.
 
     All are deleted in one batch. What does not fit in it is not deleted, and gets Kafka's error.
@@ -58,7 +58,7 @@ def delete_topics(
             continue
         records.append(RemoveTopicRecord(topic_id=found.id))
         results.append(types.DeletableTopicResult(name=found.name, topic_id=found.id))
-    return Result(records, types.DeleteTopicsResponse(responses=results), is_atomic=True)
+    return ControllerResult(records, types.DeleteTopicsResponse(responses=results), is_atomic=True)
 
 
 def _resolve(c: "Controller", target: _Target, count: int) -> TopicImage:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.controller.configs import topic_config_records
 from odradek.controller.partitions import check_assignment, check_partition_total, partition_record
 from odradek.controller.placement import place_replicas
-from odradek.controller.result import Result, check_count
+from odradek.controller.result import ControllerResult, check_count
 from odradek.core.configs import describe_topic
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import METADATA_TOPIC
@@ -29,7 +29,7 @@ DESCRIBED = 500
 
 def create_topics(
     c: "Controller", request: "CreateTopicsRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     types = responses.create_topics
     times: Counter[str] = Counter()
     for topic in request.topics:
@@ -67,9 +67,9 @@ def create_topics(
         check_count(len(records))
     except KafkaError as e:
         refused = yield from _all_refused(types, times, e)
-        return Result([], types.CreateTopicsResponse(topics=refused))
+        return ControllerResult([], types.CreateTopicsResponse(topics=refused))
     response = types.CreateTopicsResponse(topics=results)
-    return Result([] if request.validate_only else records, response, is_atomic=True)
+    return ControllerResult([] if request.validate_only else records, response, is_atomic=True)
 
 
 def _all_refused(types: Any, names: Iterable[str], error: KafkaError) -> Paced[list[Any]]:

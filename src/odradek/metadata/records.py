@@ -359,7 +359,7 @@ def record_frame(value: Buffer) -> tuple[int, int, int]:
         api_key, position = decode_uvarint(value, position)
         version, position = decode_uvarint(value, position)
     except IndexError as e:
-        raise ProtocolError("a metadata record is cut short") from e
+        raise ProtocolError("a metadata record is truncated") from e
     if frame_version != FRAME_VERSION:
         raise ProtocolError(f"unknown frame version {frame_version} of a metadata record")
     return api_key, version, position

@@ -213,7 +213,9 @@ class ReplicaManager:
                     is_new=registration.partition_epoch == 0,
                 )
             except ExhaustedError as e:
-                _log.warning("Out of descriptors or memory to open %s, trying again: %s", tp, e.message)
+                _log.warning(
+                    "Out of file descriptors or memory while opening %s, retrying: %s", tp, e.message
+                )
                 self._unopened[tp] = _Unopened(topic, registration, e.message or "")
                 return
             except StorageError as e:

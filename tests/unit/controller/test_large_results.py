@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.controller.result import MAX_RECORDS_PER_BATCH, Result, split
+from odradek.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult, split
 from odradek.core.errors import ErrorCode
 from odradek.metadata.records import (
     MetadataRecord,
@@ -33,17 +33,17 @@ def no_ops(count: int) -> list[MetadataRecord]:
 )
 def test_a_result_is_split_into_batches_of_10000(count: int, sizes: list[int]) -> None:
     records = no_ops(count)
-    batches = list(Result(records, None).batches())
+    batches = list(ControllerResult(records, None).batches())
     assert [len(batch) for batch in batches] == sizes
     assert [record for batch in batches for record in batch] == records
     assert [len(batch) for batch in split(records)] == sizes
 
 
 def test_an_atomic_result_is_one_batch() -> None:
-    (batch,) = Result(no_ops(10_000), None, is_atomic=True).batches()
+    (batch,) = ControllerResult(no_ops(10_000), None, is_atomic=True).batches()
     assert len(batch) == 10_000
     with pytest.raises(AssertionError, match="10001 records cannot be one batch"):
-        list(Result(no_ops(10_001), None, is_atomic=True).batches())
+        list(ControllerResult(no_ops(10_001), None, is_atomic=True).batches())
 
 
 def with_partitions(count: int, leader: int = 1) -> Harness:

@@ -100,7 +100,7 @@ def handle_run(
         sets = [entry.records for entry in entries if entry.records is not None]
         checked = check_produce(sets, partition.rules, services.runtime.clock.now_ms(), version)
         outcomes = partition.append_checked(checked, acks_all=requests[0].acks == ACKS_ALL)
-        _settle(entries, outcomes, partition.leader)
+        _note_outcomes(entries, outcomes, partition.leader)
     for request in requests:
         if request.transactional_id is not None:
             release_guards(request)
@@ -210,14 +210,16 @@ async def _write(
             checked = check()
         checked = unless_overtaken(services, entries, checked)
         outcomes = partition.append_checked(checked, acks_all=request.acks == ACKS_ALL)
-        _settle(entries, outcomes, partition.leader)
+        _note_outcomes(entries, outcomes, partition.leader)
 
 
 def _parse(
     connection: "Connection", header: RequestHeader, frame: memoryview, position: int, most: int
 ) -> PendingProduce:
     if not is_served(ApiKey.PRODUCE, header.api_version):
-        raise ProtocolError(f"api PRODUCE v{header.api_version} of client {header.client_id!r} is not served")
+        raise ProtocolError(
+            f"unsupported request from client {header.client_id!r}: api PRODUCE v{header.api_version}"
+        )
     request = ProduceRequest.parse(frame, position, header.api_version, most)
     learn_route(connection.routes, header, request, frame)
     return PendingProduce(connection, header, request)
@@ -275,7 +277,9 @@ def _is_transactional(request: PendingProduce) -> bool:
     return any(is_transactional(entry.records) for _, entries in request.topics for entry in entries)
 
 
-def _settle(entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]", leader: "Leader | None") -> None:
+def _note_outcomes(
+    entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]", leader: "Leader | None"
+) -> None:
     for entry, outcome in zip(entries, outcomes, strict=True):
         entry.outcome = outcome
         entry.leader = leader

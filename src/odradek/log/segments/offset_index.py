@@ -39,7 +39,7 @@ class OffsetIndex(IndexFile):
         """What a crash leaves of a pre-allocated file, a tail of zeros, cannot be an index."""
         offsets = self._offsets
         if offsets and (self._positions[-1] == 0 or (len(offsets) > 1 and offsets[-1] <= offsets[0])):
-            raise CorruptIndexError(f"{self.file.path}: entry {self.entries - 1} cannot be one")
+            raise CorruptIndexError(f"{self.file.path}: entry {self.entries - 1} is invalid")
 
     @property
     def is_full(self) -> bool:

@@ -170,8 +170,8 @@ def _alone(one: _Walk, other: _Walk, met: bool) -> str:
         return _unread(other)
     at_end = other.here is None
     if not met and not at_end:
-        return f"only {one.name} begins here"
-    return f"only {one.name} goes on" if at_end else f"only {one.name} has them"
+        return f"only {one.name} starts here"
+    return f"only {one.name} continues" if at_end else f"only {one.name} has them"
 
 
 def _difference(x: BatchMeta, y: BatchMeta) -> str | None:

@@ -28,8 +28,12 @@ _FIELDS: Final = (
     "coordinator epoch",
     "first offset of its transaction",
 )
-BELIEVED: Final = "believed: retries are judged by it. Remove the file, and the log is replayed"
-TXN_BELIEVED: Final = "believed: read_committed consumers go by it. Remove the file, and recover the log"
+BELIEVED: Final = (
+    "used as it is: it decides which retries are duplicates. Remove the file to rebuild it from the log"
+)
+TXN_BELIEVED: Final = (
+    "used as it is: read_committed consumers depend on it. Remove the file and recover the log"
+)
 
 
 class Replay:

@@ -1,4 +1,4 @@
-"""Producer ids on a broker: taken from blocks that the controller hands out."""
+"""Producer ids of this broker: taken from blocks that the controller hands out."""
 
 import asyncio
 import logging
@@ -34,7 +34,9 @@ class ProducerIds:
     def __init__(self, broker_id: int, channel: ControllerChannel) -> None:
         self._broker_id = broker_id
         self._channel = channel
-        self._scope = Scope(lambda error: _log.warning("No producer ids from the controller: %s", error))
+        self._scope = Scope(
+            lambda error: _log.warning("Cannot get producer ids from the controller: %s", error)
+        )
         self._next = self._end = 0
         self._size = 1
         self._following: range | None = None
@@ -79,6 +81,6 @@ class ProducerIds:
         request = types.AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self.broker_epoch)
         response = await self._channel.call(ApiKey.ALLOCATE_PRODUCER_IDS, request)
         if response.error_code:
-            raise KafkaError(ErrorCode(response.error_code), "the controller gives no producer ids")
+            raise KafkaError(ErrorCode(response.error_code), "the controller returned no producer ids")
         start = response.producer_id_start
         self._following = range(start, start + response.producer_id_len)
