@@ -31,7 +31,7 @@ from odradek.broker.recovery_lines import RecoveryLines
 from odradek.broker.services import Services
 from odradek.broker.topics import TopicCreation
 from odradek.controller.quorum import QuorumController
-from odradek.controller.registration import ControllerRegistrar
+from odradek.controller.registrar import ControllerRegistrar
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
