@@ -14,7 +14,7 @@ from odradek.broker.loggers import LogLevels
 from odradek.broker.network.server import Server
 from odradek.broker.remote_controller import RemoteControllers
 from odradek.controller.quorum import QuorumController
-from odradek.controller.registration import ControllerRegistrar
+from odradek.controller.registrar import ControllerRegistrar
 from odradek.core.configs import NodeConfig
 from odradek.core.metrics import Metrics
 from odradek.log.files import FilePool

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from odradek.controller.controller import Controller
 from odradek.controller.decisions import Decisions, Rank, rank_of
-from odradek.controller.registration import registration_request
+from odradek.controller.registrar import is_missing, registration_request
 from odradek.controller.result import split
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
@@ -75,8 +75,9 @@ class ActiveController:
             is_appended = at_once(self._append(batch, self._raft.log_end_offset))
             assert is_appended, "nobody else appends meanwhile"
         self.controller.start_sessions(incarnation_id, _session_ms())
-        request = registration_request(self._config, incarnation_id)
-        at_once(self._decide(ApiKey.CONTROLLER_REGISTRATION, request))
+        if is_missing(self.controller.image, self._config.node_id, incarnation_id):
+            request = registration_request(self._config, incarnation_id)
+            at_once(self._decide(ApiKey.CONTROLLER_REGISTRATION, request))
 
     def resign(self, refusal: KafkaError) -> None:
         """Write nothing more, answer nobody who was not answered, and drop what is not committed."""
@@ -109,12 +110,15 @@ class ActiveController:
 
     def _decide(self, api_key: ApiKey, request: Any) -> Paced[tuple[Any, int]]:
         """The answer, and the last offset of all that it rests on."""
+        controller, facts = self.controller, self._raft.facts
+        controller.kraft_version = facts.kraft_version
+        controller.voter_ids = () if facts.voters is None else facts.voters.ids
         is_decided = False
         while not is_decided:
             base_offset = self._raft.log_end_offset
-            result = yield from self.controller.handle(api_key, request, _session_ms(), base_offset)
+            result = yield from controller.handle(api_key, request, _session_ms(), base_offset)
             is_decided = yield from self._append_all(result.batches(), base_offset)
-        return result.response, self.controller.image.offset
+        return result.response, controller.image.offset
 
     def _append_all(self, batches: Iterator[Sequence[MetadataRecord]], base_offset: int) -> Paced[bool]:
         """One after the other. False where the first did not get the offset for which it was decided."""

@@ -6,7 +6,7 @@ What may be long is paced work: whoever runs it lets nothing else be decided unt
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -43,7 +43,7 @@ from odradek.metadata.image import (
 from odradek.metadata.records import MetadataRecord
 from odradek.metadata.replay import Replayer, StagedDelta
 from odradek.metadata.topic_names import collision_key
-from odradek.metadata.versions import RecordVersions
+from odradek.metadata.versions import RecordVersions, needs_epoch_for_shrink
 from odradek.runtime.slices import STEP, Paced
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
@@ -72,6 +72,8 @@ class Controller:
         self.node_id = config.node_id
         self.cluster_id = cluster_id
         self.kraft_version = kraft_version
+        self.voter_ids: Collection[int] = ()
+        """The voters of the quorum, where they are known: no feature changes before all have registered."""
         self.rng = rng
         self.sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
         self.registration_offsets = dict.fromkeys(replayer.image.brokers, replayer.image.offset)
@@ -159,6 +161,14 @@ class Controller:
         self.sessions.drop(broker.id)
         return broker, (yield from brokers.records_for_fencing(self, broker))
 
+    def fence(self, broker_id: int, broker_epoch: int) -> Paced[list[MetadataRecord]]:
+        """The records that fence an incarnation before its session ends; none where it is fenced or gone."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.fenced or broker.epoch != broker_epoch:
+            return []
+        self.sessions.drop(broker_id)
+        return (yield from brokers.records_for_fencing(self, broker))
+
     # --- questions its parts ask --------------------------------------------------------------------
 
     def new_uuid(self) -> UUID:
@@ -178,7 +188,8 @@ class Controller:
         min_isr = topic_value("min.insync.replicas", self.config, overrides)
         unclean = topic_value("unclean.leader.election.enable", self.config, overrides)
         assert isinstance(min_isr, int)
-        return ElectionRules(can_lead, self.image.elr_enabled, min_isr, bool(unclean))
+        bump_on_shrink = needs_epoch_for_shrink(self.image.metadata_version)
+        return ElectionRules(can_lead, self.image.elr_enabled, min_isr, bool(unclean), bump_on_shrink)
 
 
 def failed(api_key: ApiKey, error: KafkaError) -> Any:
@@ -201,7 +212,7 @@ _HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.ELECT_LEADERS: electing.elect_leaders,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: reassigning.alter_partition_reassignments,
     ApiKey.UNREGISTER_BROKER: unregistering.unregister_broker,
-    ApiKey.BROKER_REGISTRATION: brokers.register_broker,
+    ApiKey.BROKER_REGISTRATION: registration.register_broker,
     ApiKey.BROKER_HEARTBEAT: brokers.heartbeat,
     ApiKey.ALLOCATE_PRODUCER_IDS: producer_ids.allocate_producer_ids,
     ApiKey.ALTER_PARTITION: isr.alter_partition,

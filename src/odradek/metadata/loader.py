@@ -201,7 +201,7 @@ class MetadataLoader:
                 elif self._next_offset < self._high_watermark:
                     yield from self._read_log(self._high_watermark)
                 elif self._is_known and self._replayer.image is not self._published:
-                    self._publish(delta_between(self._published, self._replayer.image))
+                    yield from self._publish_snapshot()
                 else:
                     break
         except Exception as e:
@@ -244,18 +244,23 @@ class MetadataLoader:
             self._is_counted = True
             self._snapshots.loaded(reader.bytes_read, reader.first_timestamp_ms)
         self._next_offset = reader.next_offset
-        self._publish(self._replayer.take(staged))
+        delta = self._replayer.take(staged)
+        if delta.previous is self._published and delta.previous is not EMPTY_IMAGE:
+            self._publish(delta)
+
+    def _publish_snapshot(self) -> Paced[None]:
+        """What a snapshot and the log behind it made of the image that is shown."""
+        image = self._replayer.image
+        if self._published is EMPTY_IMAGE:
+            self._publish(full_delta(image))
+        else:
+            delta = yield from delta_between(self._published, image)
+            self._publish(delta)
 
     def _publish(self, delta: MetadataDelta) -> None:
-        """A delta whose previous image was never published begins with a snapshot: compare what is shown."""
-        if delta.image is self._published:
-            return
-        if self._published is EMPTY_IMAGE:
-            delta = full_delta(delta.image)
-        elif delta.previous is not self._published:
-            delta = delta_between(self._published, delta.image)
-        self._published = delta.image
-        self._publisher.publish(delta)
+        if delta.image is not self._published:
+            self._published = delta.image
+            self._publisher.publish(delta)
 
     def _take_snapshot(self) -> None:
         """Not inside a transaction, and not before the image is one that the quorum has."""

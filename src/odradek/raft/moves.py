@@ -58,8 +58,8 @@ def heard_of_leader(
 ) -> None:
     """A message says who leads which epoch. Nothing is done about an older one.
 
-    A replica that gave its leader up goes back to it only if the leader itself says so (`itself`). A node that
-    is named as leader has forgotten it, with its disk: it knows of no leader then.
+    A replica that gave its leader up goes back to it only if the leader itself says so (`itself`). A node
+    that is named as leader has forgotten it, with its disk: it knows of no leader then.
     """
     role = r.role
     if leader_id == r.node_id:

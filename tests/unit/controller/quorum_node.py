@@ -7,7 +7,7 @@ from uuid import UUID
 
 from odradek.broker.controller_channel import RoutedController
 from odradek.controller.quorum import QuorumController
-from odradek.controller.registration import ControllerRegistrar
+from odradek.controller.registrar import ControllerRegistrar
 from odradek.core.configs import NodeConfig
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.image import MetadataImage

@@ -1,4 +1,4 @@
-"""What must hold after every step of a simulated quorum. Every rule has a name; a violation begins with it."""
+"""What must hold after every step of a simulated quorum. Every rule has a name, which begins a violation."""
 
 from typing import TYPE_CHECKING
 
