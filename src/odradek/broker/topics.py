@@ -16,6 +16,9 @@ from odradek.wire.messages import request_types
 _log = logging.getLogger(__name__)
 
 USE_DEFAULT = -1
+MOST_REPLICAS = 1
+"""Partitions are not replicated yet, internal topics neither, whatever the configuration says."""
+NOT_REPLICATED = "Partitions are not replicated yet: use a replication factor of 1."
 
 
 class TopicCreation:
@@ -84,7 +87,7 @@ class TopicCreation:
         partitions, factor, settings = USE_DEFAULT, USE_DEFAULT, {}
         if name == GROUP_METADATA_TOPIC:
             partitions = configured_partitions(config, name)
-            factor = config.int("offsets.topic.replication.factor")
+            factor = min(config.int("offsets.topic.replication.factor"), MOST_REPLICAS)
             settings = {
                 "cleanup.policy": "compact",
                 "segment.bytes": config.string("offsets.topic.segment.bytes"),
@@ -92,12 +95,12 @@ class TopicCreation:
             }
         elif name == TRANSACTION_STATE_TOPIC:
             partitions = configured_partitions(config, name)
-            factor = config.int("transaction.state.log.replication.factor")
+            factor = min(config.int("transaction.state.log.replication.factor"), MOST_REPLICAS)
             settings = {
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",
                 "unclean.leader.election.enable": "false",
-                "min.insync.replicas": config.string("transaction.state.log.min.isr"),
+                "min.insync.replicas": str(min(config.int("transaction.state.log.min.isr"), MOST_REPLICAS)),
                 "segment.bytes": config.string("transaction.state.log.segment.bytes"),
             }
         return types.CreatableTopic(
