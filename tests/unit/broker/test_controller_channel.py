@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from odradek.core.errors import ErrorCode, KafkaError
+from odradek.broker.controller_channel import RoutedController
+from odradek.core.errors import ErrorCode, KafkaError, StorageError
+from odradek.metadata.records import UnregisterBrokerRecord, encode_record
 from odradek.sim.world.world import World
 from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
@@ -187,5 +189,39 @@ def test_an_image_that_stays_behind_holds_an_answer_back_for_five_seconds() -> N
         assert await cluster.committing(cluster.nodes[3].create_topic("t")) == 0
         assert world.loop.time() - before == pytest.approx(5, abs=0.1)
         assert "t" not in cluster.nodes[3].image.topics_by_name
+
+    simulate(main)
+
+
+def test_a_node_that_is_only_a_broker_hears_of_leaders_and_of_its_own_failure() -> None:
+    async def main(cluster: QuorumCluster, world: World) -> None:
+        broker = cluster.nodes[3]
+        channel = RoutedController(
+            broker.config, broker.replica, broker.loader, None, cluster.carry, broker.publisher
+        )
+        call = asyncio.ensure_future(channel.call(ApiKey.DELETE_TOPICS, NOTHING))
+        await asyncio.sleep(3)
+        await cluster.lead(1)
+        assert (await asyncio.wait_for(call, 0.1)).responses == []
+        broker.replica.hear(2, -1)
+        call = asyncio.ensure_future(channel.call(ApiKey.DELETE_TOPICS, NOTHING))
+        await asyncio.sleep(1)
+        broker.replica.fail(StorageError("no disk"))
+        with pytest.raises(StorageError):
+            await asyncio.wait_for(call, 0.1)
+
+    simulate(main)
+
+
+def test_a_node_that_cannot_follow_says_so_at_once() -> None:
+    async def main(cluster: QuorumCluster, world: World) -> None:
+        cluster.quorum.elect(1)
+        leader = cluster.nodes[1]
+        call = asyncio.ensure_future(leader.channel.call(ApiKey.DELETE_TOPICS, NOTHING))
+        broken = UnregisterBrokerRecord(broker_id=77, broker_epoch=5)
+        leader.replica.append([encode_record(broken)], 0)
+        cluster.quorum.commit()
+        with pytest.raises(KafkaError, match="cannot follow the metadata log"):
+            await asyncio.wait_for(call, 0.1)
 
     simulate(main)
