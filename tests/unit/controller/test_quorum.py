@@ -15,8 +15,6 @@ from odradek.metadata.image import MetadataImage
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.records import NoOpRecord, decode_record
-from odradek.raft.driver import RaftDriver
-from odradek.raft.settings import static_voters
 from odradek.records.batch import iter_batches, iter_records
 from odradek.runtime.slices import STEP, Paced
 from odradek.sim.world.cluster import CrashKind, NodeCrashed, SimHost
@@ -25,6 +23,7 @@ from odradek.sim.world.world import World
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.unit.metadata.stack import MetadataStack, until
+from tests.unit.raft.drivers import reader_of
 
 
 def simulate(main: Callable[[SimHost], Coroutine[Any, Any, None]], seed: int = 5, **settings: str) -> SimHost:
@@ -469,9 +468,7 @@ NOTHING = request_types(ApiKey.DELETE_TOPICS).DeleteTopicsRequest(topics=[])
 async def replayed(node: MetadataStack) -> MetadataImage:
     """What another loader makes of the same directory."""
     raft = node.controller.raft
-    again = RaftDriver(
-        node.runtime, raft.log, raft.snapshots, raft.node_id, raft.directory_id, static_voters(node.config)
-    )
+    again = reader_of(node.runtime, raft)
     publisher = MetadataPublisher(node.slices)
     loader = MetadataLoader(node.runtime, node.config, again, publisher, node.slices)
     await loader.load()

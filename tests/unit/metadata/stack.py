@@ -15,13 +15,13 @@ from odradek.metadata.formatting import NodeIdentity, prepare_directories, read_
 from odradek.metadata.image import MetadataImage
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
-from odradek.raft.driver import RaftDriver
 from odradek.raft.settings import metadata_log_config, static_voters
 from odradek.raft.voters import VoterEndpoint
 from odradek.runtime.api import Runtime
 from odradek.runtime.slices import Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
+from tests.unit.raft.drivers import open_driver
 
 
 class MetadataStack:
@@ -51,7 +51,7 @@ class MetadataStack:
             controller_endpoints=endpoints,
         )
         incarnation_id = UUID(bytes=runtime.rng.randbytes(16), version=4)
-        raft = RaftDriver.open(
+        raft = open_driver(
             runtime,
             config.metadata_log_dir,
             metadata_log_config(config),
@@ -71,7 +71,6 @@ class MetadataStack:
             bootstrap=read_bootstrap(runtime.disk, config.metadata_log_dir),
         )
         channel = RoutedController(config, raft, loader, self.controller, nobody_else, self.publisher)
-        raft.load()
         await loader.load()
         raft.start()
         self.lifecycle = BrokerLifecycle(

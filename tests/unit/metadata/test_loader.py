@@ -14,6 +14,7 @@ from odradek.raft.settings import metadata_log_config, static_voters
 from odradek.sim.world.cluster import SimHost
 from odradek.sim.world.world import World
 from tests.unit.metadata.stack import MetadataStack
+from tests.unit.raft.drivers import open_driver
 
 
 def test_a_log_is_loaded_and_published_without_a_controller() -> None:
@@ -28,7 +29,7 @@ def test_a_log_is_loaded_and_published_without_a_controller() -> None:
         staged = node.controller.controller.image
         config, runtime = node.config, node.runtime
         await node.controller.stop()
-        raft = RaftDriver.open(
+        raft = open_driver(
             runtime,
             config.metadata_log_dir,
             metadata_log_config(config),
@@ -38,7 +39,6 @@ def test_a_log_is_loaded_and_published_without_a_controller() -> None:
         )
         publisher = MetadataPublisher(node.slices)
         loader = MetadataLoader(runtime, config, raft, publisher, node.slices)
-        raft.load()
         await loader.load()
         assert publisher.kraft_version == 1
         await asyncio.sleep(0.1)
