@@ -136,6 +136,38 @@ def test_an_answer_that_says_not_controller_is_no_answer() -> None:
     simulate(main)
 
 
+def refused_rows() -> list[Any]:
+    """Answers without an error of their own, to a controller that is not active."""
+    code = ErrorCode.NOT_CONTROLLER
+    topics, deleted = responses.create_topics, responses.delete_topics
+    partitions, configs = responses.create_partitions, responses.incremental_alter_configs
+    row = configs.AlterConfigsResourceResponse(resource_type=2, resource_name="t", error_code=code)
+    return [
+        topics.CreateTopicsResponse(topics=[topics.CreatableTopicResult(name="t", error_code=code)]),
+        deleted.DeleteTopicsResponse(responses=[deleted.DeletableTopicResult(error_code=code)]),
+        partitions.CreatePartitionsResponse(
+            results=[partitions.CreatePartitionsTopicResult(name="t", error_code=code)]
+        ),
+        configs.IncrementalAlterConfigsResponse(responses=[row]),
+    ]
+
+
+@pytest.mark.parametrize("refused", refused_rows(), ids=lambda response: type(response).__name__)
+def test_rows_that_say_not_controller_are_no_answer(refused: Any) -> None:
+    async def main(cluster: QuorumCluster, world: World) -> None:
+        await cluster.lead(1)
+        carry, answers = cluster.carry, [refused]
+
+        async def answer(controller_id: int, api_key: ApiKey, request: Any) -> Any:
+            return answers.pop() if answers else await carry(controller_id, api_key, request)
+
+        cluster.carry = answer
+        response = await cluster.nodes[2].channel.call(ApiKey.DELETE_TOPICS, NOTHING)
+        assert response.responses == []
+
+    simulate(main)
+
+
 @pytest.mark.parametrize(
     ("api_key", "request_", "seconds"),
     [(ApiKey.DELETE_TOPICS, NOTHING, 30), (ApiKey.BROKER_HEARTBEAT, BEAT, 4.5)],
