@@ -1,6 +1,6 @@
 """Whose turn it is to decide: one at a time, to the end, so that nothing changes under a long decision.
 
-Whoever comes meanwhile waits, by rank: brokers first, whose sessions would end behind clients, then the
+Others wait meanwhile, by rank: brokers first, whose sessions would end behind clients, then the
 controller's own ticks, then short requests, then long ones. What is decided is others' business.
 """
 
@@ -94,7 +94,7 @@ class Decisions:
             self._idle.set_result(None)
 
     def _next(self) -> None:
-        """Whoever waited, one in each turn of the loop."""
+        """The next one that waits, one in each turn of the loop."""
         queue = next(filter(None, self._waiting), None)
         if queue is None:
             return
@@ -112,7 +112,7 @@ def _complete(future: "asyncio.Future[Any]", reply: Reply[Any]) -> None:
         future.set_result(reply.value)
     else:
         future.set_exception(reply.error)
-        future.exception()  # seen: whoever asked may be gone
+        future.exception()  # seen: the one who asked may be gone
 
 
 def rank_of(api_key: ApiKey, request: Any) -> Rank:

@@ -1,4 +1,4 @@
-"""The committed image, and whoever wants to hear of its changes.
+"""The committed image, and its subscribers.
 
 The image changes at once, subscribers follow: a delta that gives them much to do is applied in slices, and
 the next delta waits until they are done with it.
@@ -21,7 +21,7 @@ Subscriber = Callable[[MetadataDelta], Paced[None]]
 class MetadataPublisher:
     """`image` is what is committed now. Subscribers are called in the order they subscribed.
 
-    `on_applied` is told the last offset of each delta that all of them are done with; `applied_offset` is the
+    `on_applied` gets the last offset of each delta that all of them are done with; `applied_offset` is the
     newest. `kraft_version` is a finalized feature too, but the quorum's own control records hold it, not the
     image.
     """

@@ -54,7 +54,7 @@ class SnapshotWriter:
         self._oldest_ms = first_timestamp_ms
 
     def take_due(self, now_ms: int) -> bool:
-        """True, once, when a snapshot is due: whoever asks then writes it."""
+        """True, once, when a snapshot is due: the caller then writes it."""
         if self._oldest_ms is None:
             self._oldest_ms = now_ms
         too_old = bool(self._max_interval_ms) and now_ms - self._oldest_ms >= self._max_interval_ms
