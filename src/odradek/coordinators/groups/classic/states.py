@@ -1,4 +1,4 @@
-"""The states of a classic group and the transitions between them, as a table. Nothing else.
+"""The states of a classic group and the table of transitions between them.
 
         first member joins                all rejoined, or time is up
 Empty ---------------------> Preparing ------------------------------> Completing
