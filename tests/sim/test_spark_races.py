@@ -64,10 +64,10 @@ def test_a_sweep_spares_what_was_decided_while_it_looked_around() -> None:
         written = await first.write(1)
         second = Run(stage, "second")
         listed, go_on = asyncio.Event(), asyncio.Event()
-        unsettled = second.decider.unsettled
+        open_participants = second.decider.open_participants
 
         async def slowly(*args: Any) -> list[str]:
-            found = await unsettled(*args)
+            found = await open_participants(*args)
             listed.set()
             await go_on.wait()
             return found
@@ -75,7 +75,7 @@ def test_a_sweep_spares_what_was_decided_while_it_looked_around() -> None:
         async def dies(*_: Any) -> None:
             raise ConnectionError("killed after the decision")
 
-        second.decider.unsettled = slowly  # type: ignore[method-assign]
+        second.decider.open_participants = slowly  # type: ignore[method-assign]
         replay = asyncio.ensure_future(second.commit(0, await second.write(0)))
         await asyncio.wait_for(listed.wait(), 60)
         first.decider.finish = dies  # type: ignore[method-assign]

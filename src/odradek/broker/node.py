@@ -46,7 +46,7 @@ from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.manager import LogManager
 from odradek.metadata.channel import ControllerChannel
-from odradek.metadata.formatting import Identity, prepare_directories, read_bootstrap
+from odradek.metadata.formatting import NodeIdentity, prepare_directories, read_bootstrap
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.strays import is_stray
@@ -192,7 +192,7 @@ class Node:
         self._scope.spawn(self._assigner.run(self.controller, broker_epoch), name="assign directories")
         self.server.open(self._services())
 
-    def _make_broker(self, identity: Identity, incarnation: UUID) -> None:
+    def _make_broker(self, identity: NodeIdentity, incarnation: UUID) -> None:
         """What needs to know the cluster: the quorum of its metadata log, and this broker's part in it."""
         config, runtime = self.config, self.runtime
         raft = RaftDriver.open(

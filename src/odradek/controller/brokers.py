@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.controller.elections import ElectionRules, change_partition
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER
 from odradek.metadata.directories import directory_of, is_online
@@ -52,7 +52,7 @@ class _State(Enum):
 
 def register_broker(
     c: "Controller", request: "BrokerRegistrationRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     broker_id = request.broker_id
     if request.cluster_id != c.cluster_id:
         raise KafkaError(
@@ -104,7 +104,7 @@ def register_broker(
     c.registration_offsets[broker_id] = next_offset + len(records) - 1
     c.sessions.touch(broker_id, epoch, -1, now_ms)
     types = responses.broker_registration
-    return Result(records, types.BrokerRegistrationResponse(broker_epoch=epoch))
+    return ControllerResult(records, types.BrokerRegistrationResponse(broker_epoch=epoch))
 
 
 def _check_directories(c: "Controller", broker_id: int, log_dirs: Iterable[UUID]) -> None:
@@ -140,11 +140,10 @@ def _check_features(c: "Controller", features: Iterable[Any]) -> None:
 
 def heartbeat(
     c: "Controller", request: "BrokerHeartbeatRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     broker = registered(c, request.broker_id, request.broker_epoch)
-    registered_at = c.registration_offsets.get(broker.id, broker.epoch)
-    caught_up = request.current_metadata_offset >= registered_at
-    before = _state(broker)
+    caught_up = request.current_metadata_offset >= c.registration_offsets[broker.id]
+    before = _state(c, broker)
     c.sessions.touch(broker.id, broker.epoch, request.current_metadata_offset, now_ms)
     after = yield from _next_state(c, broker, request, caught_up)
     records: list[MetadataRecord] = []
@@ -160,12 +159,12 @@ def heartbeat(
                 broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=tuple(cordoned)
             )
         )
-    if after is _State.CONTROLLED_SHUTDOWN and records:
+    if after is _State.CONTROLLED_SHUTDOWN:
         c.sessions.set_shutdown_offset(broker.id, next_offset + len(records) - 1)
     elif after is _State.SHUTDOWN_NOW:
         c.sessions.drop(broker.id)
     types = responses.broker_heartbeat
-    return Result(
+    return ControllerResult(
         records,
         types.BrokerHeartbeatResponse(
             is_caught_up=caught_up,
@@ -175,16 +174,19 @@ def heartbeat(
     )
 
 
-def _state(broker: BrokerRegistration) -> _State:
+def _state(c: "Controller", broker: BrokerRegistration) -> _State:
+    """A controlled shutdown that an earlier controller began is begun again: its last records may be lost."""
     if broker.fenced:
         return _State.FENCED
-    return _State.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else _State.UNFENCED
+    session = c.sessions.get(broker.id)
+    is_stopping = session is not None and session.shutdown_offset is not None
+    return _State.CONTROLLED_SHUTDOWN if is_stopping else _State.UNFENCED
 
 
 def _next_state(
     c: "Controller", broker: BrokerRegistration, request: "BrokerHeartbeatRequest", caught_up: bool
 ) -> Paced[_State]:
-    state = _state(broker)
+    state = _state(c, broker)
     if state is _State.FENCED:
         if request.want_shut_down:
             return _State.SHUTDOWN_NOW
@@ -197,9 +199,10 @@ def _next_state(
         leads = yield from _leads(c, broker.id)
         return _State.CONTROLLED_SHUTDOWN if leads else _State.SHUTDOWN_NOW
     session = c.sessions.get(broker.id)
-    shutdown_offset = None if session is None else session.shutdown_offset
-    lowest = c.sessions.lowest_offset_of_others(broker.id)
-    others_know = shutdown_offset is None or lowest is None or lowest >= shutdown_offset
+    assert session is not None, "a broker in controlled shutdown has a session"
+    assert session.shutdown_offset is not None, "a broker in controlled shutdown knows its offset"
+    lowest = c.sessions.lowest_offset(n for n, other in c.image.brokers.items() if other.is_active)
+    others_know = lowest is None or lowest >= session.shutdown_offset
     leads = yield from _leads(c, broker.id)
     return _State.CONTROLLED_SHUTDOWN if leads or not others_know else _State.SHUTDOWN_NOW
 
@@ -211,10 +214,12 @@ def _transition(c: "Controller", broker: BrokerRegistration, after: _State) -> P
         )
         return [change, *(yield from leader_and_isr_changes(c, _without_leader(c), add=broker.id))]
     if after is _State.CONTROLLED_SHUTDOWN:
+        changes = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
+        if broker.in_controlled_shutdown:
+            return changes
         change = BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
         )
-        changes = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
         return [change, *changes]
     if broker.fenced:
         return []

@@ -24,9 +24,10 @@ from odradek.controller import (
     unregistering,
 )
 from odradek.controller import producer_id_blocks as producer_ids
+from odradek.controller.activation import activation_records
 from odradek.controller.elections import ElectionRules
-from odradek.controller.result import Result
-from odradek.controller.sessions import Sessions
+from odradek.controller.result import ControllerResult
+from odradek.controller.sessions import BrokerSessions
 from odradek.core.config.topic import topic_value
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
@@ -44,7 +45,7 @@ from odradek.metadata.records import (
     MetadataRecord,
     RegisterControllerRecord,
 )
-from odradek.metadata.replay import Replayer, Staged
+from odradek.metadata.replay import Replayer, StagedDelta
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.versions import RecordVersions
 from odradek.runtime.slices import STEP, Paced
@@ -55,11 +56,16 @@ from odradek.wire.messages import response_types
 if TYPE_CHECKING:
     from odradek.wire.requests.controller_registration import ControllerRegistrationRequest
 
-Handler = Callable[["Controller", Any, int, int], Result | Paced[Result]]
+Handler = Callable[["Controller", Any, int, int], ControllerResult | Paced[ControllerResult]]
 
 
 class Controller:
-    """Decides. Everything it depends on is handed to it: configuration, randomness, time, offsets."""
+    """Decides. Everything it depends on is handed to it: configuration, randomness, time, offsets.
+
+    One controller for each term of leadership: it is made from a copy of the committed state
+    (`Replayer.copy`) once that holds the whole log, and dropped with all that it staged when the term ends.
+    A new one first appends `activation`, then gives brokers their sessions (`start_sessions`), then decides.
+    """
 
     def __init__(
         self,
@@ -75,8 +81,10 @@ class Controller:
         self.cluster_id = cluster_id
         self.kraft_version = kraft_version
         self.rng = rng
-        self.sessions = Sessions(config.int("broker.session.timeout.ms"))
-        self.registration_offsets: dict[int, int] = {}
+        self.sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
+        self.registration_offsets = dict.fromkeys(replayer.image.brokers, replayer.image.offset)
+        """Where the RegisterBrokerRecords are. Where those of an earlier controller are is not known: at most
+        at the end of what it left."""
         self.collisions: dict[str, str] = {}
         self._replayer = replayer
         for name in replayer.image.topics_by_name:
@@ -95,11 +103,11 @@ class Controller:
 
     def stage(
         self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
-    ) -> Paced[Staged]:
+    ) -> Paced[StagedDelta]:
         """Find out what records do before they are appended. Raises ReplayError."""
         return self._replayer.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
 
-    def take(self, staged: Staged) -> MetadataDelta:
+    def take(self, staged: StagedDelta) -> MetadataDelta:
         """The staged records were appended. Before anything else is decided, `note_names` has to be done."""
         return self._replayer.take(staged)
 
@@ -119,6 +127,18 @@ class Controller:
         if key is not None:
             self.collisions[key] = name
 
+    def activation(self, bootstrap: Sequence[MetadataRecord] | None) -> ControllerResult:
+        """The first records of a term: a transaction of the last controller is aborted, a new log begun.
+
+        `bootstrap` are the records of bootstrap.checkpoint, else those of a cluster of this release.
+        """
+        return activation_records(
+            self.image,
+            in_transaction=self._replayer.in_transaction,
+            bootstrap=bootstrap,
+            min_insync_replicas=self.config.int("min.insync.replicas"),
+        )
+
     def start_sessions(self, own_incarnation: UUID, now_ms: int) -> None:
         """Give every unfenced broker a session, on becoming the active controller.
 
@@ -131,18 +151,21 @@ class Controller:
 
     # --- commands -----------------------------------------------------------------------------------
 
-    def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+    def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Paced[ControllerResult]:
         """Decide about a request. `now_ms` never goes back; records would begin at `next_offset`."""
         try:
             outcome = _HANDLERS[api_key](self, request, now_ms, next_offset)
-            return outcome if isinstance(outcome, Result) else (yield from outcome)
+            return outcome if isinstance(outcome, ControllerResult) else (yield from outcome)
         except KafkaError as e:
-            return Result([], failed(api_key, e))
+            return ControllerResult([], failed(api_key, e))
 
     def expire_session(self, now_ms: int) -> Paced[tuple[BrokerRegistration | None, list[MetadataRecord]]]:
         """The next broker whose session has ended, and the records that fence it."""
         broker = brokers.stale_broker(self, now_ms)
-        return broker, [] if broker is None else (yield from brokers.records_for_fencing(self, broker))
+        if broker is None:
+            return None, []
+        self.sessions.drop(broker.id)
+        return broker, (yield from brokers.records_for_fencing(self, broker))
 
     # --- questions its parts ask --------------------------------------------------------------------
 
@@ -178,7 +201,7 @@ def failed(api_key: ApiKey, error: KafkaError) -> Any:
 
 def register_controller(
     c: Controller, request: "ControllerRegistrationRequest", now_ms: int, next_offset: int
-) -> Result:
+) -> ControllerResult:
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -195,7 +218,8 @@ def register_controller(
             for f in request.features
         ],
     )
-    return Result([record], responses.controller_registration.ControllerRegistrationResponse())
+    response = responses.controller_registration.ControllerRegistrationResponse()
+    return ControllerResult([record], response, is_atomic=True)
 
 
 _HANDLERS: dict[ApiKey, Handler] = {

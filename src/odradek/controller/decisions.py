@@ -65,7 +65,7 @@ class Decisions:
         self._is_closed = True
         for queue in self._waiting:
             while queue:
-                _settle(queue.popleft()[1], Reply.failed(KafkaError(ErrorCode.NOT_CONTROLLER)))
+                _complete(queue.popleft()[1], Reply.failed(KafkaError(ErrorCode.NOT_CONTROLLER)))
         if self._is_taken:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
@@ -83,7 +83,7 @@ class Decisions:
 
     def _end(self, future: "asyncio.Future[Any]", reply: Reply[Any]) -> None:
         self._is_taken = False
-        _settle(future, reply)
+        _complete(future, reply)
         if any(self._waiting):
             asyncio.get_running_loop().call_soon(self._next)
         elif self._idle is not None:
@@ -96,12 +96,12 @@ class Decisions:
             return
         begin, future = queue.popleft()
         if not future.cancelled():
-            self._run(begin).when_ready(partial(_settle, future))
+            self._run(begin).when_ready(partial(_complete, future))
         if not self._is_taken and any(self._waiting):
             asyncio.get_running_loop().call_soon(self._next)
 
 
-def _settle(future: "asyncio.Future[Any]", reply: Reply[Any]) -> None:
+def _complete(future: "asyncio.Future[Any]", reply: Reply[Any]) -> None:
     if future.done():
         return
     if reply.error is None:

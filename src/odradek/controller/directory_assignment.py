@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.controller.brokers import leader_and_isr_changes, registered
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.directories import directory_of
 from odradek.metadata.image import DIR_UNASSIGNED, PartitionRegistration, TopicImage
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def assign_replicas_to_dirs(
     c: "Controller", request: "AssignReplicasToDirsRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     """A broker says in which of its directories replicas lie."""
     broker = registered(c, request.broker_id, request.broker_epoch)
     types = responses.assign_replicas_to_dirs
@@ -44,7 +44,7 @@ def assign_replicas_to_dirs(
             topics.append(types.TopicData(topic_id=asked.topic_id, partitions=partitions))
         answers.append(types.DirectoryData(id_=directory.id_, topics=topics))
     records += yield from leader_and_isr_changes(c, lost, remove=broker.id)
-    return Result(records, types.AssignReplicasToDirsResponse(directories=answers))
+    return ControllerResult(records, types.AssignReplicasToDirsResponse(directories=answers))
 
 
 def _find(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.controller.elections import change_partition
-from odradek.controller.result import Result
+from odradek.controller.result import MAX_RECORDS_PER_BATCH, TOO_MANY_RECORDS, ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.directories import is_online
 from odradek.metadata.image import PartitionRegistration, TopicImage
@@ -32,11 +32,11 @@ class _Asked(NamedTuple):
 
 def elect_leaders(
     c: "Controller", request: "ElectLeadersRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     types = responses.elect_leaders
     asked_for_all = request.topic_partitions is None
     if not asked_for_all and not request.topic_partitions:
-        return Result([], types.ElectLeadersResponse())
+        return ControllerResult([], types.ElectLeadersResponse())
     asked: Any = _all(c) if asked_for_all else request.topic_partitions
     is_known = request.election_type in (PREFERRED, UNCLEAN)
     if asked_for_all and not is_known:
@@ -59,9 +59,35 @@ def elect_leaders(
                 rows.append(types.PartitionResult(partition_id=index, error_code=code, error_message=message))
         topics.append(types.ReplicaElectionResult(topic=row.topic, partition_result=rows))
         yield FEW
+    if len(elected) > MAX_RECORDS_PER_BATCH:
+        topics = [] if asked_for_all else (yield from _refused(types, asked))
+        code = ErrorCode.POLICY_VIOLATION
+        return ControllerResult(
+            [], types.ElectLeadersResponse(error_code=code, replica_election_results=topics)
+        )
     code = ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST
     records: list[MetadataRecord] = list(elected.values())
-    return Result(records, types.ElectLeadersResponse(error_code=code, replica_election_results=topics))
+    return ControllerResult(
+        records, types.ElectLeadersResponse(error_code=code, replica_election_results=topics)
+    )
+
+
+def _refused(types: Any, asked: Any) -> Paced[list[Any]]:
+    """Kafka bounds what one request may change."""
+    topics = []
+    for row in asked:
+        rows = []
+        for index in row.partitions:
+            rows.append(
+                types.PartitionResult(
+                    partition_id=index,
+                    error_code=ErrorCode.POLICY_VIOLATION,
+                    error_message=TOO_MANY_RECORDS,
+                )
+            )
+            yield STEP
+        topics.append(types.ReplicaElectionResult(topic=row.topic, partition_result=rows))
+    return topics
 
 
 def _all(c: "Controller") -> Iterator[_Asked]:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER
 from odradek.metadata.records import ConfigRecord, FeatureLevelRecord, MetadataRecord
@@ -26,7 +26,7 @@ _MIN_ISR = "min.insync.replicas"
 
 def update_features(
     c: "Controller", request: "UpdateFeaturesRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     types = responses.update_features
     records: list[MetadataRecord] = []
     for update in request.feature_updates:
@@ -37,13 +37,15 @@ def update_features(
             message = (
                 f"The update failed for all features since the following feature had an error: {e.message}"
             )
-            return Result([], types.UpdateFeaturesResponse(error_code=e.code, error_message=message))
+            return ControllerResult(
+                [], types.UpdateFeaturesResponse(error_code=e.code, error_message=message)
+            )
     results = []
     for update in request.feature_updates:
         results.append(types.UpdatableFeatureResult(feature=update.feature, error_message="NONE"))
         yield STEP
     response = types.UpdateFeaturesResponse(error_message=None, results=results)
-    return Result([] if request.validate_only else records, response)
+    return ControllerResult([] if request.validate_only else records, response, is_atomic=True)
 
 
 def _update(c: "Controller", feature: str, level: int, upgrade_type: int) -> list[MetadataRecord]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.controller.brokers import registered
 from odradek.controller.elections import change_partition
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode
 from odradek.core.types import ZERO_UUID
 from odradek.metadata.draft import merge
@@ -21,7 +21,7 @@ _ANY_EPOCH = -1
 
 def alter_partition(
     c: "Controller", request: "AlterPartitionRequest", now_ms: int, next_offset: int
-) -> Result:
+) -> ControllerResult:
     registered(c, request.broker_id, request.broker_epoch)
     types = responses.alter_partition
     records: list[MetadataRecord] = []
@@ -30,7 +30,7 @@ def alter_partition(
         topic = c.image.topics_by_id.get(asked.topic_id or ZERO_UUID)
         answers = [_alter(c, types, request.broker_id, topic, p, records) for p in asked.partitions]
         topics.append(types.TopicData(topic_id=asked.topic_id, partitions=answers))
-    return Result(records, types.AlterPartitionResponse(topics=topics))
+    return ControllerResult(records, types.AlterPartitionResponse(topics=topics))
 
 
 def _alter(

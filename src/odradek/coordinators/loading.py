@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinators.shard import Format, Shard
+from odradek.coordinators.shard import RecordFormat, Shard
 from odradek.core.errors import ExhaustedError
 from odradek.core.types import NO_PRODUCER_ID
 from odradek.records.batch import BatchMeta, iter_batches, iter_records
@@ -30,7 +30,7 @@ RETRY_S = 0.5
 async def replay_log(
     partition_log: "PartitionLog",
     shard: Shard,
-    record_format: Format,
+    record_format: RecordFormat,
     buffer_bytes: int,
     slices: Slices | None = None,
 ) -> int:
@@ -53,7 +53,7 @@ async def replay_log(
     return offset
 
 
-def _replay(data: bytes, start: int, shard: Shard, record_format: Format) -> Paced[int]:
+def _replay(data: bytes, start: int, shard: Shard, record_format: RecordFormat) -> Paced[int]:
     """Replay the data that was read from offset `start`. Returns the offset after it."""
     offset = start
     for batch in iter_batches(data):
@@ -64,7 +64,7 @@ def _replay(data: bytes, start: int, shard: Shard, record_format: Format) -> Pac
     return offset
 
 
-def _replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: Format) -> Paced[None]:
+def _replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: RecordFormat) -> Paced[None]:
     """Replay one batch. Records of an unknown type are ignored."""
     producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
     decode, decode_long = record_format.decode, record_format.decode_long

@@ -1,8 +1,8 @@
-"""The interface between a coordinator shard and its host: commands in, results out, records replayed.
+"""What a coordinator shard is to its host: commands in, results out, records replayed. No loop, no log here.
 
-A shard never changes replicated state in `handle` or `tick`. It returns records. The host appends them,
-replays them at once, and then runs `Result.then`, which sees the new state. All other state of a shard
-(waiting commands, session deadlines) is soft: a load starts it from scratch.
+A shard never changes replicated state in `handle` or `tick`. It returns the records that would; the host
+appends them, replays them at once, and only then runs `CoordinatorResult.then` to go on with the new state.
+What a shard knows beside its records (who waits, whose session ends when) is soft: a load starts without it.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class Now(NamedTuple):
     steady_ms: int
 
 
-class Result:
+class CoordinatorResult:
     """What the host does for a shard.
 
     `records` are appended as one batch, or in several if `atomic` is false. `producer` makes them part of a
@@ -59,12 +59,12 @@ class Result:
         self.effects: list[Any] = []
         self.is_long = False
         self.producer: tuple[int, int] | None = None
-        self.then: Callable[[Now], Result | Paced[Result]] | None = None
-        self.committed: Callable[[Now], Result] | None = None
-        self.failed: Callable[[KafkaError, Now], Result | Paced[Result]] | None = None
+        self.then: Callable[[Now], CoordinatorResult | Paced[CoordinatorResult]] | None = None
+        self.committed: Callable[[Now], CoordinatorResult] | None = None
+        self.failed: Callable[[KafkaError, Now], CoordinatorResult | Paced[CoordinatorResult]] | None = None
 
 
-class Format(NamedTuple):
+class RecordFormat(NamedTuple):
     """Encodes and decodes the records of a topic. `decode` returns None for a type of a newer release.
 
     The other two functions do the same in slices, for records that may be long.
@@ -79,7 +79,7 @@ class Format(NamedTuple):
 class Shard(Protocol):
     """The state behind one partition of an internal topic."""
 
-    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result | Paced[Result]:
+    def handle(self, command: Any, ticket: Ticket, now: Now) -> CoordinatorResult | Paced[CoordinatorResult]:
         """Decide a command, in steps if it takes long. Raises KafkaError to refuse it.
 
         The host calls nothing else of the shard between two steps.
@@ -97,11 +97,11 @@ class Shard(Protocol):
         """Apply the end of a producer's transaction."""
         ...
 
-    def activate(self, now: Now) -> Result | Paced[Result]:
+    def activate(self, now: Now) -> CoordinatorResult | Paced[CoordinatorResult]:
         """The log is replayed: start the soft state."""
         ...
 
-    def tick(self, now: Now) -> Result | Paced[Result] | None:
+    def tick(self, now: Now) -> CoordinatorResult | Paced[CoordinatorResult] | None:
         """Handle one timer that is due, in steps if it takes long. Returns None if none is due."""
         ...
 

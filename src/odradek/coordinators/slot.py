@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from odradek.coordinators.shard import Encoded, Now, Result, Shard, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Encoded, Now, Shard, Ticket
 from odradek.records.control import EndTransactionMarker
 
 
@@ -88,7 +88,7 @@ class Slot:
         self.is_taken = False  # a long command holds it
         self.is_ticking = False  # due deadlines are being handled
         self.is_serving = False  # `_serve_waiting` is scheduled
-        self.resumed: deque[Callable[[Now], Result]] = deque()  # committed while a command held the slot
+        self.resumed: deque[Callable[[Now], CoordinatorResult]] = deque()  # became safe while it was taken
         self.waiting_short: deque[tuple[Any, asyncio.Future[Any]]] = deque()
         self.waiting_long: deque[tuple[Any, asyncio.Future[Any]]] = deque()
 

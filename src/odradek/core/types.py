@@ -32,6 +32,14 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class ProducerIdAndEpoch(NamedTuple):
+    """As whom a producer writes: sequences count from 0 in each. Where every end of a transaction bumps the
+    epoch (KIP-890), it names a transaction, too."""
+
+    producer_id: int
+    producer_epoch: int
+
+
 def uuid_to_text(value: uuid.UUID) -> str:
     """Kafka's text form of a Uuid: 22 characters of URL-safe base64, no padding."""
     return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")

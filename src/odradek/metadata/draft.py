@@ -29,7 +29,7 @@ class ReplayError(Exception):
     """A record that contradicts the image: the log is damaged, or this code is wrong."""
 
 
-class Draft:
+class ImageDraft:
     """Copies of what a batch touches, made when it is first touched."""
 
     __slots__ = (
@@ -366,28 +366,28 @@ _IDENTITY: dict[type, Callable[[Any], tuple[Any, ...]]] = {
 }
 _REMOVES: dict[str, Callable[[Any], bool]] = {"quota": lambda q: bool(q.remove)}
 
-_HANDLERS: dict[type, Callable[[Draft, Any], None]] = {
-    r.RegisterBrokerRecord: Draft.register_broker,
-    r.UnregisterBrokerRecord: Draft.unregister_broker,
-    r.TopicRecord: Draft.topic,
-    r.PartitionRecord: Draft.partition,
-    r.ConfigRecord: Draft.config,
-    r.PartitionChangeRecord: Draft.partition_change,
-    r.FenceBrokerRecord: Draft.fence_broker,
-    r.UnfenceBrokerRecord: Draft.unfence_broker,
-    r.RemoveTopicRecord: Draft.remove_topic,
-    r.FeatureLevelRecord: Draft.feature_level,
-    r.ProducerIdsRecord: Draft.producer_ids,
-    r.BrokerRegistrationChangeRecord: Draft.broker_registration_change,
-    r.NoOpRecord: Draft.no_op,
-    r.ZkMigrationStateRecord: Draft.no_op,
-    r.RegisterControllerRecord: Draft.register_controller,
-    r.ClearElrRecord: Draft.clear_elr,
-    r.ClientQuotaRecord: Draft.keep,
-    r.UserScramCredentialRecord: Draft.keep,
-    r.AccessControlEntryRecord: Draft.keep,
-    r.DelegationTokenRecord: Draft.keep,
-    r.RemoveUserScramCredentialRecord: Draft.drop,
-    r.RemoveAccessControlEntryRecord: Draft.drop,
-    r.RemoveDelegationTokenRecord: Draft.drop,
+_HANDLERS: dict[type, Callable[[ImageDraft, Any], None]] = {
+    r.RegisterBrokerRecord: ImageDraft.register_broker,
+    r.UnregisterBrokerRecord: ImageDraft.unregister_broker,
+    r.TopicRecord: ImageDraft.topic,
+    r.PartitionRecord: ImageDraft.partition,
+    r.ConfigRecord: ImageDraft.config,
+    r.PartitionChangeRecord: ImageDraft.partition_change,
+    r.FenceBrokerRecord: ImageDraft.fence_broker,
+    r.UnfenceBrokerRecord: ImageDraft.unfence_broker,
+    r.RemoveTopicRecord: ImageDraft.remove_topic,
+    r.FeatureLevelRecord: ImageDraft.feature_level,
+    r.ProducerIdsRecord: ImageDraft.producer_ids,
+    r.BrokerRegistrationChangeRecord: ImageDraft.broker_registration_change,
+    r.NoOpRecord: ImageDraft.no_op,
+    r.ZkMigrationStateRecord: ImageDraft.no_op,
+    r.RegisterControllerRecord: ImageDraft.register_controller,
+    r.ClearElrRecord: ImageDraft.clear_elr,
+    r.ClientQuotaRecord: ImageDraft.keep,
+    r.UserScramCredentialRecord: ImageDraft.keep,
+    r.AccessControlEntryRecord: ImageDraft.keep,
+    r.DelegationTokenRecord: ImageDraft.keep,
+    r.RemoveUserScramCredentialRecord: ImageDraft.drop,
+    r.RemoveAccessControlEntryRecord: ImageDraft.drop,
+    r.RemoveDelegationTokenRecord: ImageDraft.drop,
 }

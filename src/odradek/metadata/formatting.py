@@ -31,7 +31,7 @@ class FormatError(Exception):
     """Directories that are not this node's, or that nobody dares to format; says which and why."""
 
 
-class Identity(NamedTuple):
+class NodeIdentity(NamedTuple):
     """Who this node is, by its directories."""
 
     cluster_id: str
@@ -49,7 +49,7 @@ def prepare_directories(
     metadata_log_dir: str,
     controller_endpoints: Sequence[VoterEndpoint],
     cluster_id: str | None = None,
-) -> Identity:
+) -> NodeIdentity:
     """Check the opened and locked directories of a node; format them where nobody has.
 
     An unformatted metadata directory makes a new cluster: of the given id, or a random one. Other new
@@ -91,7 +91,7 @@ def prepare_directories(
         else:
             directory.meta = meta
     ids = {d.path: d.meta.directory_id for d in usable if d.meta is not None}
-    return Identity(cluster_id, node_id, ids, ids[metadata_dir.path], is_new)
+    return NodeIdentity(cluster_id, node_id, ids, ids[metadata_dir.path], is_new)
 
 
 def _check(formatted: Sequence[LogDir], node_id: int, cluster_id: str | None) -> str | None:

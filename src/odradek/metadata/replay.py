@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from odradek.metadata.delta import MetadataDelta
-from odradek.metadata.draft import Draft, ReplayError
+from odradek.metadata.draft import ImageDraft, ReplayError
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
 from odradek.metadata.records import (
     AbortTransactionRecord,
@@ -22,7 +22,7 @@ _RECORDS_PER_STEP = 16
 _STEP_CALLS = 10 * _RECORDS_PER_STEP
 
 
-class Staged(NamedTuple):
+class StagedDelta(NamedTuple):
     """What a batch would do, before it is known to be in the log."""
 
     delta: MetadataDelta
@@ -42,6 +42,12 @@ class Replayer:
     def in_transaction(self) -> bool:
         return self._transaction is not None
 
+    def copy(self) -> "Replayer":
+        """Another one at the same place. Images are shared: nothing changes them."""
+        copy = Replayer(self.image)
+        copy._transaction = None if self._transaction is None else list(self._transaction)
+        return copy
+
     def apply(
         self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
     ) -> MetadataDelta:
@@ -50,7 +56,7 @@ class Replayer:
             at_once(self.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms))
         )
 
-    def take(self, staged: Staged) -> MetadataDelta:
+    def take(self, staged: StagedDelta) -> MetadataDelta:
         """Let happen what was staged, on the image it was staged on."""
         assert staged.delta.previous is self.image, "something was replayed since this was staged"
         self._transaction = staged.transaction
@@ -59,9 +65,9 @@ class Replayer:
 
     def stage(
         self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
-    ) -> Paced[Staged]:
+    ) -> Paced[StagedDelta]:
         """Find out what a batch does, without doing it. Raises ReplayError."""
-        draft = Draft(self.image)
+        draft = ImageDraft(self.image)
         pending = None if self._transaction is None else list(self._transaction)
         for i, record in enumerate(records):
             if i % _RECORDS_PER_STEP == _RECORDS_PER_STEP - 1:
@@ -86,4 +92,4 @@ class Replayer:
                 pending.append(record)
             else:
                 draft.replay(record)
-        return Staged((yield from draft.finish(last_offset, epoch, timestamp_ms)), pending)
+        return StagedDelta((yield from draft.finish(last_offset, epoch, timestamp_ms)), pending)

@@ -33,6 +33,7 @@ NEWEST_METADATA_VERSION = SUPPORTED_FEATURES[METADATA_VERSION].max
 _CHANGED_RECORDS = (7, 8, 11, 13, 14, 15, 17, 23, 30)
 
 _LEVEL_3_5_IV0 = 9
+_LEVEL_3_6_IV1 = 13
 _LEVEL_3_7_IV2 = 17
 _LEVEL_4_0_IV1 = 23
 _LEVEL_4_3_IV0 = 30
@@ -73,6 +74,11 @@ class RecordVersions(NamedTuple):
         if isinstance(record, RegisterBrokerRecord):
             return self.register_broker
         return record.write_version()
+
+
+def has_transactions(level: int) -> bool:
+    """Whether a metadata.version knows transactions of metadata records (KIP-868)."""
+    return level >= _LEVEL_3_6_IV1
 
 
 def loses_metadata(current: int, target: int) -> bool:

@@ -39,7 +39,7 @@ _NEWEST_PRODUCE_VERSION: Final = 13
 _Found: TypeAlias = list[tuple[int, int, int, BatchMeta | None]]
 
 
-class Origin(IntEnum):
+class AppendOrigin(IntEnum):
     """Who appends. Clients are checked most."""
 
     CLIENT = 0
@@ -57,7 +57,7 @@ class CheckRules(NamedTuple):
     target_codec: int | None = None
     compression_level: int | None = None
     decompress_limit_bytes: int = compression.DEFAULT_DECOMPRESS_LIMIT_BYTES
-    origin: Origin = Origin.CLIENT
+    origin: AppendOrigin = AppendOrigin.CLIENT
 
 
 class CheckedRecords:
@@ -113,7 +113,7 @@ def _check_set(data: Buffer, found: _Found, rules: CheckRules, now_ms: int, vers
             ErrorCode.INVALID_RECORD,
             f"Produce requests with version {version} must have at least one record batch per partition",
         )
-    if rules.origin is Origin.CLIENT:
+    if rules.origin is AppendOrigin.CLIENT:
         _check_request(found, version)
     buffers: list[bytearray | memoryview] = []
     batches: list[BatchMeta] = []
@@ -165,7 +165,7 @@ def _unreadable(finding: int) -> KafkaError:
 
 
 def _check_batch(batch: BatchMeta, finding: int, rules: CheckRules) -> None:
-    client = rules.origin is Origin.CLIENT
+    client = rules.origin is AppendOrigin.CLIENT
     if client and batch.base_offset != 0:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,

@@ -11,7 +11,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, NO_LEADER_EPOCH, TopicPartition
 from odradek.log.log import AppendInfo, FetchInfo, Isolation, Log
 from odradek.records.batch import build_batch, iter_batches
-from odradek.records.check import CheckedRecords, CheckRules, Origin
+from odradek.records.check import AppendOrigin, CheckedRecords, CheckRules
 from odradek.records.control import EndTransactionMarker, marker_record
 from odradek.replication.leader import Leader
 from odradek.replication.rules import check_rules
@@ -127,7 +127,9 @@ class Partition:
 
     def append_own(self, records: CheckedRecords, transaction_version: int = 0) -> AppendInfo:
         """Append what this node itself wrote, with acks=all. Raises KafkaError."""
-        (result,) = self.append_as_leader([records], Origin.COORDINATOR, transaction_version, acks_all=True)
+        (result,) = self.append_as_leader(
+            [records], AppendOrigin.COORDINATOR, transaction_version, acks_all=True
+        )
         if isinstance(result, KafkaError):
             raise result
         return result
@@ -161,7 +163,7 @@ class Partition:
     def append_as_leader(
         self,
         sets: list[CheckedRecords],
-        origin: Origin = Origin.CLIENT,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction_version: int = 0,
         *,
         acks_all: bool,

@@ -21,7 +21,7 @@ from concurrent.futures import Executor
 from typing import TypeVar
 
 from odradek.core.types import Buffer
-from odradek.runtime.api import Clock, Disk, FileStat, Listener, Net, Socket
+from odradek.runtime.api import Clock, Disk, FileStat, ListeningSocket, Net, Socket
 
 T = TypeVar("T")
 
@@ -291,10 +291,10 @@ class RealNet:
         assert failure is not None
         raise failure
 
-    def add_reader(self, sock: Socket | Listener, callback: Callable[[], None]) -> None:
+    def add_reader(self, sock: Socket | ListeningSocket, callback: Callable[[], None]) -> None:
         asyncio.get_running_loop().add_reader(sock.fileno(), callback)
 
-    def remove_reader(self, sock: Socket | Listener) -> None:
+    def remove_reader(self, sock: Socket | ListeningSocket) -> None:
         asyncio.get_running_loop().remove_reader(sock.fileno())
 
     def add_writer(self, sock: Socket, callback: Callable[[], None]) -> None:

@@ -59,6 +59,26 @@ def test_a_broker_is_unfenced_once_it_has_seen_its_registration() -> None:
     assert not h.image.brokers[1].fenced
 
 
+def test_a_broker_is_unfenced_at_the_offset_of_its_record_not_of_its_epoch() -> None:
+    h = with_one_broker()
+    h.create("t")
+    h.now_ms += SESSION_MS
+    epoch = h.register(process=2).broker_epoch
+    assert h.kinds() == ["PartitionChangeRecord", "RegisterBrokerRecord"]
+    assert h.heartbeat(current_metadata_offset=epoch).is_fenced
+    assert not h.heartbeat(current_metadata_offset=epoch + 1).is_fenced
+
+
+def test_a_new_controller_unfences_a_broker_that_has_seen_all_that_the_last_one_left() -> None:
+    h = with_one_broker()
+    h.create("t")
+    h.now_ms += SESSION_MS
+    epoch = h.register(process=2).broker_epoch
+    h.fail_over()
+    assert h.heartbeat(current_metadata_offset=epoch).is_fenced
+    assert not h.heartbeat(current_metadata_offset=epoch + 1).is_fenced
+
+
 def test_cordoned_directories_are_recorded_when_they_change() -> None:
     h = Harness()
     h.register()

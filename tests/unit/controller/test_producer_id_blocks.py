@@ -45,7 +45,7 @@ def run(scenario: Callable[[Controller, ProducerIds], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-async def settle() -> None:
+async def a_few_turns() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -56,10 +56,10 @@ def test_without_ids_a_producer_is_asked_to_come_back() -> None:
             with pytest.raises(KafkaError) as refused:
                 ids.take()
             assert refused.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            await settle()
+            await a_few_turns()
         assert controller.asked == 1
         controller.open.set()
-        await settle()
+        await a_few_turns()
         assert [ids.take() for _ in range(3)] == [0, 1, 2]
 
     run(scenario)
@@ -70,14 +70,14 @@ def test_the_next_block_is_asked_for_when_nine_tenths_are_used() -> None:
         controller.open.set()
         await ids.ready()
         taken = [ids.take() for _ in range(899)]
-        await settle()
+        await a_few_turns()
         assert controller.asked == 1
         taken.append(ids.take())
-        await settle()
+        await a_few_turns()
         assert controller.asked == 2
         taken += [ids.take() for _ in range(200)]
         assert taken == list(range(1100))
-        await settle()
+        await a_few_turns()
         assert controller.asked == 2
 
     run(scenario)

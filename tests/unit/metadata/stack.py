@@ -10,7 +10,7 @@ from odradek.broker.producer_ids import ProducerIds
 from odradek.controller.quorum import QuorumController
 from odradek.core.configs import NodeConfig
 from odradek.log.manager import LogManager
-from odradek.metadata.formatting import Identity, prepare_directories, read_bootstrap
+from odradek.metadata.formatting import NodeIdentity, prepare_directories, read_bootstrap
 from odradek.metadata.image import MetadataImage
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
@@ -32,7 +32,7 @@ class MetadataStack:
         self.slices = Slices()
         self.publisher = MetadataPublisher(self.slices)
         self.logs = LogManager(runtime, self.config.log_dirs)
-        self.identity: Identity | None = None
+        self.identity: NodeIdentity | None = None
 
     @property
     def image(self) -> MetadataImage:

@@ -10,9 +10,9 @@ from odradek.records import compression, kernel
 from odradek.records.batch import LOG_APPEND_TIME, RecordTuple, build_batch, iter_batches, iter_records
 from odradek.records.check import (
     MAX_RECORD_ERRORS,
+    AppendOrigin,
     CheckedRecords,
     CheckRules,
-    Origin,
     check_produce,
     is_heavy,
 )
@@ -58,7 +58,7 @@ def test_a_writable_set_is_not_copied_and_a_read_only_one_is() -> None:
 
 
 def test_a_coordinator_may_write_control_batches_at_any_offset_and_several_of_them() -> None:
-    rules = CheckRules(origin=Origin.COORDINATOR, target_codec=compression.GZIP)
+    rules = CheckRules(origin=AppendOrigin.COORDINATOR, target_codec=compression.GZIP)
     marker = build_batch(
         [(NOW_MS, b"\x00\x00\x00\x01", bytes(6), ())],
         base_offset=5,
@@ -78,7 +78,7 @@ def test_a_coordinator_may_write_control_batches_at_any_offset_and_several_of_th
 
 
 def test_a_coordinators_legacy_or_damaged_set_is_refused_too() -> None:
-    rules = CheckRules(origin=Origin.COORDINATOR)
+    rules = CheckRules(origin=AppendOrigin.COORDINATOR)
     damaged = build_batch(ROWS)
     damaged[8:12] = bytes(4)
     (result,) = check_produce([damaged], rules, NOW_MS)

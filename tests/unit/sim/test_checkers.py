@@ -164,7 +164,7 @@ def test_a_zombie_is_found_across_a_restart_but_not_across_a_power_loss() -> Non
         history = History()
         history.commit_acknowledged(history.commit_sent("g", 2, TP, 6))
         log = history.commits["g", TP]
-        log.settle(6, history.next_place(), keep_generation=keep)
+        log.audited(6, history.next_place(), keep_generation=keep)
         history.commit_acknowledged(history.commit_sent("g", 1, TP, 4))
         assert len(checkers.zombie_commits(log)) == count
 
@@ -174,7 +174,7 @@ def test_what_was_looked_up_is_what_counts_from_then_on() -> None:
     history.commit_acknowledged(history.commit_sent("g", 1, TP, 5))
     history.commit_sent("g", 1, TP, 9)
     log = history.commits["g", TP]
-    log.settle(9, history.next_place(), keep_generation=True)
+    log.audited(9, history.next_place(), keep_generation=True)
     assert checkers.lost_commits("g", log, 9, NOW) == []
     assert checkers.lost_commits("g", log, 5, NOW) != []
 
@@ -287,7 +287,7 @@ def test_an_answer_that_comes_after_the_audit_changes_nothing() -> None:
     history = History()
     commit = history.commit_sent("g", 1, TP, 5)
     log = history.commits["g", TP]
-    log.settle(5, history.next_place(), keep_generation=True)
+    log.audited(5, history.next_place(), keep_generation=True)
     history.commit_acknowledged(commit)
     assert checkers.lost_commits("g", log, 5, NOW) == []
     assert checkers.lost_commits("g", log, 4, NOW) != []

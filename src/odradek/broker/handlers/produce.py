@@ -100,7 +100,7 @@ def handle_run(
         sets = [entry.records for entry in entries if entry.records is not None]
         checked = check_produce(sets, partition.rules, services.runtime.clock.now_ms(), version)
         outcomes = partition.append_checked(checked, acks_all=requests[0].acks == ACKS_ALL)
-        _settle(entries, outcomes, partition.leader)
+        _note_outcomes(entries, outcomes, partition.leader)
     for request in requests:
         if request.transactional_id is not None:
             release_guards(request)
@@ -210,7 +210,7 @@ async def _write(
             checked = check()
         checked = unless_overtaken(services, entries, checked)
         outcomes = partition.append_checked(checked, acks_all=request.acks == ACKS_ALL)
-        _settle(entries, outcomes, partition.leader)
+        _note_outcomes(entries, outcomes, partition.leader)
 
 
 def _parse(
@@ -277,7 +277,9 @@ def _is_transactional(request: PendingProduce) -> bool:
     return any(is_transactional(entry.records) for _, entries in request.topics for entry in entries)
 
 
-def _settle(entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]", leader: "Leader | None") -> None:
+def _note_outcomes(
+    entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]", leader: "Leader | None"
+) -> None:
     for entry, outcome in zip(entries, outcomes, strict=True):
         entry.outcome = outcome
         entry.leader = leader

@@ -26,7 +26,7 @@ from odradek.wire.headers import RequestHeader, parse_request_header
 
 if TYPE_CHECKING:
     from odradek.broker.network.server import Server
-    from odradek.coordinators.transactions.metadata import Identity
+    from odradek.core.types import ProducerIdAndEpoch
 
 _log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class Connection:
         self.number = number
         self.closed = False
         # The producer whose commit this connection acknowledged last. None while a commit is not answered.
-        self.acknowledged_commit: tuple[str, Identity] | None = None
+        self.acknowledged_commit: tuple[str, ProducerIdAndEpoch] | None = None
         self.on_close: dict[object, Callable[[], object]] = {}  # what waits on behalf of the peer
         self.last_active = server.loop.time()  # when something was received
         self.last_sent = self.last_active  # when a peer that is slow to read took more

@@ -13,7 +13,7 @@ from odradek.broker.network.sending import SendingTurns
 from odradek.core.configs import NodeConfig
 from odradek.core.metrics import Metrics
 from odradek.log.files import FilePool
-from odradek.runtime.api import Listener, Runtime, Socket
+from odradek.runtime.api import ListeningSocket, Runtime, Socket
 
 if TYPE_CHECKING:
     from odradek.broker.services import Services
@@ -58,7 +58,7 @@ class Server:
         self._told_refused_s = -TELL_S
         self._max_idle_s = config.int("connections.max.idle.ms") / 1000
         self.addresses: dict[str, tuple[str, int]] = {}
-        self._listeners: dict[str, Listener] = {}
+        self._listeners: dict[str, ListeningSocket] = {}
         self._waiting: dict[str, None] = {}  # listeners that accept nobody until somebody leaves
         self._is_open = False
         self._accepted = 0
@@ -104,7 +104,7 @@ class Server:
         for connection in list(self.connections.values()):
             await connection.end()
 
-    def _accept(self, name: str, listener: Listener) -> None:
+    def _accept(self, name: str, listener: ListeningSocket) -> None:
         for _ in range(ACCEPT_AT_ONCE):
             if not self._has_room(name):
                 self._wait(name, listener)
@@ -177,7 +177,7 @@ class Server:
         oldest = min(others, key=lambda connection: max(connection.last_active, connection.last_sent))
         oldest.close("least recently used connection, and max.connections is reached")
 
-    def _wait(self, name: str, listener: Listener) -> None:
+    def _wait(self, name: str, listener: ListeningSocket) -> None:
         """Leave who comes in the backlog until somebody goes."""
         if self._is_full():
             count, limit, what = len(self.connections), self.max_connections, "max.connections"

@@ -31,14 +31,14 @@ from odradek.coordinators.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.coordinators.timers import Timers
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
 from odradek.runtime.slices import FEW, STEP, Paced, gathered
 
 Group = ClassicGroup | ConsumerGroup | ModernGroup
-Handler = Callable[["GroupShard", Any, Ticket, Now], Result | Paced[Result]]
+Handler = Callable[["GroupShard", Any, Ticket, Now], CoordinatorResult | Paced[CoordinatorResult]]
 
 _HANDLERS: dict[type, Handler] = {
     commands.JoinGroup: joining.join,
@@ -99,7 +99,7 @@ class GroupShard:
         self.timers: Timers[TimerKey] = Timers()
         self.is_active = False
 
-    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result | Paced[Result]:
+    def handle(self, command: Any, ticket: Ticket, now: Now) -> CoordinatorResult | Paced[CoordinatorResult]:
         assert self.is_active
         return _HANDLERS[type(command)](self, command, ticket, now)
 
@@ -193,10 +193,10 @@ class GroupShard:
 
     # --- time -----------------------------------------------------------------------------------------
 
-    def activate(self, now: Now) -> Paced[Result]:
+    def activate(self, now: Now) -> Paced[CoordinatorResult]:
         """Every member gets a full session timeout. A group above the maximum size must rebalance."""
         self.is_active = True
-        out = Result()
+        out = CoordinatorResult()
         for group in self.groups.values():
             yield FEW
             if isinstance(group, ConsumerGroup):
@@ -215,7 +215,7 @@ class GroupShard:
     def next_deadline_ms(self) -> int | None:
         return self.timers.next_deadline_ms()
 
-    def tick(self, now: Now) -> Paced[Result] | None:
+    def tick(self, now: Now) -> Paced[CoordinatorResult] | None:
         key = self.timers.pop(now.steady_ms)
         if key is None:
             return None
@@ -226,8 +226,8 @@ class GroupShard:
         assert isinstance(group, ClassicGroup), "other groups have no timers"
         return self._time_is_up(group, key, now)
 
-    def _time_is_up(self, group: ClassicGroup, key: TimerKey, now: Now) -> Paced[Result]:
-        out = Result()
+    def _time_is_up(self, group: ClassicGroup, key: TimerKey, now: Now) -> Paced[CoordinatorResult]:
+        out = CoordinatorResult()
         if key.member_id is not None:
             yield from rebalance.session_is_over(self, group, key.member_id, out, now)
         elif key.phase == "join":

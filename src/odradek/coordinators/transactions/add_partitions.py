@@ -7,9 +7,9 @@ broker/produce/transactions.py decides which of the two a write needs.
 import asyncio
 
 from odradek.coordinators.transactions.channels import TransactionChannel
-from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.reply import Reply
 
 
@@ -28,17 +28,17 @@ class AddPartitionsToTxnManager:
         self.verifies = verifies
 
     def add(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> Reply[ErrorCode]:
         return self._channel.add_partitions(transactional_id, producer, partitions, EPOCH_PER_TRANSACTION)
 
     def verify(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> Reply[list[ErrorCode]]:
         return self._channel.verify_partitions(transactional_id, producer, partitions)
 
     async def add_with_retries(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> None:
         """Add partitions. Retry while the producer's last transaction is still ending."""
         left_ms = self._max_backoff_ms

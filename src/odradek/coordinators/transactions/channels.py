@@ -7,9 +7,8 @@ from typing import Protocol
 
 from odradek.coordinators.transactions.commands import WriteMarkers
 from odradek.coordinators.transactions.markers import Outcomes
-from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.errors import ErrorCode
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.reply import Reply
 
 
@@ -30,13 +29,17 @@ class TransactionChannel(Protocol):
     """From a leader of partitions to the coordinator of a transactional id."""
 
     def add_partitions(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition], client_version: int
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: list[TopicPartition],
+        client_version: int,
     ) -> Reply[ErrorCode]:
         """NONE when the partitions are part of the transaction. A refusal is the reply's error."""
         ...
 
     def verify_partitions(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> Reply[list[ErrorCode]]:
         """One error code per partition: NONE if it is part of the transaction."""
         ...

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from odradek.coordinators.plain import plain
-from odradek.coordinators.transactions.metadata import FEW_PARTITIONS, Identity
+from odradek.coordinators.transactions.metadata import FEW_PARTITIONS
 from odradek.coordinators.transactions.states import TxnState
-from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch, TopicPartition
 
 if TYPE_CHECKING:
     from odradek.libraries.re2 import Pattern
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class InitProducerId:
     transactional_id: str
     timeout_ms: int
-    expected: Identity | None
+    expected: ProducerIdAndEpoch | None
     """The producer's last identity, if it continues after an error."""
     keep_prepared: bool = False
     """Keep an open transaction open: an external coordinator knows its outcome (KIP-939)."""
@@ -27,7 +27,7 @@ class InitProducerId:
 class Initialized(NamedTuple):
     producer_id: int
     producer_epoch: int
-    ongoing: Identity = Identity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+    ongoing: ProducerIdAndEpoch = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
     """The identity that wrote the transaction that was kept open."""
 
 
@@ -36,7 +36,7 @@ class AddPartitions:
     """The answer is ErrorCode.NONE, or one error for all partitions."""
 
     transactional_id: str
-    producer: Identity
+    producer: ProducerIdAndEpoch
     partitions: Sequence[TopicPartition]
     client_version: int
     connection: int | None
@@ -52,19 +52,19 @@ class VerifyPartitions:
     """The answer is one error code per partition, in order."""
 
     transactional_id: str
-    producer: Identity
+    producer: ProducerIdAndEpoch
     partitions: Sequence[TopicPartition]
 
 
 @plain()
 class EndTxn:
-    """The answer is the Identity that the producer uses next.
+    """The answer is the ProducerIdAndEpoch that the producer uses next.
 
     `is_acknowledged`: this connection has already answered that the producer's last commit succeeded.
     """
 
     transactional_id: str
-    producer: Identity
+    producer: ProducerIdAndEpoch
     commit: bool
     client_version: int
     connection: int
@@ -76,7 +76,7 @@ class MarkersWritten:
     """Every partition of a decided transaction has its marker, or no longer exists."""
 
     transactional_id: str
-    producer: Identity
+    producer: ProducerIdAndEpoch
     """The identity in the markers. If the transaction has changed since, this command has no effect."""
 
 
@@ -109,7 +109,7 @@ class WriteMarkers(NamedTuple):
     """An effect: write the markers of a decided transaction to its partitions."""
 
     transactional_id: str
-    producer: Identity
+    producer: ProducerIdAndEpoch
     commit: bool
     coordinator_epoch: int
     transaction_version: int

@@ -18,10 +18,16 @@ from odradek.coordinators.transactions.channels import MarkerChannel
 from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.log_format import record_format
 from odradek.coordinators.transactions.markers import MarkerSender
-from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_TIMEOUT_MS, TRANSACTION_STATE_TOPIC, TopicPartition, coordinator_partition
+from odradek.core.types import (
+    NO_TIMEOUT_MS,
+    TRANSACTION_STATE_TOPIC,
+    ProducerIdAndEpoch,
+    TopicPartition,
+    coordinator_partition,
+)
 from odradek.runtime.api import Clock
 from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
@@ -161,7 +167,7 @@ class TransactionCoordinator:
         self,
         transactional_id: str,
         timeout_ms: int,
-        expected: Identity | None,
+        expected: ProducerIdAndEpoch | None,
         connection: int,
         *,
         enable_2pc: bool = False,
@@ -187,7 +193,7 @@ class TransactionCoordinator:
     def add_partitions(
         self,
         transactional_id: str,
-        producer: Identity,
+        producer: ProducerIdAndEpoch,
         partitions: list[TopicPartition],
         client_version: int,
         connection: int | None = None,
@@ -200,7 +206,7 @@ class TransactionCoordinator:
         return self._ask(transactional_id, command)
 
     def verify_partitions(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> Reply[list[ErrorCode]]:
         """One error code per partition: NONE if it is part of the transaction."""
         if not transactional_id:
@@ -210,13 +216,13 @@ class TransactionCoordinator:
     def end(
         self,
         transactional_id: str,
-        producer: Identity,
+        producer: ProducerIdAndEpoch,
         *,
         commit: bool,
         client_version: int,
         connection: int,
         is_acknowledged: bool,
-    ) -> Reply[Identity]:
+    ) -> Reply[ProducerIdAndEpoch]:
         """The identity that the producer uses next. ProtocolError if the producer has a newer connection."""
         if not transactional_id:
             return _refused(ErrorCode.INVALID_REQUEST)

@@ -17,7 +17,7 @@ from odradek.coordinators.records import (
     encode_value,
     encode_value_in_slices,
 )
-from odradek.coordinators.shard import Encoded, Format, Record
+from odradek.coordinators.shard import Encoded, Record, RecordFormat
 from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ProtocolError
@@ -33,9 +33,9 @@ _AT_ONCE = 32  # partitions made in one step
 _PARTITION_CALLS = 2
 
 
-def record_format(value_version: Callable[[], int]) -> Format:
+def record_format(value_version: Callable[[], int]) -> RecordFormat:
     """`value_version` is the version of values for the cluster's transaction version."""
-    return Format(
+    return RecordFormat(
         partial(encode, value_version), decode, partial(encode_in_slices, value_version), decode_in_slices
     )
 

@@ -16,6 +16,7 @@ from odradek.core.types import (
     NO_PRODUCER_ID,
     NO_TIMEOUT_MS,
     NO_TIMESTAMP,
+    ProducerIdAndEpoch,
     TopicPartition,
 )
 
@@ -29,13 +30,6 @@ FEW_PARTITIONS: Final = 16
 def is_exhausted(epoch: int) -> bool:
     """Whether a client must not get the next epoch."""
     return epoch >= MAX_EPOCH - 1
-
-
-class Identity(NamedTuple):
-    """Producer id and epoch."""
-
-    producer_id: int
-    producer_epoch: int
 
 
 class TransactionMetadata(NamedTuple):
@@ -56,12 +50,12 @@ class TransactionMetadata(NamedTuple):
     # --- questions ------------------------------------------------------------------------------------
 
     @property
-    def client(self) -> Identity:
+    def client(self) -> ProducerIdAndEpoch:
         """The identity that may use this id next: its producer has it already, or gets it with the next
         answer."""
         if self.next_producer_id == NO_PRODUCER_ID:
-            return Identity(self.producer_id, self.producer_epoch)
-        return Identity(self.next_producer_id, max(0, self.next_producer_epoch))
+            return ProducerIdAndEpoch(self.producer_id, self.producer_epoch)
+        return ProducerIdAndEpoch(self.next_producer_id, max(0, self.next_producer_epoch))
 
     @property
     def is_kept(self) -> bool:
@@ -126,7 +120,7 @@ class TransactionMetadata(NamedTuple):
             start_ms=NO_TIMESTAMP,
         )
 
-    def kept_for(self, client: Identity, timeout_ms: int, now_ms: int) -> "TransactionMetadata":
+    def kept_for(self, client: ProducerIdAndEpoch, timeout_ms: int, now_ms: int) -> "TransactionMetadata":
         """The transaction stays open. A new incarnation of its producer decides it (KIP-939)."""
         return self._to(
             TxnState.ONGOING,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.core.errors import ExhaustedError, is_exhausted
 from odradek.core.types import TopicPartition
-from odradek.log.cleaning.candidates import Candidate, dirtiest, examine
+from odradek.log.cleaning.candidates import LogToClean, dirtiest, examine
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.cleaning.throttle import Throttle
 from odradek.log.log import Log
@@ -122,7 +122,7 @@ class Cleaner:
     def _is_there(self, log: Log) -> bool:
         return log.failure is None and self._logs.get(log.topic_partition) is log
 
-    def _candidates(self, now_ms: int) -> Paced[list[Candidate]]:
+    def _candidates(self, now_ms: int) -> Paced[list[LogToClean]]:
         """Each as it is when it is looked at; it may be gone afterwards."""
         left_alone = self.uncleanable
         found = []
@@ -145,7 +145,7 @@ class Cleaner:
 
     # --- cleaning -------------------------------------------------------------------------------------
 
-    async def _clean(self, candidate: Candidate, now_ms: int) -> None:
+    async def _clean(self, candidate: LogToClean, now_ms: int) -> None:
         # Loaded with the first log that is dirty, not with the node.
         from odradek.log.cleaning.job import CleaningJob
         from odradek.log.cleaning.planning import prepare

@@ -4,7 +4,7 @@ import random
 from typing import Final
 
 from odradek.core.types import NO_OFFSET, TRANSACTION_STATE_TOPIC
-from odradek.log.cleaning.candidates import Candidate
+from odradek.log.cleaning.candidates import LogToClean
 from odradek.log.cleaning.grouping import Source
 from odradek.log.cleaning.job import Limits, Plan
 from odradek.log.cleaning.offset_map import new_secret
@@ -26,7 +26,7 @@ def delete_retention_ms(log: Log) -> int:
     return configured_ms
 
 
-def prepare(candidate: Candidate, settings: CleanerSettings, now_ms: int, rng: random.Random) -> Plan:
+def prepare(candidate: LogToClean, settings: CleanerSettings, now_ms: int, rng: random.Random) -> Plan:
     """Raises OSError, CorruptIndexError where the index of aborted transactions cannot be read."""
     log, config = candidate.log, candidate.log.config
     segments = log.segments.all()
@@ -55,7 +55,7 @@ def prepare(candidate: Candidate, settings: CleanerSettings, now_ms: int, rng: r
     )
 
 
-def _keeping(candidate: Candidate, now_ms: int) -> Keeping:
+def _keeping(candidate: LogToClean, now_ms: int) -> Keeping:
     """Batches that stay without records: of every producer the last one, and the last one of all."""
     producers = candidate.log.producers.entries.values()
     return Keeping(

@@ -29,7 +29,7 @@ from odradek.log.opening.splitting import OffsetOverflowError, split_segment
 from odradek.log.opening.steps import Steps
 from odradek.log.parts.epoch_cache import EpochCache
 from odradek.log.producers.markers import read_marker
-from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.index_file import CorruptIndexError
 from odradek.log.segments.segment import Segment
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 class LoadedLog(NamedTuple):
-    """`settled`: closed cleanly with records in it, so that every entry of the directory is durable.
+    """`is_dir_durable`: closed cleanly with records in it, so that every entry of the directory is durable.
     `unflushed`: where segments ended that were not durable then, and may not be now. `index_debts`: segments
     below the recovery point whose indexes may not be.
     """
@@ -55,11 +55,11 @@ class LoadedLog(NamedTuple):
     recovery_point: int
     epochs: EpochCache
     producers: ProducerState
-    snapshots: SnapshotStore
+    snapshots: ProducerSnapshotFiles
     topic_id: uuid.UUID | None
     unflushed: list[int]
     index_debts: list[Segment]
-    settled: bool
+    is_dir_durable: bool
 
 
 def load(
@@ -117,7 +117,7 @@ def _load(
     if not found:
         _tell_if_lost(path, log_start_offset, recovery_point)
         _keep_marks(disk, path, names, ())
-        snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
+        snapshots = ProducerSnapshotFiles(disk, path, _snapshot_offsets(names))
         snapshots.remove_outside(log_start_offset, log_start_offset)
         if LEADER_EPOCH_CHECKPOINT in names:
             _store_epochs(disk, path, EpochCache())
@@ -129,7 +129,7 @@ def _load(
     if LEADER_EPOCH_CHECKPOINT in names or clean_shutdown or recovery_point > segments.first.base_offset:
         epochs = _read_epochs(disk, path, segments, log_start_offset)
     stored_epochs = epochs.entries
-    snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
+    snapshots = ProducerSnapshotFiles(disk, path, _snapshot_offsets(names))
     producers = ProducerState()
 
     log_end_offset: int | None = None
@@ -199,7 +199,7 @@ def _load(
         topic_id,
         unflushed,
         [] if recover_from is None else _index_debts(segments, recover_from, recovery_point),
-        settled=recover_from is None and log_end_offset > 0,
+        is_dir_durable=recover_from is None and log_end_offset > 0,
     )
 
 
@@ -249,11 +249,11 @@ def _begin(
         log_start_offset,
         EpochCache(),
         producers,
-        SnapshotStore(pool.disk, path),
+        ProducerSnapshotFiles(pool.disk, path),
         topic_id,
         [],
         [],
-        settled=False,
+        is_dir_durable=False,
     )
 
 
@@ -385,7 +385,7 @@ def _recover(
     segments: Segments,
     epochs: EpochCache,
     producers: ProducerState,
-    snapshots: SnapshotStore,
+    snapshots: ProducerSnapshotFiles,
     log_start_offset: int,
     recover_from: int,
     *,
@@ -445,7 +445,7 @@ def _sync_aborts(disk: Disk, path: str, segments: Sequence[Segment]) -> None:
 
 def load_producers(
     producers: ProducerState,
-    snapshots: SnapshotStore,
+    snapshots: ProducerSnapshotFiles,
     segments: Segments,
     log_start_offset: int,
     end_offset: int,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.log.parts.local_log import LocalLog
 from odradek.log.parts.partition_dir import PartitionDir
 from odradek.log.parts.reading import Reader
-from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.segments.segment import Segment
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Compaction:
         self,
         directory: PartitionDir,
         local_log: LocalLog,
-        snapshots: SnapshotStore,
+        snapshots: ProducerSnapshotFiles,
         reader: Reader,
         cleaned_offset: int | None,
     ) -> None:

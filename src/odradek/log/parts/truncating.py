@@ -15,7 +15,7 @@ from odradek.log.parts.local_log import LocalLog
 from odradek.log.parts.partition_dir import PartitionDir
 from odradek.log.parts.reading import Reader
 from odradek.log.parts.settling import Settling
-from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
 
 
@@ -47,7 +47,7 @@ class Truncator:
         durability: Durability,
         settling: Settling,
         producers: ProducerState,
-        snapshots: SnapshotStore,
+        snapshots: ProducerSnapshotFiles,
         reader: Reader,
         compaction: Compaction,
     ) -> None:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
 from odradek.log.producers.entry import BATCHES_TO_RETAIN, ProducerBatch, ProducerEntry
-from odradek.records.check import Origin
+from odradek.records.check import AppendOrigin
 from odradek.records.control import EndTransactionMarker
 from odradek.records.header import MAX_INT32, TRANSACTIONAL_FLAG, BatchMeta
 
@@ -39,7 +39,7 @@ def check_start(batch: BatchMeta, start: Start) -> None:
 
 
 def append_data(
-    entry: ProducerEntry, batch: BatchMeta, base_offset: int, origin: Origin | None
+    entry: ProducerEntry, batch: BatchMeta, base_offset: int, origin: AppendOrigin | None
 ) -> ProducerEntry:
     """The producer after a batch of data at an offset; raises KafkaError where the batch is refused."""
     producer_id, known_epoch, coordinator_epoch, _, txn_first_offset, batches = entry
@@ -47,10 +47,10 @@ def append_data(
     if epoch != known_epoch:
         if epoch < known_epoch:
             _refuse_epoch(entry, epoch, base_offset, origin, "smaller than")
-        if origin is Origin.CLIENT:
+        if origin is AppendOrigin.CLIENT:
             _check_new_epoch(entry, epoch, first_sequence, base_offset)
         batches = ()
-    elif origin is Origin.CLIENT:
+    elif origin is AppendOrigin.CLIENT:
         last_sequence = batches[-1].last_sequence if batches else NO_SEQUENCE
         if first_sequence != (last_sequence + 1) & MAX_INT32:
             raise KafkaError(
@@ -90,7 +90,7 @@ def append_marker(
     marker: EndTransactionMarker,
     timestamp: int,
     offset: int,
-    origin: Origin | None,
+    origin: AppendOrigin | None,
     transaction_version: int,
 ) -> ProducerEntry:
     """The producer after the end of its transaction; raises KafkaError where the marker is refused."""
@@ -123,7 +123,9 @@ def append_marker(
     )
 
 
-def _refuse_epoch(entry: ProducerEntry, epoch: int, offset: int, origin: Origin | None, how: str) -> None:
+def _refuse_epoch(
+    entry: ProducerEntry, epoch: int, offset: int, origin: AppendOrigin | None, how: str
+) -> None:
     message = (
         f"Epoch of producer {entry.producer_id} at offset {offset} is {epoch}, "
         f"which is {how} the last seen epoch {entry.producer_epoch}"

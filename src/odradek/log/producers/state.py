@@ -12,7 +12,7 @@ from odradek.core.types import NO_OFFSET
 from odradek.log.producers.entry import ProducerBatch, ProducerEntry
 from odradek.log.producers.markers import Marker
 from odradek.log.producers.rules import Start, append_data, append_marker, check_start
-from odradek.records.check import Origin
+from odradek.records.check import AppendOrigin
 from odradek.records.header import CONTROL_FLAG, MAX_INT32, BatchMeta
 
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
@@ -30,12 +30,12 @@ class CompletedTxn(NamedTuple):
     aborted: bool
 
 
-class Staged:
+class StagedProducers:
     """The changes of an append that is not written yet. A stage over another sees the other's changes."""
 
     __slots__ = ("_known", "completed", "entries", "started", "starts")
 
-    def __init__(self, below: "Staged | ProducerState") -> None:
+    def __init__(self, below: "StagedProducers | ProducerState") -> None:
         self._known = below.get
         self.starts: dict[int, Start] = below.starts
         self.entries: dict[int, ProducerEntry] = {}
@@ -49,7 +49,7 @@ class Staged:
         self,
         batch: BatchMeta,
         base_offset: int,
-        origin: Origin | None,
+        origin: AppendOrigin | None,
         marker: Marker | None = None,
         transaction_version: int = 0,
     ) -> ProducerBatch | None:
@@ -61,10 +61,10 @@ class Staged:
         known = self.entries.get(producer_id) or self._known(producer_id)
         if known is None:
             known = ProducerEntry(producer_id)
-            if origin is Origin.CLIENT and producer_id in self.starts:
+            if origin is AppendOrigin.CLIENT and producer_id in self.starts:
                 check_start(batch, self.starts[producer_id])
         if not batch.attributes & CONTROL_FLAG:
-            if origin is Origin.CLIENT and known.batches:
+            if origin is AppendOrigin.CLIENT and known.batches:
                 expected = (known.batches[-1].last_sequence + 1) & MAX_INT32
                 if batch.base_sequence != expected:
                     duplicate = known.find_duplicate(
@@ -88,7 +88,7 @@ class Staged:
         self.entries[producer_id] = entry
         return None
 
-    def merge(self, above: "Staged") -> None:
+    def merge(self, above: "StagedProducers") -> None:
         self.entries.update(above.entries)
         self.started += above.started
         self.completed += above.completed
@@ -129,7 +129,7 @@ class ProducerState:
         if len(self.starts) > _MAX_STARTS:
             del self.starts[next(iter(self.starts))]
 
-    def commit(self, staged: Staged) -> None:
+    def commit(self, staged: StagedProducers) -> None:
         """Take over what an append staged. The transactions it completed follow one by one, by `complete`."""
         if len(self.entries) > MAX_PRODUCERS // 2:
             self._make_room(staged.entries)
@@ -143,7 +143,7 @@ class ProducerState:
     def replay(self, batch: BatchMeta, marker: Marker | None) -> CompletedTxn | None:
         """Take a batch that stands in the log; gives the transaction that it ended, for `complete`."""
         if batch.attributes & CONTROL_FLAG:
-            staged = Staged(self)
+            staged = StagedProducers(self)
             staged.add(batch, batch.base_offset, None, marker)
             self.commit(staged)
             return staged.completed[0] if staged.completed else None

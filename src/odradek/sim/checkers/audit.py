@@ -117,7 +117,7 @@ class Auditor:
                 least = flushed.commits.get((group, tp), -1)
                 found += checkers.lost_flushed_commits(name, log, committed[tp], least)
             found += checkers.zombie_commits(log)
-            log.settle(committed[tp], born, keep_generation=flushed is None)
+            log.audited(committed[tp], born, keep_generation=flushed is None)
         return found
 
     async def _read(self, tp: TopicPartition) -> tuple[dict[int, bytes], int, int]:

@@ -102,8 +102,8 @@ def lost_commits(name: str, log: CommitLog, found: int, asked: int) -> list[str]
     if not answered:
         return _unless_possible(name, found, [log.known, *(commit.offset for commit in log.sent)])
     last = max(answered, key=_order)
-    settled = {commit.number for commit in answered}
-    possible = [c.offset for c in log.sent if c.number not in settled or _order(c) >= _order(last)]
+    acknowledged = {commit.number for commit in answered}
+    possible = [c.offset for c in log.sent if c.number not in acknowledged or _order(c) >= _order(last)]
     return _unless_possible(name, found, possible)
 
 

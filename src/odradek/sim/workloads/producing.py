@@ -112,7 +112,7 @@ class Producer:
                     return
                 refused = False
                 for batch, answer in zip(list(queue), answers, strict=True):
-                    code = self._settle(batch, await self._caller.answer(answer), life)
+                    code = self._take_answer(batch, await self._caller.answer(answer), life)
                     if code is ErrorCode.NONE:
                         queue.remove(batch)
                     elif code in _STATE_LOST and not refused:
@@ -129,7 +129,7 @@ class Producer:
             if loop.time() > until + GRACE_SECONDS or (not self._idempotent and self._rng.random() < 0.3):
                 return
 
-    def _settle(self, batch: Batch, response: Any, life: int) -> ErrorCode:
+    def _take_answer(self, batch: Batch, response: Any, life: int) -> ErrorCode:
         answer = response.responses[0].partition_responses[0]
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.NONE:

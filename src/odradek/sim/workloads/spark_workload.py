@@ -197,7 +197,7 @@ class Unit:
         context = self.world.context_of(self.runtime.process)
         task = loop.create_task(work, name=self.name, context=context)
 
-        def settle(_: object) -> None:
+        def end_wait(_: object) -> None:
             if ended.done():
                 return
             if not self.alive or not task.done() or task.cancelled():
@@ -207,8 +207,8 @@ class Unit:
             else:
                 ended.set_result(End(task.result(), None))
 
-        task.add_done_callback(settle, context=Context())
-        self._death.add_done_callback(settle, context=Context())
+        task.add_done_callback(end_wait, context=Context())
+        self._death.add_done_callback(end_wait, context=Context())
         return ended
 
 

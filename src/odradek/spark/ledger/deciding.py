@@ -10,13 +10,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from odradek.client.admin import Admin
-from odradek.client.batches import NOBODY, Identity
+from odradek.client.batches import NOBODY
 from odradek.client.client import Client, check
 from odradek.client.transaction_errors import FENCED, AbortableError, FatalError, OutcomeUnknownError
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.client.transactional import TransactionalProducer
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.spark.ledger import finishing
 from odradek.spark.ledger.finishing import CHANNEL, LostBatchError
 from odradek.spark.ledger.ledger import (
@@ -58,7 +58,7 @@ _MOST_FORGOTTEN = 64
 """Of jobs, by each that ends: more than come up, and no long wait."""
 _OVERTAKEN = (AbortableError, FatalError, OutcomeUnknownError)
 """A decision that did not get through: somebody else took charge, or nobody knows. The ledger tells."""
-_UNSETTLED = ("Empty", "Ongoing")
+_MAY_BE_OPEN = ("Empty", "Ongoing")
 """States in which an id may hold a transaction open, or open one. After an end its holder's epoch is void."""
 _PREPARED = "PrepareCommit"
 """A commit whose markers are on their way."""
@@ -214,7 +214,7 @@ class Decider:
         others: Sequence[str] = ()
         if known is None or known.run != batch.run:
             # The first decision of a run also ends the runs before it, those that never decided, too.
-            listed = await self.unsettled()
+            listed = await self.open_participants()
             others = plan_sweep(known, self._prefix, self._stream, batch.run, listed).unknown_runs
         entry = await self._write(decide(known, decision, others)._replace(name=self._name), batch.offsets)
         for told in describe_predecessors(self._ledger.view, self._stream, known, entry):
@@ -334,7 +334,7 @@ class Decider:
         self, entry: Entry | None, run: str, job: str, finished: Decision | None, *, claims: bool = True
     ) -> None:
         """End everything of this stream that is undecided: a transaction of two phases never expires."""
-        plan = plan_sweep(entry, self._prefix, self._stream, run, await self.unsettled(finished))
+        plan = plan_sweep(entry, self._prefix, self._stream, run, await self.open_participants(finished))
         doomed = plan.doomed
         if plan.unknown_runs and claims:
             doomed = [*doomed, *plan.unclaimed]
@@ -351,14 +351,14 @@ class Decider:
             given = await requests.init(
                 NOBODY, _DECISION_TIMEOUT_MS, deadline, enable_2pc=False, keep_prepared=False
             )
-            identity = Identity(given.producer_id, given.producer_epoch)
+            identity = ProducerIdAndEpoch(given.producer_id, given.producer_epoch)
             await requests.end(identity, False, deadline, version_1=False)
         except RefusedError as e:
             if e.code not in FENCED:
                 raise
             # Another sweep is at the same id.
 
-    async def unsettled(self, finished: Decision | None = None) -> list[str]:
+    async def open_participants(self, finished: Decision | None = None) -> list[str]:
         """The participants of this stream that are open, or could open a transaction. Those of a decision
         that is finished may have markers on their way still: they are waited for, a moment, since the next
         batch needs the ids, and how long that took is noted for the next decision to tell."""
@@ -366,7 +366,7 @@ class Decider:
         ours = {p.transactional_id for p in finished.participants} if finished is not None else set()
         prefix = stream_prefix(self._prefix, self._stream)
         while True:
-            found = await Admin(self._client).list_transactions((*_UNSETTLED, _PREPARED), prefix)
+            found = await Admin(self._client).list_transactions((*_MAY_BE_OPEN, _PREPARED), prefix)
             states = [state for listed in found.values() for state in listed]
             is_visible = not any(
                 s.transactional_id in ours for s in states if s.transaction_state == _PREPARED

@@ -64,7 +64,7 @@ class LedgerLog:
         self._client = client
         self._fetcher = PartitionFetcher(client, LEDGER, isolation_level=READ_UNCOMMITTED, max_wait_ms=0)
         self._topic_id: UUID | None = None
-        self._settled_epoch = -1
+        self._confirmed_epoch = -1
         self.view = View()
 
     def close(self) -> None:
@@ -119,10 +119,10 @@ class LedgerLog:
         the next read asks again.
         """
         epoch = self._client.cluster.leader_epoch(LEDGER)
-        if 0 <= epoch == self._settled_epoch:
+        if 0 <= epoch == self._confirmed_epoch:
             return fetched.high_watermark
         found = await Admin(self._client).list_offsets({LEDGER: LATEST})
-        self._settled_epoch = epoch
+        self._confirmed_epoch = epoch
         return max(int(found[LEDGER].offset), fetched.high_watermark)
 
     async def _fetch(self) -> Fetched:

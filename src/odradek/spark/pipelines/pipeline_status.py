@@ -47,14 +47,14 @@ def _status(client: BlockingClient, spec: Spec, sink: str) -> Status:
         decider = Decider(client.client, stream, prefix=options.prefix)
         try:
             entry = await ledger.entry(stream) if await is_there(client.client) else None
-            return entry, len(await decider.unsettled())
+            return entry, len(await decider.open_participants())
         finally:
             ledger.close()
             await decider.close()
 
-    entry, unsettled = client.run(look())
+    entry, open_participants = client.run(look())
     if entry is None:
-        return Status(sink, options.topic, query, None, None, None, None, unsettled, lag, None)
+        return Status(sink, options.topic, query, None, None, None, None, open_participants, lag, None)
     last = entry.decision
     rows = sum(participant.rows for participant in last.participants)
     return Status(
@@ -65,7 +65,7 @@ def _status(client: BlockingClient, spec: Spec, sink: str) -> Status:
         last.decided_ms,
         rows,
         len(last.participants),
-        unsettled,
+        open_participants,
         lag,
         last.visible_ms,
     )

@@ -34,7 +34,7 @@ from odradek.spark.ledger.finishing import finish_early
 from odradek.spark.ledger.ledger import LedgerError, Participant, Range, Stream
 from odradek.spark.ledger.ledger_log import LedgerLog, ensure_topics, is_there
 from odradek.spark.options import OptionError, SinkOptions
-from odradek.spark.process import client_of, forget, kept, reaching, settle
+from odradek.spark.process import client_of, forget, freeze_what_is_loaded, kept, reaching
 from odradek.spark.quick import SentToTasks
 from odradek.spark.sink import tasks
 from odradek.spark.sink.outbox import Outbox
@@ -65,14 +65,14 @@ class _Writer:
     """What both writers do in a task."""
 
     def __init__(self, options: SinkOptions, schema: StructType, job: str) -> None:
-        settle()
+        freeze_what_is_loaded()
         self.options = options
         self.job = job
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(list(types), types, options.topic)
 
     def write_task(self, rows: Iterator[pa.RecordBatch], task: Task) -> Written:
-        settle()
+        freeze_what_is_loaded()
         with reaching(self.options.connecting):
             return self._write_task(rows, task)
 

@@ -20,7 +20,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID, TopicPartition
 from odradek.spark.ledger.ledger import HISTORY_TOPIC, LEDGER_TOPIC
 from odradek.spark.options import Bounds, OptionError, SourceOptions
-from odradek.spark.process import client_of, reaching, settle
+from odradek.spark.process import client_of, freeze_what_is_loaded, reaching
 from odradek.spark.quick import SentToTasks
 from odradek.spark.source.planning import (
     OffsetRange,
@@ -349,7 +349,7 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, TaskRanges):
         return  # Spark's own, where there is nothing to read
-    settle()
+    freeze_what_is_loaded()
     with reaching(options.connecting):
         client = client_of(options.connecting)
         batches = read_ranges(client, partition.wanted, options)

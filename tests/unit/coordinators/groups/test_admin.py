@@ -77,7 +77,7 @@ def test_a_stable_group_is_described_with_its_members() -> None:
     assert member.member_metadata.startswith(b"\0\0")
 
 
-def test_an_unsettled_group_is_described_without_assignments() -> None:
+def test_an_unstable_group_is_described_without_assignments() -> None:
     h = Harness()
     (a,) = h.stable()
     h.join()

@@ -21,7 +21,7 @@ from odradek.log.verifying.directory import (
     read_log_directory,
 )
 from odradek.log.verifying.findings import Finding, Findings
-from odradek.records.check import Origin
+from odradek.records.check import AppendOrigin
 from odradek.runtime.real import RealDisk
 from tests.unit.log.support import (
     NOW_MS,
@@ -45,7 +45,7 @@ def fill(log: Log) -> None:
         append(log, idempotent(2 * i, 2, producer_id=1, timestamp=NOW_MS + i), epoch=i // 8)
         append(log, transactional(i, producer_id=2, timestamp=NOW_MS + i), epoch=i // 8)
         end = marker(committed=i % 3 == 0, producer_id=2, timestamp=NOW_MS + i)
-        append(log, end, epoch=i // 8, origin=Origin.COORDINATOR)
+        append(log, end, epoch=i // 8, origin=AppendOrigin.COORDINATOR)
 
 
 def made(path: Path, *, clean: bool = True, change: Callable[[Log], None] = fill) -> Path:
@@ -348,7 +348,7 @@ def test_records_below_the_log_start_explain_what_snapshots_do_not_know(tmp_path
 def test_what_a_recovery_from_the_log_start_on_did_not_see_is_not_missed(tmp_path: Path) -> None:
     def begun_below_the_start(log: Log) -> None:
         append(log, transactional(0, producer_id=2, timestamp=NOW_MS))
-        append(log, marker(committed=False, producer_id=2, timestamp=NOW_MS), origin=Origin.COORDINATOR)
+        append(log, marker(committed=False, producer_id=2, timestamp=NOW_MS), origin=AppendOrigin.COORDINATOR)
         log.increment_log_start_offset(1)
 
     made(tmp_path, clean=False, change=begun_below_the_start)

@@ -19,7 +19,7 @@ from odradek.coordinators.groups.replies import (
     SyncGroupResponse,
 )
 from odradek.coordinators.records import GroupMetadataKey
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import FEW, STEP, Paced, gathered
 
@@ -35,26 +35,28 @@ EMPTY_RETRY_MS = 1_000
 # --- requests that wait -----------------------------------------------------------------------------------
 
 
-def park_join(group: ClassicGroup, member: Member, ticket: Ticket, out: Result) -> None:
+def park_join(group: ClassicGroup, member: Member, ticket: Ticket, out: CoordinatorResult) -> None:
     """Let the member wait for the next generation. An earlier JoinGroup of it that still waits is refused."""
     answer_join(group, member, out, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     member.awaiting_join = ticket
     group.awaiting_join_count += 1
 
 
-def answer_join(group: ClassicGroup, member: Member, out: Result, response: JoinGroupResponse) -> None:
+def answer_join(
+    group: ClassicGroup, member: Member, out: CoordinatorResult, response: JoinGroupResponse
+) -> None:
     if member.awaiting_join is not None:
         out.replies.append((member.awaiting_join, response))
         member.awaiting_join = None
         group.awaiting_join_count -= 1
 
 
-def park_sync(member: Member, ticket: Ticket, out: Result) -> None:
+def park_sync(member: Member, ticket: Ticket, out: CoordinatorResult) -> None:
     answer_sync(member, out, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     member.awaiting_sync = ticket
 
 
-def answer_sync(member: Member, out: Result, response: SyncGroupResponse) -> bool:
+def answer_sync(member: Member, out: CoordinatorResult, response: SyncGroupResponse) -> bool:
     if member.awaiting_sync is None:
         return False
     out.replies.append((member.awaiting_sync, response))
@@ -96,7 +98,7 @@ def add_member(
     member: Member,
     protocol_type: str,
     ticket: Ticket,
-    out: Result,
+    out: CoordinatorResult,
     now: Now,
 ) -> Paced[None]:
     """Add a new member. It waits for the generation that follows."""
@@ -110,7 +112,7 @@ def add_member(
     yield from rebalance(shard, group, out, now, f"new member {member.member_id}")
 
 
-def remove_member(shard: "GroupShard", group: ClassicGroup, member: Member, out: Result) -> None:
+def remove_member(shard: "GroupShard", group: ClassicGroup, member: Member, out: CoordinatorResult) -> None:
     """Remove a member that left or failed. Its waiting requests get UNKNOWN_MEMBER_ID."""
     answer_join(group, member, out, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     answer_sync(member, out, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
@@ -121,7 +123,9 @@ def remove_member(shard: "GroupShard", group: ClassicGroup, member: Member, out:
 # --- phases -----------------------------------------------------------------------------------------------
 
 
-def rebalance(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, reason: str) -> Paced[None]:
+def rebalance(
+    shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now, reason: str
+) -> Paced[None]:
     """Start a rebalance, or complete the one in progress if that is possible now."""
     if can_rebalance(group.state):
         yield from prepare(shard, group, out, now, reason)
@@ -129,7 +133,9 @@ def rebalance(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, r
         yield from complete_if_joined(shard, group, out, now)
 
 
-def prepare(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, reason: str) -> Paced[None]:
+def prepare(
+    shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now, reason: str
+) -> Paced[None]:
     """Start a rebalance: all members must rejoin. The first generation of an empty group waits for more
     members."""
     if group.state is GroupState.COMPLETING_REBALANCE:
@@ -156,7 +162,9 @@ def prepare(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, rea
         shard.schedule_join(group, now, group.rebalance_timeout_ms)
 
 
-def join_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
+def join_time_is_up(
+    shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now
+) -> Paced[None]:
     """The join timer fired: complete with the members that have joined. A first generation that still gets
     new members waits longer, up to the rebalance timeout."""
     delay_ms, remaining_ms = group.initial_delays_ms
@@ -169,7 +177,9 @@ def join_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: 
     yield from complete(shard, group, out, now)
 
 
-def complete_if_joined(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
+def complete_if_joined(
+    shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now
+) -> Paced[None]:
     """Complete the rebalance if all members have joined. A first generation always waits for its delay."""
     if (
         group.state is GroupState.PREPARING_REBALANCE
@@ -179,7 +189,7 @@ def complete_if_joined(shard: "GroupShard", group: ClassicGroup, out: Result, no
         yield from complete(shard, group, out, now)
 
 
-def complete(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
+def complete(shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now) -> Paced[None]:
     """End the join phase with the members that have joined. Static members stay even if they have not."""
     assert group.state is GroupState.PREPARING_REBALANCE
     shard.cancel_join(group)
@@ -206,7 +216,7 @@ def complete(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) ->
     shard.schedule_sync(group, now, group.rebalance_timeout_ms)
 
 
-def _answer_joins(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
+def _answer_joins(shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now) -> Paced[None]:
     for member in group.members.values():
         answer_join(group, member, out, (yield from joined(group, member)))
         member.is_new = False
@@ -214,22 +224,22 @@ def _answer_joins(shard: "GroupShard", group: ClassicGroup, out: Result, now: No
         yield STEP // 2
 
 
-def _become_empty(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
+def _become_empty(shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now) -> None:
     """No member is left: write the empty generation. Its replay makes the group Empty."""
     _log.info("Group %r with generation %d is now empty", group.group_id, group.generation_id + 1)
     out.records.append((GroupMetadataKey(group=group.group_id), group.empty_record(now.wall_ms)))
 
-    def failed(error: KafkaError, now: Now) -> Result:
+    def failed(error: KafkaError, now: Now) -> CoordinatorResult:
         _log.warning("Failed to write empty metadata for group %r: %s", group.group_id, error.code.name)
         shard.schedule_join(group, now, EMPTY_RETRY_MS)
-        return Result()
+        return CoordinatorResult()
 
     assert out.failed is None
     out.failed = failed
 
 
 def fail_syncs(
-    shard: "GroupShard", group: ClassicGroup, code: ErrorCode, out: Result, now: Now
+    shard: "GroupShard", group: ClassicGroup, code: ErrorCode, out: CoordinatorResult, now: Now
 ) -> Paced[None]:
     """The generation failed: answer all waiting SyncGroups with the error."""
     for member in group.members.values():
@@ -239,7 +249,9 @@ def fail_syncs(
         yield STEP // 2
 
 
-def sync_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
+def sync_time_is_up(
+    shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now
+) -> Paced[None]:
     """Remove members that joined the generation but never sent a SyncGroup."""
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_sync:
         return
@@ -251,7 +263,7 @@ def sync_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: 
 
 
 def session_is_over(
-    shard: "GroupShard", group: ClassicGroup, member_id: str, out: Result, now: Now
+    shard: "GroupShard", group: ClassicGroup, member_id: str, out: CoordinatorResult, now: Now
 ) -> Paced[None]:
     """The session of a member is over, or a new member id was not used in time."""
     if member_id in group.pending_join:

@@ -19,7 +19,7 @@ from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import ClassicSession, ConsumerMember
 from odradek.coordinators.groups.replies import JoinGroupResponse, SyncGroupResponse
 from odradek.coordinators.records import GroupMetadataKey
-from odradek.coordinators.shard import Now, Record, Result
+from odradek.coordinators.shard import CoordinatorResult, Now, Record
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.metadata.image import MetadataImage
 from odradek.runtime.slices import FEW, STEP, Paced, gathered
@@ -131,7 +131,7 @@ def _without_epochs(member: ConsumerMember) -> Assignment:
     return {topic_id: frozenset(partitions) for topic_id, partitions in member.assigned.items()}
 
 
-def send_back(classic: ClassicGroup, out: Result) -> Paced[None]:
+def send_back(classic: ClassicGroup, out: CoordinatorResult) -> Paced[None]:
     """Answer the requests that wait in the former classic group: its members must rejoin the consumer
     group."""
     code = ErrorCode.REBALANCE_IN_PROGRESS
@@ -158,11 +158,11 @@ def can_downgrade(shard: "GroupShard", group: ConsumerGroup, gone: frozenset[str
 
 def downgrade_without(
     shard: "GroupShard", group: ConsumerGroup, gone: frozenset[str], response: Any, now: Now
-) -> Paced[Result]:
+) -> Paced[CoordinatorResult]:
     """Convert to a classic group without the `gone` members, and rebalance it to reassign their
     partitions."""
     left = [member for member in group.members.values() if member.member_id not in gone]
-    result = Result(response, (yield from group.tombstones()))
+    result = CoordinatorResult(response, (yield from group.tombstones()))
     yield from to_classic(
         shard, group, left, result, f"group {group.group_id} is downgraded: members left", now
     )
@@ -173,7 +173,7 @@ def to_classic(
     shard: "GroupShard",
     group: ConsumerGroup,
     members: list[ConsumerMember],
-    result: Result,
+    result: CoordinatorResult,
     reason: str | None,
     now: Now,
 ) -> Paced[None]:
@@ -199,8 +199,8 @@ def to_classic(
     result.is_long = True
     _log.info("Converting the consumer group %r to a classic group", group.group_id)
 
-    def replayed(now: Now) -> Paced[Result]:
-        out = Result()
+    def replayed(now: Now) -> Paced[CoordinatorResult]:
+        out = CoordinatorResult()
         converted = shard.groups[group.group_id]
         assert isinstance(converted, ClassicGroup)
         for member in converted.members.values():

@@ -9,11 +9,11 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from odradek.coordinators.groups.consumer import targeting
-from odradek.coordinators.groups.consumer.draft import Draft
+from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import ConsumerMember
 from odradek.coordinators.groups.consumer.records import ResolvedRegex, regex_record, regex_tombstone
-from odradek.coordinators.shard import Now, Result
+from odradek.coordinators.shard import CoordinatorResult, Now
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import MetadataImage
 from odradek.runtime.slices import STEP, Paced, gathered
@@ -36,7 +36,7 @@ class Change(Enum):
     possible."""
 
 
-def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Paced[Change]:
+def change(draft: GroupDraft, member: ConsumerMember, updated: ConsumerMember) -> Paced[Change]:
     """`draft` already has the updated member, and its expression was checked."""
     old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
     if old == new:
@@ -67,14 +67,14 @@ def check(group: ConsumerGroup, regex: str | None) -> Paced[None]:
         ) from e
 
 
-def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[Result]:
+def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[CoordinatorResult]:
     """Resolve the group's expressions if that is due. If they match other topics, bump the group's epoch."""
     wanted = group.subscribed_regexes
     if not wanted or not _is_due(shard, group, wanted, now):
-        return Result()
+        return CoordinatorResult()
     image = shard.image()
     group.regex_refreshed_at_ms = now.steady_ms
-    draft = Draft(group)
+    draft = GroupDraft(group)
     changed = False
     for regex in wanted:
         topics = yield from _matching(regex, image)
@@ -86,7 +86,7 @@ def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[Result
     metadata_hash = yield from gathered(shard.topic_hashes.of_group(topics, image))
     if changed or metadata_hash != group.metadata_hash:
         yield from targeting.bump_group_epoch(draft, metadata_hash)
-    result = Result(None, draft.records)
+    result = CoordinatorResult(None, draft.records)
     result.is_long = True
     return result
 

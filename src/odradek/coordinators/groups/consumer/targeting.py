@@ -10,7 +10,7 @@ from uuid import UUID
 
 from odradek.coordinators.groups.consumer import records as r
 from odradek.coordinators.groups.consumer.assignors import ASSIGNORS, Assignment, Spec
-from odradek.coordinators.groups.consumer.draft import Draft
+from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import ConsumerMember
 from odradek.coordinators.groups.consumer.partition_maps import ENTRIES_PER_CALL, are_same
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def update_group_epoch(shard: "GroupShard", draft: Draft, bump: bool, image: MetadataImage) -> Paced[None]:
+def update_group_epoch(
+    shard: "GroupShard", draft: GroupDraft, bump: bool, image: MetadataImage
+) -> Paced[None]:
     """Bump the group's epoch if its members changed (`bump`) or their topics did."""
     group = draft.group
     topics = yield from group.collect_topics()
@@ -36,13 +38,13 @@ def update_group_epoch(shard: "GroupShard", draft: Draft, bump: bool, image: Met
         yield from draft.add(r.partition_metadata_tombstone(group.group_id))
 
 
-def bump_group_epoch(draft: Draft, metadata_hash: int) -> Paced[None]:
+def bump_group_epoch(draft: GroupDraft, metadata_hash: int) -> Paced[None]:
     group_id, epoch = draft.group.group_id, draft.group.group_epoch + 1
     yield from draft.add(r.epoch_record(group_id, epoch, metadata_hash))
     _log.info("Bumped epoch of group %r to %d with metadata hash %d", group_id, epoch, metadata_hash)
 
 
-def update_target(shard: "GroupShard", draft: Draft, image: MetadataImage, now: Now) -> Paced[None]:
+def update_target(shard: "GroupShard", draft: GroupDraft, image: MetadataImage, now: Now) -> Paced[None]:
     """Compute a new target if the group's epoch is newer than the assignment's, and the minimum interval has
     passed."""
     group = draft.group
@@ -109,7 +111,7 @@ def _ids(names: Iterable[str], image: MetadataImage) -> Paced[frozenset[UUID]]:
 
 
 def reconcile_member(
-    draft: Draft,
+    draft: GroupDraft,
     member: ConsumerMember,
     subscription_changed: bool,
     owned: Owned | None,
