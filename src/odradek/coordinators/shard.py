@@ -1,8 +1,8 @@
-"""What a coordinator shard is to its host: commands in, results out, records replayed. No loop, no log here.
+"""The interface between a coordinator shard and its host: commands in, results out, records replayed.
 
-A shard never changes replicated state in `handle` or `tick`. It returns the records that would; the host
-appends them, replays them at once, and only then runs `CoordinatorResult.then` to go on with the new state.
-What a shard knows beside its records (who waits, whose session ends when) is soft: a load starts without it.
+A shard never changes replicated state in `handle` or `tick`. It returns records. The host appends them,
+replays them at once, and then runs `CoordinatorResult.then`, which sees the new state. All other state of a
+shard (waiting commands, session deadlines) is soft: a load starts without it.
 """
 
 from collections.abc import Callable, Sequence

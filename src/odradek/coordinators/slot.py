@@ -88,7 +88,7 @@ class Slot:
         self.is_taken = False  # a long command holds it
         self.is_ticking = False  # due deadlines are being handled
         self.is_serving = False  # `_serve_waiting` is scheduled
-        self.resumed: deque[Callable[[Now], CoordinatorResult]] = deque()  # became safe while it was taken
+        self.resumed: deque[Callable[[Now], CoordinatorResult]] = deque()  # committed while it was held
         self.waiting_short: deque[tuple[Any, asyncio.Future[Any]]] = deque()
         self.waiting_long: deque[tuple[Any, asyncio.Future[Any]]] = deque()
 
