@@ -1,4 +1,4 @@
-"""What one commit changed: the unit in which the image is published. No logic."""
+"""MetadataDelta: the changes of one commit. The publisher passes them to its subscribers."""
 
 from uuid import UUID
 
@@ -6,7 +6,7 @@ from odradek.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionRegistra
 
 
 class MetadataDelta:
-    """One commit: the images on both sides of it, and what it touched, in the order of the records."""
+    """The images before and after one commit, and what it changed, in the order of the records."""
 
     __slots__ = (
         "changed_configs",
@@ -27,7 +27,7 @@ class MetadataDelta:
 
 
 def full_delta(image: MetadataImage) -> MetadataDelta:
-    """Everything that is there, as if it had come at once."""
+    """The whole image as one delta."""
     delta = MetadataDelta(EMPTY_IMAGE, image)
     delta.changed_topics = list(image.topics_by_id)
     delta.changed_partitions = [

@@ -1,4 +1,4 @@
-"""Batches of the metadata log or of a snapshot into records, many at a time. Pure."""
+"""LogReader: decodes batches of the metadata log or of a snapshot and replays their records. Pure."""
 
 from odradek.core.types import Buffer
 from odradek.metadata.records import MetadataRecord, NoOpRecord, decode_record, encode_record
@@ -7,13 +7,13 @@ from odradek.records.batch import HEADER_BYTES, BatchMeta, build_batch, iter_rec
 
 _FLUSH_RECORDS = 4096
 
-# An idle controller's log is mostly this: a batch of one NoOpRecord, constant behind its header.
+# The log of an idle controller has mostly these batches: one NoOpRecord, constant after the header.
 _NO_OP = bytes(build_batch([(0, None, encode_record(NoOpRecord()), ())])[HEADER_BYTES:])
 _NO_OP_BYTES = HEADER_BYTES + len(_NO_OP)
 
 
 class LogReader:
-    """Feeds a replayer from batches. `bytes_read` and `first_timestamp_ms` count since the last snapshot."""
+    """Passes records to a replayer. `bytes_read` and `first_timestamp_ms` count from the last snapshot."""
 
     __slots__ = ("_records", "_replayer", "_seen", "bytes_read", "first_timestamp_ms")
 
@@ -38,14 +38,14 @@ class LogReader:
             self.flush()
 
     def snapshot_end(self, end_offset: int, epoch: int, last_timestamp_ms: int) -> None:
-        """What was added so far was a snapshot's, and stands for the log up to an offset."""
+        """All batches so far were those of a snapshot, which replaces the log up to an offset."""
         if self._seen is not None:
             self._apply(end_offset - 1, epoch, last_timestamp_ms)
         self.bytes_read = 0
         self.first_timestamp_ms = None
 
     def flush(self) -> None:
-        """Replay what is waiting."""
+        """Replay the collected records."""
         if self._seen is not None:
             self._apply(self._seen.last_offset, self._seen.partition_leader_epoch, self._seen.max_timestamp)
 

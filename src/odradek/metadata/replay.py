@@ -1,7 +1,7 @@
-"""The metadata log into images: batch by batch, transaction by transaction. Pure.
+"""Replayer: turns the batches of the metadata log into images and deltas. Pure.
 
-A `Replayer` follows the log. Each batch of records becomes one `MetadataDelta`. Records of a metadata
-transaction take effect together, at its end. What a single record does is draft.py's.
+Each batch of records becomes one `MetadataDelta`. Records of a metadata transaction take effect together at
+its end. draft.py applies single records.
 """
 
 from collections.abc import Iterable
@@ -23,14 +23,14 @@ _STEP_CALLS = 10 * _RECORDS_PER_STEP
 
 
 class StagedDelta(NamedTuple):
-    """What a batch would do, before it is known to be in the log."""
+    """The effect of a batch that is not in the log yet."""
 
     delta: MetadataDelta
     transaction: list[MetadataRecord] | None
 
 
 class Replayer:
-    """Holds the newest image and turns each further batch into a delta."""
+    """Has the newest image, and turns each further batch into a delta."""
 
     __slots__ = ("_transaction", "image")
 
@@ -43,7 +43,7 @@ class Replayer:
         return self._transaction is not None
 
     def copy(self) -> "Replayer":
-        """Another one at the same place. Images are shared: nothing changes them."""
+        """A copy at the same offset. It shares the images, which are immutable."""
         copy = Replayer(self.image)
         copy._transaction = None if self._transaction is None else list(self._transaction)
         return copy
@@ -51,13 +51,13 @@ class Replayer:
     def apply(
         self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
     ) -> MetadataDelta:
-        """Replay one batch, of which `last_offset` is the end; the image moves only if all of it applies."""
+        """Replay one batch that ends at `last_offset`. The image changes only if all records apply."""
         return self.take(
             at_once(self.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms))
         )
 
     def take(self, staged: StagedDelta) -> MetadataDelta:
-        """Let happen what was staged, on the image it was staged on."""
+        """Apply a staged delta. The image must be the one that it was staged on."""
         assert staged.delta.previous is self.image, "something was replayed since this was staged"
         self._transaction = staged.transaction
         self.image = staged.delta.image
@@ -66,7 +66,7 @@ class Replayer:
     def stage(
         self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
     ) -> Paced[StagedDelta]:
-        """Find out what a batch does, without doing it. Raises ReplayError."""
+        """Compute the effect of a batch without applying it. Raises ReplayError."""
         draft = ImageDraft(self.image)
         pending = None if self._transaction is None else list(self._transaction)
         for i, record in enumerate(records):
