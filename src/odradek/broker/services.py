@@ -11,12 +11,12 @@ from odradek.broker.faults import Faults
 from odradek.broker.loggers import LogLevels
 from odradek.broker.long_requests import LongRequests
 from odradek.broker.network.server import Server
-from odradek.broker.producer_ids import ProducerIds
 from odradek.broker.topics import TopicCreation
-from odradek.broker.txn_markers import MarkerWriter
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
+from odradek.coordinators.transactions.marker_writer import MarkerWriter
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.core.configs import NodeConfig
 from odradek.log.manager import LogManager

@@ -129,8 +129,8 @@ def _check_empty(disk: Disk, directory: LogDir) -> None:
     ]
     if held:
         raise FormatError(
-            f"No `{META_PROPERTIES}` found in {directory.path}, but it contains {held[0]}: refusing to format "
-            "a directory with data."
+            f"No `{META_PROPERTIES}` found in {directory.path}, but it contains {held[0]}: refusing to "
+            "format a directory with data."
         )
 
 

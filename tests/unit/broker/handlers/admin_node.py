@@ -12,7 +12,7 @@ from uuid import UUID
 from odradek.broker.dispatch import handler_of
 from odradek.broker.faults import Faults
 from odradek.broker.loggers import LogLevels
-from odradek.broker.producer_ids import ProducerIds
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.core.errors import KafkaError
 from odradek.metadata.image import MetadataImage
 from odradek.runtime.slices import Slices
