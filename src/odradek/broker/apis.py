@@ -1,8 +1,8 @@
-"""Which APIs this broker serves, and at which versions: the table that ApiVersions advertises.
+"""The APIs that this broker serves, with their versions: the table for ApiVersions.
 
-A row here promises that `broker/handlers/<name>.py` exists. The versions are those that Apache Kafka
-4.3.1 advertises. Produce is advertised from v0, as Apache does, because librdkafka switches compression
-off otherwise; v0-v2 are refused all the same (`REFUSED_BELOW`).
+Each row has a file `broker/handlers/<name>.py`. The versions are those that Apache Kafka 4.3.1 advertises.
+Produce is advertised from v0, as in Apache, because librdkafka turns compression off otherwise. But v0-v2 are
+refused (`REFUSED_BELOW`).
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Whether a node is ready and well: what /healthz answers."""
+"""The health of a node, for /healthz."""
 
 from odradek.log.manager import LogManager
 from odradek.raft.driver import RaftDriver

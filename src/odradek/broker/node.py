@@ -1,9 +1,8 @@
-"""One node: makes its parts, starts them and stops them. It is the only place that knows all of them, and it
-decides nothing.
+"""Node: creates, starts and stops the parts of a node. The only file that knows all of them.
 
-Start: take the data directories, read the metadata log and lead its quorum, register, open the logs that the
-image gives this node, be unfenced, and only then accept clients. Stop is the same backwards. The caller has
-an event loop and a Runtime.
+The start binds the listeners, locks the data directories, reads the metadata log, leads its quorum, registers
+the broker, opens the logs, waits until the broker is unfenced, and only then accepts clients. The stop begins
+with the controlled shutdown. The caller provides an event loop and a Runtime.
 """
 
 import asyncio
@@ -62,8 +61,9 @@ from odradek.runtime.slices import Slices
 _log = logging.getLogger(__name__)
 
 HEAVY_CHECKS = 2
-"""Of produced records at a time, each of up to 64 MiB decompressed. Half of the pool's threads are left to
-flushes, which wait in the same queue; the controller answers no heartbeat of the broker before its flush."""
+"""How many heavy checks of produced records run at a time, each with up to 64 MiB decompressed. The other
+half of the pool's threads is for flushes, which use the same queue. A heartbeat is answered only after a
+flush of the metadata log."""
 
 
 class Node:
@@ -138,13 +138,13 @@ class Node:
         self._scope = Scope(lambda error: _log.error("A background task of the node failed", exc_info=error))
 
     def _topic_config(self, topic: str) -> TopicConfig:
-        """What holds for a topic now."""
+        """The current configuration of a topic."""
         return TopicConfig.resolve(self.config, self.metadata.image.topic_config(topic))
 
     async def start(self, on_taken: Callable[[], None] | None = None) -> None:
-        """Be ready to serve clients when this returns; where it raises, nothing is held any more.
+        """Start the node. When this returns, it serves clients. If it raises, everything is released.
 
-        `on_taken` is called once ports and directories are this node's, before it looks at its logs.
+        `on_taken` is called when ports and directories are locked, before the logs are opened.
         """
         async with AsyncExitStack() as undo:
             await self._start(undo, on_taken)
@@ -196,7 +196,8 @@ class Node:
         self.server.open(self._services())
 
     def _make_broker(self, identity: NodeIdentity, incarnation: UUID) -> None:
-        """What needs to know the cluster: the quorum of its metadata log, and this broker's part in it."""
+        """Make the parts that need the cluster id: the quorum of the metadata log, and the broker's side of
+        it."""
         config, runtime = self.config, self.runtime
         raft = RaftDriver.open(
             runtime,
@@ -286,9 +287,9 @@ class Node:
         )
 
     async def stop(self) -> None:
-        """Leave in order: clients are served until the controller has let this broker go.
+        """Stop the node. It serves clients until the controlled shutdown is done.
 
-        What was acknowledged is durable when this returns.
+        When this returns, all acknowledged records are durable.
         """
         await self.lifecycle.shut_down()
         await self.server.close()
@@ -305,5 +306,5 @@ class Node:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where clients reach this node: its first broker listener."""
+        """The address of the first broker listener."""
         return next(iter(self.server.addresses.values()))

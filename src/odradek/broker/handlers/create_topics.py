@@ -1,6 +1,6 @@
-"""CreateTopics v2-v7: decided by the controller, answered once the topics are committed.
+"""CreateTopics v2-v7: the controller decides. The answer leaves when the topics are committed.
 
-Deviation: two names of one request that differ only in '.' and '_' are not both created.
+Deviation: of two names in one request that differ only in '.' and '_', only one is created.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol
