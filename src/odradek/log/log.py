@@ -398,7 +398,7 @@ class Log:
             raise self.fail(e, "closing") from e
         return self.durability.begin_close(sealed=sealed)
 
-    # --- where the log begins and ends ----------------------------------------------------------------
+    # --- start and end of the log ---------------------------------------------------------------------
 
     def increment_log_start_offset(self, offset: int) -> bool:
         """Delete the records below an offset. Raises OFFSET_OUT_OF_RANGE above the high watermark."""

@@ -42,7 +42,7 @@ class OffsetMap:
         return OffsetMap(self.secret, 2 * keys + 2, 0.5, self.start_offset)
 
     def put_batches(self, chunk: Buffer, position: int) -> tuple[int, int]:
-        """Put the keys of plain batches: (position of the batch where it stopped, why)."""
+        """Put the keys of plain batches: (position of the batch at which it stopped, why)."""
         position, finding, self._used, latest = kernel.map_batches(
             chunk, position, self.start_offset, self.slots, self.secret, self._used, self._most
         )

@@ -100,7 +100,7 @@ class Reader:
         return None
 
     def _warn_of_gap(self, segment: Segment) -> None:
-        """Warns once. The topic is not compacted: somebody removed the segment before this one."""
+        """Warns once. The topic is not compacted, so the segment before this one was removed by hand."""
         if segment.base_offset not in self._gaps:
             self._gaps.add(segment.base_offset)
             _log.warning("The records before %s are missing: reads skip the gap", segment.file.path)

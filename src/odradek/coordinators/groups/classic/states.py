@@ -5,7 +5,7 @@ Empty ---------------------> Preparing ------------------------------> Completin
   ^                          Rebalance <------------------------------  Rebalance
   |                           |    ^    a member joins, leaves, fails       |
   +---------------------------+    |                                        | the leader's
-     nobody rejoined               +---------------- Stable <---------------+ assignment is
+     no one rejoined               +---------------- Stable <---------------+ assignment is
                                      a member joins,                          in the log
                                      leaves, fails
 every state --> Dead: the group was deleted

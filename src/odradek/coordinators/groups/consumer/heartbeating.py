@@ -114,7 +114,7 @@ def _is_full(command: ConsumerHeartbeat) -> bool:
     )
 
 
-# --- who speaks -----------------------------------------------------------------------------------------
+# --- the group and the member ---------------------------------------------------------------------------
 
 
 def _draft(shard: "GroupShard", group_id: str, joins: bool) -> Paced[tuple[GroupDraft, ClassicGroup | None]]:

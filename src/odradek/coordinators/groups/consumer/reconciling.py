@@ -1,11 +1,11 @@
 """Moves a member from its current to its target assignment, one step per heartbeat. Pure.
 
-    STABLE ------------------> UNREVOKED_PARTITIONS: must give up some; keeps its epoch, the clock runs
+    STABLE ------------------> UNREVOKED_PARTITIONS: must revoke some; keeps its epoch, with a timeout
       |  ^                         |
-      |  |    has given them up    v
+      |  |    has revoked them     v
       |  +---------------------- the target's epoch: what is free is assigned at once
       |                            |
-      +--> UNRELEASED_PARTITIONS <-+ others still hold some; asks again with every heartbeat
+      +--> UNRELEASED_PARTITIONS <-+ others still own some; tries again with every heartbeat
 
 A partition goes to its next owner only after the last owner has reported that it revoked it. So no partition
 has two owners at any time.
