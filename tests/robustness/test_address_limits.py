@@ -1,4 +1,4 @@
-"""max.connections.per.ip and its overrides: who comes above the limit is closed at once."""
+"""max.connections.per.ip and its overrides: a connection above the limit is closed at once."""
 
 import pathlib
 import socket

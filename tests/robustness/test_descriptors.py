@@ -1,4 +1,5 @@
-"""More idle connections than the process has descriptors: nothing goes offline, health is told, all go on."""
+"""More idle connections than the process has descriptors: no directory goes offline, and /healthz still
+answers."""
 
 import pathlib
 import re
