@@ -214,8 +214,8 @@ def markdown(results: Results) -> str:
         "",
         "Both brokers ran with shipped defaults, all checks on, one after the other on the same machine:"
         " Odradek, Apache Kafka, Odradek. Before each produce run a file of the same size was written and"
-        " deleted, so that the host had already allocated the memory of the page cache. Numbers are medians of"
-        " the quieter half of the runs: those in which the host took the least CPU time from the virtual"
+        " deleted, so that the host had already allocated the memory of the page cache. Numbers are medians"
+        " of the quieter half of the runs: those in which the host took the least CPU time from the virtual"
         " machine (in parentheses: smallest-largest, runs counted of all runs). The ratio is Odradek's median"
         " divided by Apache's. The drift is the second Odradek half divided by the first. Stolen is the"
         " largest share of time lost in a counted run, Odradek's and Apache's. A budget is met by the number"
