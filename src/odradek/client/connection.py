@@ -31,7 +31,7 @@ class _Waiting(NamedTuple):
 
 
 class Connection:
-    """Made with `open`. Any failure closes it for good, and every request under way gets the reason."""
+    """Made with `open`. Any failure closes it, and every request in flight fails with the reason."""
 
     __slots__ = (
         "_client_id", "_correlation_id", "_failure", "_filled", "_frame", "_output", "_runtime",
@@ -80,7 +80,7 @@ class Connection:
         return self._failure is None
 
     def close(self, reason: Exception | None = None) -> None:
-        """Requests under way fail with the reason."""
+        """Close it. Requests in flight fail with the reason."""
         if self._failure is not None:
             return
         # Its trace would keep the frames of the loop that called, and all they hold, for as long as this.
@@ -94,7 +94,7 @@ class Connection:
         for request in waiting:
             if not request.answer.done():
                 request.answer.set_exception(self._failure)
-                # Whoever sent it may have gone away; then nobody is left to be told.
+                # Mark it as retrieved: the sender may be gone.
                 request.answer.exception()
 
     def choose_version(self, api_key: int, version: int | None = None, max_version: int | None = None) -> int:
