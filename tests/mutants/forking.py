@@ -5,8 +5,10 @@ import math
 import os
 import pickle
 import resource
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections import defaultdict
@@ -73,7 +75,7 @@ class Harness:
     def __init__(self, files: list[Path], every: int, jobs: int) -> None:
         self.survivors: list[tuple[Path, Mutant]] = []
         self.caught = 0
-        self.failure: str | None = None
+        self.failure: str | None = "it did not come to its end"
         self._files = files
         self._every = every
         self._jobs = jobs
@@ -106,6 +108,7 @@ class Harness:
         while running:
             self._reap(session, calls, running)
         _progress(len(work), len(work), len(self.survivors))
+        self.failure = None
         return True
 
     def _work(self, calls: _Calls) -> Iterator[tuple[Path, Mutant, list[int]]]:
@@ -194,6 +197,7 @@ class Harness:
         result = _BROKEN
         try:
             os.setsid()  # what its tests start ends with it
+            _use_own_directory(session)
             resource.setrlimit(resource.RLIMIT_DATA, (_LARGEST, _LARGEST))
             _silence()
             if job.suspects is None:
@@ -214,6 +218,7 @@ class Harness:
         """Wait until a fork has ended, and decide."""
         pid, status = os.wait()
         _kill_group(pid)
+        shutil.rmtree(_directory_of(session, pid), ignore_errors=True)
         job, tests, reading = running.pop(pid)
         with os.fdopen(reading, "rb") as pipe:
             begun = pipe.read()
@@ -275,6 +280,18 @@ def _idle_s() -> float:
     delays = Path("/proc/self/schedstat")
     delayed_ns = int(delays.read_text().split()[1]) if delays.exists() else 0
     return time.monotonic() - delayed_ns / 1e9 - time.process_time()
+
+
+def _directory_of(session: pytest.Session, pid: int) -> Path:
+    return Path(session.config.option.basetemp or tempfile.gettempdir(), f"fork-{pid}")
+
+
+def _use_own_directory(session: pytest.Session) -> None:
+    """Forks run the same tests at the same time, and pytest empties its directory before their first."""
+    directory = _directory_of(session, os.getpid())
+    directory.mkdir(parents=True)
+    tempfile.tempdir = str(directory)
+    session.config._tmp_path_factory._given_basetemp = directory / "tests"  # type: ignore[attr-defined]
 
 
 def _end_after(cpu_s: float, clock_s: float) -> None:

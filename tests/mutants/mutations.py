@@ -98,10 +98,15 @@ def _edits(node: ast.AST, lines: list[str]) -> Iterator[_Edit]:
 
 
 def _is_without_effect(node: ast.AST) -> bool:
-    """`strict=True` of zip, and what a step of paced work says that it cost."""
-    if isinstance(node, ast.keyword):
-        return node.arg == "strict"
-    return isinstance(node, ast.Yield) and isinstance(node.value, ast.Constant | ast.BinOp | ast.Name)
+    """`strict=True` of zip, and what a step of paced work says that it cost: tests/hostile counts that."""
+    match node:
+        case ast.keyword(arg="strict") | ast.Yield(value=ast.Constant() | ast.BinOp() | ast.Name()):
+            return True
+        case ast.Assign(targets=[ast.Name(id="calls")]) | ast.AugAssign(target=ast.Name(id="calls")):
+            return True
+        case ast.Compare(left=ast.Name(id="calls"), comparators=[ast.Name(id="STEP_CALLS")]):
+            return True
+    return False
 
 
 def _is_log_line(node: ast.AST) -> bool:

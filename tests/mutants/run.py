@@ -44,9 +44,7 @@ def main() -> int:
     tests = [str(path) for path in tests_naming(listed(target))]
     print(f"{len(files)} files, {len(tests)} files of tests name them", flush=True)
     for file in files:  # a module that only a running test would import could not be broken
-        import_module(
-            ".".join(file.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
-        )
+        import_module(_module(file, ROOT / "src"))
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         harness = Harness(files, options.every, options.jobs)
         bound_properties()
@@ -73,17 +71,29 @@ def _list_of(path: Path) -> Path:
 
 
 def tests_naming(target: Path) -> list[Path]:
-    """The files of tests that name the package."""
+    """The files of tests that name the package, or a module of the tests that names it."""
     package = target if target.is_dir() else target.parent
-    name = ".".join(package.relative_to(ROOT / "src").parts)
+    naming = _naming([_module(package, ROOT / "src")])
+    supporting = [path for path in naming if not path.name.startswith("test_")]
+    if supporting:
+        naming |= _naming([_module(path, ROOT) for path in supporting])
+    return sorted(path for path in naming if path.name.startswith("test_"))
+
+
+def _module(path: Path, root: Path) -> str:
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _naming(modules: list[str]) -> set[Path]:
+    pattern = "|".join(name.replace(".", r"\.") for name in modules)
     found = subprocess.run(
-        ["grep", "-rlwE", "--include=test_*.py", name.replace(".", r"\."), *SEARCHED],
+        ["grep", "-rlwE", "--include=*.py", pattern, *SEARCHED],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    return sorted(ROOT / line for line in found.stdout.splitlines())
+    return {ROOT / line for line in found.stdout.splitlines()}
 
 
 def judge(target: Path, harness: Harness, is_sample: bool, write: bool) -> int:

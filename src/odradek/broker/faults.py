@@ -7,7 +7,7 @@ not pass dispatch.py, and a Metadata answer must still name the brokers.
 from odradek.core.errors import ErrorCode
 
 
-class Faults:
+class PlantedErrors:
     """Injected errors by API key, in order."""
 
     __slots__ = ("_planted", "active")

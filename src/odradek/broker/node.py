@@ -15,7 +15,7 @@ from odradek.broker.chores import start_chores
 from odradek.broker.coordinator_roles import CoordinatorRoles
 from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.dynamic_configs import DynamicConfigs
-from odradek.broker.faults import Faults
+from odradek.broker.faults import PlantedErrors
 from odradek.broker.health import Health
 from odradek.broker.lifecycle import BrokerLifecycle, advertised_listeners, previous_broker_epoch
 from odradek.broker.log_dir_failures import LogDirFailures
@@ -73,7 +73,7 @@ class Node:
         self.config = config
         self.runtime = runtime
         self.metrics = Metrics()
-        self.faults = Faults()
+        self.faults = PlantedErrors()
         self.slices = Slices()
         self.metadata = MetadataPublisher(self.slices)
         self.log_levels = LogLevels()

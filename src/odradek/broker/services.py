@@ -7,7 +7,7 @@ A handler's module names the services that it needs in a protocol `Needs`. Its c
 import asyncio
 from dataclasses import dataclass
 
-from odradek.broker.faults import Faults
+from odradek.broker.faults import PlantedErrors
 from odradek.broker.loggers import LogLevels
 from odradek.broker.long_requests import LongRequests
 from odradek.broker.network.server import Server
@@ -34,7 +34,7 @@ class Services:
     slices: Slices
     config: NodeConfig
     cluster_id: str
-    faults: Faults
+    faults: PlantedErrors
     log_levels: LogLevels
     # requests and connections
     server: Server

@@ -39,7 +39,6 @@ class RoleChanges(NamedTuple):
 
     elected: list[Partition]
     resigned: list[TopicPartition]
-    deleted_topics: list[str]
 
 
 def _lasting(changes: RoleChanges) -> RoleChanges:
@@ -142,7 +141,7 @@ class ReplicaManager:
 
         An error of one partition is logged, and the others still take their roles.
         """
-        changes = RoleChanges([], [], [])
+        changes = RoleChanges([], [])
         for topic in delta.deleted_topics:
             yield from self._delete(topic, changes)
         for topic, index, registration in delta.changed_partitions:
@@ -163,7 +162,7 @@ class ReplicaManager:
 
     def open_waiting(self) -> Paced[RoleChanges]:
         """Retry to open the logs that failed because descriptors or memory ran out."""
-        changes = RoleChanges([], [], [])
+        changes = RoleChanges([], [])
         for tp in list(self._unopened):
             unopened = self._unopened.get(tp)  # with its current metadata
             if unopened is not None and not self.is_stopping:
@@ -237,7 +236,6 @@ class ReplicaManager:
                 changes.elected.append(partition)
 
     def _delete(self, topic: "TopicImage", changes: RoleChanges) -> Paced[None]:
-        changes.deleted_topics.append(topic.name)
         self._names.pop(topic.id, None)
         self._metrics.forget_topic(topic.name)
         for index in topic.partitions:

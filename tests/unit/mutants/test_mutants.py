@@ -142,6 +142,8 @@ def test_a_line_is_broken_once(before: str, after: str) -> None:
         "assert a < 1",
         "log.info('%d', a + 1)",
         "yield 2 * b",
+        "calls += 2 * b",
+        "if calls > STEP_CALLS: a",
         "'text'",
         "x: int | None",
         "zip(a, strict=True)",
@@ -205,3 +207,23 @@ def test_a_run_of_a_part_changes_that_part_of_its_folders_list(
         "log/b/c.py g: v  ->  w",
     ]
     assert run.judge(target, harness, is_sample=False, write=False) == 0
+
+
+def test_tests_that_name_a_module_of_the_tests_name_what_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = tmp_path / "tests/unit"
+    unit.mkdir(parents=True)
+    (tmp_path / "tests/property").mkdir()
+    package = tmp_path / "src/odradek/log"
+    package.mkdir(parents=True)
+    (unit / "support.py").write_text("from odradek.log.log import Log\n")
+    (unit / "test_direct.py").write_text("import odradek.log\n")
+    (unit / "test_supported.py").write_text("from tests.unit.support import Log\n")
+    (unit / "test_other.py").write_text("from odradek.logs import Log\nimport tests.unit.supports\n")
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+
+    assert [path.name for path in run.tests_naming(package)] == [
+        "test_direct.py",
+        "test_supported.py",
+    ]

@@ -10,7 +10,7 @@ FEW = 16
 """A command with more entries is long: it waits behind short ones if a command holds the slot."""
 
 
-class Protocol(NamedTuple):
+class MemberProtocol(NamedTuple):
     """An assignment protocol that a member supports, with the member's metadata for it."""
 
     name: str
@@ -27,7 +27,7 @@ class JoinGroup:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocol_type: str
-    protocols: tuple[Protocol, ...]
+    protocols: tuple[MemberProtocol, ...]
     new_member_id: str
     """The member's id, if it does not send one."""
     known_member_required: bool

@@ -39,7 +39,7 @@ class FetchInfo:
         self.aborted = aborted
 
 
-class Reader:
+class BatchReader:
     """Finds batches by offset. `newest` is the start of the last append, where consumers without lag read."""
 
     __slots__ = ("_bound", "_bounds", "_config", "_dir", "_gaps", "_segments", "newest")

@@ -17,7 +17,7 @@ from odradek.sim.world.disk import DiskFaults
 from odradek.sim.world.network import NetFaults
 
 
-class Protocol(Enum):
+class RebalanceProtocol(Enum):
     """How the members of a group rebalance."""
 
     CLASSIC = "classic"
@@ -26,7 +26,7 @@ class Protocol(Enum):
 
     def is_modern(self, index: int) -> bool:
         """Whether the member with this index uses the consumer protocol."""
-        return self is Protocol.CONSUMER or (self is Protocol.MIXED and index % 2 == 1)
+        return self is RebalanceProtocol.CONSUMER or (self is RebalanceProtocol.MIXED and index % 2 == 1)
 
 
 class Blow(Enum):

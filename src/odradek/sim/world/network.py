@@ -23,7 +23,7 @@ class Signal(Enum):
     RESET = "reset"
 
 
-class Endpoint(Protocol):
+class ConnectionEnd(Protocol):
     """One end of a connection, for the network."""
 
     @property
@@ -90,7 +90,7 @@ class Network:
             seconds += rng.random() * faults.slow_seconds
         return seconds
 
-    def pipe(self, source: Endpoint, target: Endpoint) -> "Pipe":
+    def pipe(self, source: ConnectionEnd, target: ConnectionEnd) -> "Pipe":
         pipe = Pipe(self, source, target)
         self._pipes.append(pipe)
         return pipe
@@ -149,7 +149,7 @@ class Pipe:
         "target",
     )
 
-    def __init__(self, network: Network, source: Endpoint, target: Endpoint) -> None:
+    def __init__(self, network: Network, source: ConnectionEnd, target: ConnectionEnd) -> None:
         self._network = network
         self.source = source
         self.target = target

@@ -20,7 +20,7 @@ Assignment = Mapping[UUID, frozenset[int]]
 NO_PARTITIONS: Assignment = {}
 
 
-class Spec(NamedTuple):
+class GroupSpec(NamedTuple):
     """The input of an assignor. `had` may contain topics and partitions that no longer exist."""
 
     subscriptions: Mapping[str, frozenset[UUID]]
@@ -30,11 +30,11 @@ class Spec(NamedTuple):
     """The instance ids of static members."""
 
 
-Assignor = Callable[[Spec], Paced[dict[str, Assignment]]]
+Assignor = Callable[[GroupSpec], Paced[dict[str, Assignment]]]
 _Shares = dict[str, dict[UUID, set[int]]]
 
 
-def uniform(spec: Spec) -> Paced[dict[str, Assignment]]:
+def uniform(spec: GroupSpec) -> Paced[dict[str, Assignment]]:
     """Balance the number of partitions per member over all topics."""
     members = sorted(spec.subscriptions)
     first = spec.subscriptions[members[0]]
@@ -45,7 +45,7 @@ def uniform(spec: Spec) -> Paced[dict[str, Assignment]]:
     return (yield from _alike(spec, members, sorted(first, key=by_id)))
 
 
-def range_(spec: Spec) -> Paced[dict[str, Assignment]]:
+def range_(spec: GroupSpec) -> Paced[dict[str, Assignment]]:
     """Assign each topic separately, adjacent partitions to the same member, so that topics can be joined.
 
     Previous assignments do not count, only the order of members: static members first, by instance id.
@@ -87,7 +87,7 @@ def _frozen(shares: _Shares) -> Paced[dict[str, Assignment]]:
     return frozen
 
 
-def _subscribers(spec: Spec, members: list[str]) -> Paced[dict[UUID, list[str]]]:
+def _subscribers(spec: GroupSpec, members: list[str]) -> Paced[dict[UUID, list[str]]]:
     found: dict[UUID, list[str]] = {}
     for member in members:
         for topic in sorted(spec.subscriptions[member], key=by_id):
@@ -97,7 +97,7 @@ def _subscribers(spec: Spec, members: list[str]) -> Paced[dict[UUID, list[str]]]
     return found
 
 
-def _alike(spec: Spec, members: list[str], topics: list[UUID]) -> Paced[dict[str, Assignment]]:
+def _alike(spec: GroupSpec, members: list[str], topics: list[UUID]) -> Paced[dict[str, Assignment]]:
     """All members subscribe to the same topics: their numbers of partitions differ by at most one."""
     left: dict[UUID, set[int]] = {}
     total = 0
@@ -175,7 +175,7 @@ class _Loads:
         self._of[member] = size + count, rank
 
 
-def _mixed(spec: Spec, members: list[str]) -> Paced[dict[str, Assignment]]:
+def _mixed(spec: GroupSpec, members: list[str]) -> Paced[dict[str, Assignment]]:
     """Members subscribe to different topics: no partition could move to a subscriber that has two fewer.
 
     Free partitions go to the subscriber with the fewest partitions, topics with the fewest subscribers first.
