@@ -1,5 +1,5 @@
-"""Reader: finds the batches for a read, up to the bound of its isolation, and the aborted transactions in
-them."""
+"""BatchReader: finds the batches for a read, up to the bound of its isolation, and the aborted transactions
+in them."""
 
 import logging
 from typing import NamedTuple

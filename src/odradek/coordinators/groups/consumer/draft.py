@@ -1,5 +1,5 @@
-"""Draft: a decision about a consumer group, on a copy of it. Collects the records, and applies them to the
-copy.
+"""GroupDraft: a decision about a consumer group, on a copy of it. Collects the records, and applies them to
+the copy.
 
 The group itself changes only when the records are in the log and replayed. If the request is refused before
 that, nothing has changed.
