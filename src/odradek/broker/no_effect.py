@@ -35,6 +35,7 @@ _KEPT = {
     "acl": "ACLs",
     "scram": "SCRAM credentials",
     "token": "delegation tokens",
+    "opaque": "records of unknown types",
 }
 _UNSERVED_FEATURES = {"share.version": "share groups", "streams.version": "streams groups"}
 _NAMED_RESOURCES = 3

@@ -7,6 +7,7 @@ A handler's module names the services that it needs in a protocol `Needs`. Its c
 import asyncio
 from dataclasses import dataclass
 
+from odradek.broker.apis import ApiTable
 from odradek.broker.faults import PlantedErrors
 from odradek.broker.loggers import LogLevels
 from odradek.broker.long_requests import LongRequests
@@ -37,6 +38,7 @@ class Services:
     faults: PlantedErrors
     log_levels: LogLevels
     # requests and connections
+    apis: ApiTable
     server: Server
     long_requests: LongRequests
     heavy_checks: asyncio.Semaphore

@@ -6,8 +6,8 @@ sessions are soft state. Long work is paced: the driver decides nothing else unt
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 from uuid import UUID
 
 from odradek.controller import (
@@ -19,6 +19,7 @@ from odradek.controller import (
     isr,
     partitions,
     reassigning,
+    registration,
     topic_deletion,
     topics,
     unregistering,
@@ -39,20 +40,13 @@ from odradek.metadata.image import (
     PartitionRegistration,
     TopicImage,
 )
-from odradek.metadata.records import (
-    MetadataRecord,
-    RegisterControllerRecord,
-)
+from odradek.metadata.records import MetadataRecord
 from odradek.metadata.replay import Replayer, StagedDelta
 from odradek.metadata.topic_names import collision_key
-from odradek.metadata.versions import RecordVersions
+from odradek.metadata.versions import RecordVersions, needs_epoch_for_shrink
 from odradek.runtime.slices import STEP, Paced
-from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
-
-if TYPE_CHECKING:
-    from odradek.wire.requests.controller_registration import ControllerRegistrationRequest
 
 Handler = Callable[["Controller", Any, int, int], ControllerResult | Paced[ControllerResult]]
 
@@ -80,6 +74,8 @@ class Controller:
         self.node_id = config.node_id
         self.cluster_id = cluster_id
         self.kraft_version = kraft_version
+        self.voter_ids: Collection[int] = ()
+        """The voters of the quorum, where they are known: no feature changes before all have registered."""
         self.rng = rng
         self.sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
         self.registration_offsets = dict.fromkeys(replayer.image.brokers, replayer.image.offset)
@@ -168,6 +164,14 @@ class Controller:
         self.sessions.drop(broker.id)
         return broker, (yield from brokers.records_for_fencing(self, broker))
 
+    def fence(self, broker_id: int, broker_epoch: int) -> Paced[list[MetadataRecord]]:
+        """The records that fence an incarnation before its session ends; none where it is fenced or gone."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.fenced or broker.epoch != broker_epoch:
+            return []
+        self.sessions.drop(broker_id)
+        return (yield from brokers.records_for_fencing(self, broker))
+
     # --- questions its parts ask --------------------------------------------------------------------
 
     def new_uuid(self) -> UUID:
@@ -187,7 +191,8 @@ class Controller:
         min_isr = topic_value("min.insync.replicas", self.config, overrides)
         unclean = topic_value("unclean.leader.election.enable", self.config, overrides)
         assert isinstance(min_isr, int)
-        return ElectionRules(can_lead, self.image.elr_enabled, min_isr, bool(unclean))
+        bump_on_shrink = needs_epoch_for_shrink(self.image.metadata_version)
+        return ElectionRules(can_lead, self.image.elr_enabled, min_isr, bool(unclean), bump_on_shrink)
 
 
 def failed(api_key: ApiKey, error: KafkaError) -> Any:
@@ -200,19 +205,6 @@ def failed(api_key: ApiKey, error: KafkaError) -> Any:
     return response
 
 
-def register_controller(
-    c: Controller, request: "ControllerRegistrationRequest", now_ms: int, next_offset: int
-) -> ControllerResult:
-    record = RegisterControllerRecord(
-        controller_id=request.controller_id,
-        incarnation_id=request.incarnation_id,
-        end_points=brokers.endpoints_of(request),
-        features=brokers.features_of(request),
-    )
-    response = responses.controller_registration.ControllerRegistrationResponse()
-    return ControllerResult([record], response, is_atomic=True)
-
-
 _HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.CREATE_TOPICS: topics.create_topics,
     ApiKey.DELETE_TOPICS: topic_deletion.delete_topics,
@@ -223,10 +215,10 @@ _HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.ELECT_LEADERS: electing.elect_leaders,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: reassigning.alter_partition_reassignments,
     ApiKey.UNREGISTER_BROKER: unregistering.unregister_broker,
-    ApiKey.BROKER_REGISTRATION: brokers.register_broker,
+    ApiKey.BROKER_REGISTRATION: registration.register_broker,
     ApiKey.BROKER_HEARTBEAT: brokers.heartbeat,
     ApiKey.ALLOCATE_PRODUCER_IDS: producer_ids.allocate_producer_ids,
     ApiKey.ALTER_PARTITION: isr.alter_partition,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: directory_assignment.assign_replicas_to_dirs,
-    ApiKey.CONTROLLER_REGISTRATION: register_controller,
+    ApiKey.CONTROLLER_REGISTRATION: registration.register_controller,
 }

@@ -39,12 +39,12 @@ class Rank(IntEnum):
 class Decisions:
     """Runs paced work, one after the other. It continues even if its caller is gone."""
 
-    __slots__ = ("_idle", "_is_closed", "_is_taken", "_slices", "_waiting")
+    __slots__ = ("_idle", "_is_taken", "_refusal", "_slices", "_waiting")
 
     def __init__(self, slices: Slices) -> None:
         self._slices = slices
         self._is_taken = False
-        self._is_closed = False
+        self._refusal: KafkaError | None = None
         self._idle: asyncio.Future[None] | None = None
         self._waiting: tuple[deque[tuple[Callable[[], Paced[Any]], asyncio.Future[Any]]], ...] = tuple(
             deque() for _ in Rank
@@ -52,20 +52,25 @@ class Decisions:
 
     def run(self, begin: Callable[[], Paced[T]], rank: Rank) -> Reply[T]:
         """Run the work of `begin` now, or when it is its turn."""
-        if self._is_closed:
-            return Reply.failed(KafkaError(ErrorCode.NOT_CONTROLLER))
+        if self._refusal is not None:
+            return Reply.failed(self._refusal)
         if not self._is_taken and not any(self._waiting):
             return self._run(begin)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting[rank].append((begin, future))
         return Reply.later(future)
 
-    async def close(self) -> None:
-        """Refuse waiting work, and wait for the work in progress."""
-        self._is_closed = True
+    def refuse(self, refusal: KafkaError) -> None:
+        """Refuse waiting and new work. Work in progress continues until something that it needs is
+        refused."""
+        self._refusal = refusal
         for queue in self._waiting:
             while queue:
-                _complete(queue.popleft()[1], Reply.failed(KafkaError(ErrorCode.NOT_CONTROLLER)))
+                _complete(queue.popleft()[1], Reply.failed(refusal))
+
+    async def close(self) -> None:
+        """Refuse waiting work, and wait for the work in progress."""
+        self.refuse(self._refusal or KafkaError(ErrorCode.NOT_CONTROLLER))
         if self._is_taken:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle

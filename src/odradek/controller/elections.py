@@ -22,6 +22,8 @@ class ElectionRules(NamedTuple):
     elr_enabled: bool
     min_isr: int
     allow_unclean: bool
+    bump_on_shrink: bool = False
+    """Before 3.6 nodes knew only by a new leader epoch that a replica had left the ISR."""
 
 
 class _Outcome(NamedTuple):
@@ -69,7 +71,12 @@ def change_partition(
     if leader_recovery_state == partition.leader_recovery_state:
         leader_recovery_state = NO_RECOVERY_CHANGE
     assert leader == NO_LEADER or leader in isr, f"leader {leader} outside the ISR {isr}"
-    return _record(topic_id, index, partition, leader, isr, elr, last_known_elr, leader_recovery_state)
+    record = _record(topic_id, index, partition, leader, isr, elr, last_known_elr, leader_recovery_state)
+    if record is None or not rules.bump_on_shrink or record.leader != NO_LEADER_CHANGE:
+        return record
+    if not set(partition.isr) <= set(isr):
+        record.leader = leader
+    return record
 
 
 def _elect(

@@ -12,6 +12,8 @@ class BrokerSession(NamedTuple):
     last_contact_ms: int
     metadata_offset: int
     shutdown_offset: int | None = None
+    is_heard: bool = True
+    """Whether it has sent a heartbeat: one that only registered may have died since."""
 
 
 class BrokerSessions:
@@ -29,6 +31,15 @@ class BrokerSessions:
         same = known is not None and known.broker_epoch == broker_epoch
         shutdown_offset = known.shutdown_offset if known is not None and same else None
         self._sessions[broker_id] = BrokerSession(broker_epoch, now_ms, metadata_offset, shutdown_offset)
+
+    def begin(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
+        """A new incarnation registered; it has sent no heartbeat yet."""
+        self._sessions[broker_id] = BrokerSession(broker_epoch, now_ms, -1, is_heard=False)
+
+    def is_heard(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
+        """Whether an incarnation lives: its session does, and it has sent a heartbeat."""
+        session = self._sessions.get(broker_id)
+        return session is not None and session.is_heard and self.is_valid(broker_id, broker_epoch, now_ms)
 
     def set_shutdown_offset(self, broker_id: int, offset: int) -> None:
         """A broker may stop when every active broker has reached this offset, at which its leaders have

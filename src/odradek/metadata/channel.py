@@ -1,4 +1,4 @@
-"""ControllerChannel: how a broker sends requests to the active controller."""
+"""ControllerChannel: sends requests to the active controller, on this node or over the wire."""
 
 from typing import Any, Protocol
 

@@ -307,8 +307,31 @@ RECORD_TYPES: dict[int, type[MetadataRecord]] = {
 }
 
 
+class OpaqueRecord(MetadataRecord, versions=(0, 0), flexible_from=0):
+    """A record of a type unknown here, or of a newer version of one that is only kept: its bytes."""
+
+    api_key = -1
+    value: bytes = of("bytes")
+
+
+KEPT_TYPES: frozenset[type[MetadataRecord]] = frozenset(
+    (
+        DelegationTokenRecord,
+        UserScramCredentialRecord,
+        ClientQuotaRecord,
+        AccessControlEntryRecord,
+        RemoveAccessControlEntryRecord,
+        RemoveUserScramCredentialRecord,
+        RemoveDelegationTokenRecord,
+    )
+)
+"""Types that no code here acts on: their records stay in image and snapshots until they are removed."""
+
+
 def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
     """The value of a record in the log: frame version, type and version as varints, then the body."""
+    if isinstance(record, OpaqueRecord):
+        return record.value
     if version is None:
         version = record.write_version()
     frame = bytes((FRAME_VERSION, record.api_key, version))
@@ -316,11 +339,15 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
 
 
 def decode_record(value: Buffer) -> MetadataRecord:
-    """Raises ProtocolError for bytes that are not a metadata record, or for an unknown type or version."""
+    """Raises ProtocolError for bytes that are not a metadata record, or for a newer record that needs an
+    action.
+
+    Records without effect here are kept unchanged, so that other nodes find them in our snapshots.
+    """
     api_key, version, position = record_frame(value)
     cls = RECORD_TYPES.get(api_key)
-    if cls is None:
-        raise ProtocolError(f"unknown metadata record type {api_key}")
+    if cls is None or (cls in KEPT_TYPES and version > cls.codec.schema.versions[1]):
+        return OpaqueRecord(value=bytes(value))
     record: MetadataRecord
     record, position = cls.codec.decoder(version)(value, position)
     return record

@@ -145,10 +145,8 @@ class ReplicaManager:
         for topic in delta.deleted_topics:
             yield from self._delete(topic, changes)
         for topic, index, registration in delta.changed_partitions:
-            if self.broker_id in registration.replicas:
-                is_open = TopicPartition(topic.name, index) in self.partitions
-                if self.is_stopping and not is_open:
-                    continue
+            is_open = TopicPartition(topic.name, index) in self.partitions
+            if is_open or (self.broker_id in registration.replicas and not self.is_stopping):
                 try:
                     self._apply(topic, index, registration, changes)
                 except Exception:

@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.broker.apis import is_served
+from odradek.broker.apis import BROKER_APIS
 from odradek.broker.faults import PlantedErrors
 from odradek.broker.produce.requests import (
     ACKS_ALL,
@@ -216,7 +216,7 @@ async def _write(
 def _parse(
     connection: "Connection", header: RequestHeader, frame: memoryview, position: int, most: int
 ) -> PendingProduce:
-    if not is_served(ApiKey.PRODUCE, header.api_version):
+    if not BROKER_APIS.serves(ApiKey.PRODUCE, header.api_version):
         raise ProtocolError(
             f"unsupported request from client {header.client_id!r}: api PRODUCE v{header.api_version}"
         )

@@ -36,7 +36,6 @@ T = TypeVar("T")
 _FRAME = Struct(">ih")
 _SIZE = Struct(">i")
 SMALLEST_FRAME = 8  # a request header without a client id
-_PRODUCE = 0
 # Limits for requests that wait because an earlier reply is not ready.
 MAX_PENDING_REPLIES = 1000
 MAX_PARKED_BYTES = 4 << 20
@@ -198,19 +197,20 @@ class Connection:
         produces: list[tuple[int, int]] = []
         need = 4
         self._more = False
-        left = self._server.services.slices.slice_calls
+        services = self._server.services
+        left, produce_key = services.slices.slice_calls, services.apis.produce_key
         while end - start >= 6:
             if left <= 0 or (pending and self._is_full()):
                 self._more = True
                 break
             size, api_key = _FRAME.unpack_from(buffer, start)
-            if size < SMALLEST_FRAME or size > limit or (size > MAX_DECODED_BYTES and api_key != _PRODUCE):
+            if size < SMALLEST_FRAME or size > limit or (size > MAX_DECODED_BYTES and api_key != produce_key):
                 break
             stop = start + 4 + size
             if stop > end:
                 need = 4 + size
                 break
-            if api_key == _PRODUCE:
+            if api_key == produce_key:
                 left -= PRODUCE_CALLS
                 produces.append((start + 4, stop))
             else:
@@ -222,7 +222,7 @@ class Connection:
                 waiting.start = stop
                 frame = view[start + 4 : stop]
                 header, position = parse_request_header(frame)
-                dispatch(self._server.services, self, header, frame, position)
+                dispatch(services, self, header, frame, position)
                 if self.closed or self._suspended:
                     return
             start = stop
@@ -232,7 +232,7 @@ class Connection:
             waiting.start = start
             return
         if end - start >= 4:
-            _check_size(buffer, start, end, limit)
+            _check_size(buffer, start, end, limit, produce_key)
         waiting.keep(start, need)
 
     def _produce(self, buffer: bytearray, view: memoryview, frames: list[tuple[int, int]]) -> bool:
@@ -421,12 +421,12 @@ def _held_bytes(pieces: tuple[bytes | Slice, ...]) -> int:
     return sum(map(len, cast(Iterator[bytes], of_bytes))) + PIECE_BYTES * len(pieces)
 
 
-def _check_size(buffer: bytearray, start: int, end: int, limit: int) -> None:
+def _check_size(buffer: bytearray, start: int, end: int, limit: int, produce_key: int) -> None:
     """Refuse an incomplete frame as soon as its first bytes show that it is too large."""
     (size,) = _SIZE.unpack_from(buffer, start)
     if size < SMALLEST_FRAME or size > limit:
         raise ProtocolError(f"frame of {size} bytes (allowed: 8 to socket.request.max.bytes={limit})")
     if size > MAX_DECODED_BYTES and end - start >= 6:
         _, api_key = _FRAME.unpack_from(buffer, start)
-        if api_key != _PRODUCE:
+        if api_key != produce_key:
             raise ProtocolError(f"api {api_key} with {size} bytes (allowed: {MAX_DECODED_BYTES})")

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from odradek.broker.network.address_limits import AddressLimits
 from odradek.broker.network.buffers import BufferPool
@@ -16,6 +16,7 @@ from odradek.log.files import FilePool
 from odradek.runtime.api import ListeningSocket, Runtime, Socket
 
 if TYPE_CHECKING:
+    from odradek.broker.controller_services import ControllerServices
     from odradek.broker.services import Services
 
 _log = logging.getLogger(__name__)
@@ -72,9 +73,9 @@ class Server:
         self.addresses[name] = listener.address
         return listener.address
 
-    def open(self, services: "Services") -> None:
-        """Start to accept connections."""
-        self.services = services
+    def open(self, services: "Services | ControllerServices") -> None:
+        """Start to accept connections. Each handler has its own type for the services that it needs."""
+        self.services = cast("Services", services)
         self._is_open = True
         for name in self._listeners:
             self._accept_again(name)

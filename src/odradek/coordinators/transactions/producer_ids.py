@@ -15,6 +15,9 @@ _log = logging.getLogger(__name__)
 PREFETCH_AT_PERCENT: Final = 90
 """The next block is requested when this much of the current one is used."""
 
+_READY_SECONDS: Final = 1.0
+"""How long a client is kept waiting for the first block: without a controller it had better ask again."""
+
 
 class ProducerIds:
     """`take` returns a unique id."""
@@ -62,11 +65,12 @@ class ProducerIds:
         return producer_id
 
     async def ready(self) -> None:
-        """Wait until an id is available, or the controller has failed to allocate a block."""
+        """Wait until an id is available, or the controller has failed to allocate a block, with a time
+        limit."""
         if self._next == self._end and self._following is None:
             self._ask()
             assert self._request is not None
-            await asyncio.wait([self._request])
+            await asyncio.wait([self._request], timeout=_READY_SECONDS)
 
     async def close(self) -> None:
         await self._scope.close()
