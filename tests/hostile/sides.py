@@ -1,4 +1,4 @@
-"""Brokers in processes of their own, over sockets: an Odradek node, and Apache Kafka where it can be had."""
+"""Brokers in their own processes, over sockets: an Odradek node, and Apache Kafka if it is available."""
 
 import contextlib
 import re

@@ -1,7 +1,7 @@
 """One data directory, served by Apache Kafka and by Odradek in turn, stopped and killed.
 
 Topics, their configs and log starts, records in every codec, groups of both protocols and transactions in
-every state: whoever takes over serves what the other one served.
+every state: each broker serves what the other one served.
 """
 
 import os

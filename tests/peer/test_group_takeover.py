@@ -1,7 +1,7 @@
 """A data directory with a running consumer group, handed from Apache Kafka to Odradek and back.
 
-Members go on at their epochs as if nothing had happened: both read the same state from the log, and agree on
-the hash of the group's topics.
+Members continue at their epochs: both brokers read the same state from the log, and compute the same hash of
+the group's topics.
 """
 
 import subprocess

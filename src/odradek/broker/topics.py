@@ -1,4 +1,4 @@
-"""Topics that come into being without an admin: on first use, and the internal ones."""
+"""Creates topics automatically: on first use, and internal topics."""
 
 import asyncio
 import logging
@@ -22,7 +22,8 @@ NOT_REPLICATED = "Partitions are not replicated yet: use a replication factor of
 
 
 class TopicCreation:
-    """Creates topics through the controller, each at most once at a time, and waits until they are led."""
+    """Creates topics through the controller, one request per topic at a time, and waits until they have
+    leaders."""
 
     __slots__ = ("_config", "_controller", "_in_flight", "_metadata")
 
@@ -35,7 +36,7 @@ class TopicCreation:
         self._in_flight: dict[str, asyncio.Future[ErrorCode]] = {}
 
     async def ensure(self, name: str) -> None:
-        """The topic exists when this returns; KafkaError where it cannot."""
+        """Make sure that a topic exists. Raises KafkaError."""
         if name in self._metadata.image.topics_by_name:
             return
         code = (await self.auto_create([name])).get(name, ErrorCode.NONE)
@@ -43,7 +44,7 @@ class TopicCreation:
             raise KafkaError(code, f"cannot create {name}")
 
     async def auto_create(self, names: list[str]) -> dict[str, ErrorCode]:
-        """Create what is missing. Errors by name; an absent name was created or exists already."""
+        """Create missing topics. Returns errors by name. Other names were created or existed already."""
         mine = [name for name in names if name not in self._in_flight]
         loop = asyncio.get_running_loop()
         for name in mine:

@@ -1,6 +1,6 @@
-"""CreateTopics v2-v7: decided by the controller, answered once the topics are committed.
+"""CreateTopics v2-v7: the controller decides. The answer leaves when the topics are committed.
 
-Deviations: two names of one request that differ only in '.' and '_' are not both created. In a cluster of
+Deviations: of two names in one request that differ only in '.' and '_', only one is created. In a cluster of
 several brokers this broker refuses more than one replica: it does not replicate yet.
 """
 

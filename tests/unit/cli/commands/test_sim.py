@@ -1,4 +1,4 @@
-"""`odradek sim run`: what it tells, where it tells it, and how it is ended early."""
+"""`odradek sim run`: what it prints, where, and how it is interrupted."""
 
 import contextlib
 import os
