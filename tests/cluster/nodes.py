@@ -70,9 +70,10 @@ class Processes:
             path.write_text(properties_text(node.properties))
             paths.append(str(path))
         self._paths = paths
-        self.cluster = LocalCluster(
-            plan.nodes, paths, lambda node_id, line: self.lines.append((node_id, line))
-        )
+        self.cluster = LocalCluster(plan.nodes, paths, self._note)
+
+    def _note(self, node_id: int, line: str) -> None:
+        self.lines.append((node_id, line))
 
     @property
     def nodes(self) -> dict[int, LocalNode]:
@@ -85,7 +86,7 @@ class Processes:
 
     def restart(self, node_id: int) -> None:
         at = [node.node_id for node in self.cluster.nodes].index(node_id)
-        node = LocalNode(self.plan.nodes[at], self._paths[at], lambda i, line: self.lines.append((i, line)))
+        node = LocalNode(self.plan.nodes[at], self._paths[at], self._note)
         self.cluster.nodes[at] = node
         assert node.ready.wait(START_SECONDS) and not node.has_ended, node.last_words()
 
