@@ -81,14 +81,17 @@ check-layers:
 stubs: $(ANY_INSTALL)
 	$(BIN)/python tools/stubs
 
-# Spark's classes in an archive, with which its JVMs start in a third of the time: once for each installation. The
-# tests pass without it.
-.PHONY: spark-classes
-spark-classes: install
+# Classes in archives, with which the JVMs of Apache Kafka and Spark start in half or a third of the time: made once
+# for each installation. The tests pass without them.
+.PHONY: classes
+classes: $(ANY_INSTALL)
+	-$(BIN)/python -m tests.support.peer_classes
+ifeq ($(ANY_INSTALL),install)
 	-$(BIN)/python -m tests.spark.classes
+endif
 
 # Tests that share one Apache broker are one xdist group, those of Spark are two; three workers, since these wait a lot.
-test: $(ANY_INSTALL) $(if $(filter install,$(ANY_INSTALL)),spark-classes)
+test: $(ANY_INSTALL) classes
 	$(BIN)/python -m pytest -n 3 --dist loadgroup $(PYTEST_ARGS)
 
 # The black-box tests against Apache Kafka itself: what it does not pass is not a fact about Kafka.
