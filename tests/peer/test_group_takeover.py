@@ -4,7 +4,6 @@ Members continue at their epochs: both brokers read the same state from the log,
 the group's topics.
 """
 
-import subprocess
 import time
 
 import pytest
@@ -76,7 +75,7 @@ def test_a_consumer_group_moves_between_apache_and_odradek(tmp_path):
         third = Consumer(node.bootstrap, "group", "third", ["topic"])
         third.join()
         state = stable(node.bootstrap, names, regex, third)
-    subprocess.run([str(peer.PEER), "restart", "all", "--dir", str(directory)], check=True, timeout=120)
+    peer.command("restart", directory, "all")
     try:
         move(bootstrap, [names, regex, third])
         assert described(bootstrap) == state
