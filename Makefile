@@ -88,6 +88,8 @@ soak-sim: $(ANY_INSTALL)
 	$(BIN)/odradek sim run --seeds $(SEEDS)
 	$(BIN)/odradek sim run --transactions --seeds $(SEEDS)
 	$(BIN)/odradek sim run --pipelines --seeds $(SEEDS)
+	$(BIN)/odradek sim run --quorum --seeds $$((10 * $(SEEDS)))
+	$(BIN)/python -m tests.sim.planted
 
 # Consume-transform-produce while clients and node are killed, for ten minutes; CI does one.
 soak-eos: $(ANY_INSTALL)

@@ -20,9 +20,7 @@ DIR = UUID(int=700)
 NEW = QuorumState()
 
 
-def node(
-    *voters: int, state: QuorumState = NEW, log_end_offset: int = 0, directory: UUID = DIR
-) -> RaftNode:
+def node(*voters: int, state: QuorumState = NEW, log_end_offset: int = 0, directory: UUID = DIR) -> RaftNode:
     voter_set = VoterSet(Voter(n, DIR if n == 1 else UUID(int=n + 1000), ()) for n in voters)
     epochs = ((1, 0),) if log_end_offset else ()
     return RaftNode(
