@@ -66,7 +66,7 @@ def offset_fetch(world: World, version: int) -> Iterator[dict[str, Any]]:
                 yield {**values(world.group, [(world.topic, world.topic_id)]), "require_stable": True}
                 yield {**values(world.group, None), "require_stable": True}
             assert producer.end(commit=True) == 0
-            producer.settle()
+            producer.wait_until_ended()
             yield {**values(world.group, [(world.topic, world.topic_id)]), "require_stable": True}
 
 

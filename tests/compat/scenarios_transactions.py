@@ -51,7 +51,7 @@ def init_producer_id(world: World, version: int) -> Iterator[Values]:
         other.init()
         other.produce(world.topic)
         yield values(other.transactional_id)  # aborts what is open, to be asked again
-        other.settle()
+        other.wait_until_ended()
         yield values(other.transactional_id)
         if version >= 3:
             yield values(other.transactional_id, producer_id=other.producer_id, producer_epoch=other.epoch)
@@ -100,7 +100,7 @@ def add_partitions_to_txn(world: World, version: int) -> Iterator[Values]:
             yield values(({**mine, "transactional_id": ""}, both), verify_only=True)
             yield values(({**mine, "transactional_id": world.txn + "-none"}, both), verify_only=True)
         assert producer.end(commit=True) == 0
-        producer.settle()
+        producer.wait_until_ended()
         if version >= 4:
             yield values((mine, both), verify_only=True)
         yield values((mine, both))  # of the transaction before
@@ -119,7 +119,7 @@ def add_offsets_to_txn(world: World, version: int) -> Iterator[Values]:
         yield {**values, "transactional_id": world.txn + "-none"}
         yield {**values, "transactional_id": ""}
         assert producer.end(commit=False) == 0
-        producer.settle()
+        producer.wait_until_ended()
         yield values
         yield {**values, **producer.identity}
 
@@ -140,7 +140,7 @@ def end_txn(world: World, version: int) -> Iterator[Values]:
         def heard(answer: Any) -> None:
             if own and answer.error_code == 0:
                 producer.producer_id, producer.epoch = answer.producer_id, answer.producer_epoch
-            producer.settle()
+            producer.wait_until_ended()
 
         yield values(True)  # nothing was begun
         if own:
@@ -271,7 +271,7 @@ def txn_offset_commit(world: World, version: int) -> Iterator[Values]:
         yield values(topics=[])
         before = producer.identity
         assert producer.end(commit=True) == 0
-        producer.settle()
+        producer.wait_until_ended()
         yield {**values(), **before}
         member.leave()
         if own:
@@ -289,7 +289,7 @@ def describe_transactions(world: World, version: int) -> Iterator[Values]:
         producer.produce(world.topic, partition=1)
         yield {"transactional_ids": [mine]}
         assert producer.end(commit=True) == 0
-        producer.settle()
+        producer.wait_until_ended()
         other.init()
         yield {"transactional_ids": [mine, other.transactional_id, world.txn + "-none"]}
         producer.run(world.topic, commit=False)
@@ -341,7 +341,7 @@ def list_transactions(world: World, version: int) -> Iterator[Values]:
             yield values(transactional_id_pattern=pattern)
         yield values("Ongoing", transactional_id_pattern=f"{world.txn}.*", duration_filter=0)
         open_.end(commit=False)
-        open_.settle()
+        open_.wait_until_ended()
         yield values("CompleteAbort")
 
 
@@ -384,7 +384,7 @@ def produce_in_transactions(world: World, version: int) -> Iterator[Values]:
         yield values(name, made(0, base_sequence=1, producer_epoch=producer.epoch + 1))
         ended = producer.epoch
         assert producer.end(commit=False) == 0
-        producer.settle()
+        producer.wait_until_ended()
         yield values(name, made(0, base_sequence=2, producer_epoch=ended))  # after the end
         yield values(name, made(0, base_sequence=5))
         yield values(name, made(0, attributes=0, base_sequence=0 if own else 1))
@@ -401,7 +401,7 @@ def producers_in_transactions(world: World) -> Iterator[Values]:
         producer.produce(world.topic, b"a", b"b")
         yield asked
         assert producer.end(commit=True) == 0
-        producer.settle()
+        producer.wait_until_ended()
         yield asked
         producer.run(world.topic, commit=False)
         yield asked

@@ -6,7 +6,7 @@ import confluent_kafka
 import pytest
 
 from odradek.wire import consumer_protocol as wire
-from tests.support.consumer import Consumer, prepare_group, settle
+from tests.support.consumer import Consumer, beat_until_assigned, prepare_group
 from tests.support.group import OFFSET_FETCH, Member
 from tests.support.raw import Connection
 from tests.support.topics import create_topic
@@ -98,17 +98,17 @@ def test_a_group_follows_its_topics(bootstrap, unique, topic, group):
         a.join()
         assert (a.epoch, a.partitions) == (2, [0, 1])
         create_topic(bootstrap, later, 1)
-        settle(a, expected=3)
+        beat_until_assigned(a, expected=3)
         assert a.epoch == 3
         with Connection(bootstrap) as connection:
             rows = [{"name": later, "count": 3, "assignments": None}]
             connection.call(CREATE_PARTITIONS, 3, {"topics": rows, "timeout": 30_000, "validate_only": False})
-            settle(a, expected=5)
+            beat_until_assigned(a, expected=5)
             assert a.epoch == 4
             connection.call(
                 DELETE_TOPICS, 6, {"topics": [{"name": later, "topic_id": None}], "timeout": 30_000}
             )
-        settle(a, expected=2)
+        beat_until_assigned(a, expected=2)
         a.beat()
         assert (a.epoch, a.partitions) == (5, [0, 1])
 
@@ -121,10 +121,10 @@ def test_a_regular_expression_matches_what_is_there_and_what_comes(bootstrap, un
         assert a.join(subscribed_topic_regex="[", **fields).error_code == INVALID_REGULAR_EXPRESSION
         a.join(subscribed_topic_regex=f"{prefix}-.*", **fields)
         assert (a.epoch, a.partitions) == (1, [])
-        settle(a, expected=1)
+        beat_until_assigned(a, expected=1)
         assert a.epoch == 2
         create_topic(bootstrap, f"{prefix}-2", 2)
-        settle(a, expected=3)
+        beat_until_assigned(a, expected=3)
         assert a.epoch == 3
 
 
@@ -148,7 +148,7 @@ def test_offsets_belong_to_an_epoch(bootstrap, topic, group):
         assert commit("member-x", 2) == UNKNOWN_MEMBER_ID
         assert commit("", -1) == UNKNOWN_MEMBER_ID
         b.join()
-        settle(a, b, expected=2)
+        beat_until_assigned(a, b, expected=2)
         assert (a.epoch, a.partitions, b.partitions) == (3, [0], [1])
         assert commit("member-a", 2) == 0, "it has had the partition since epoch 2"
         assert commit("member-b", 2) == STALE_MEMBER_EPOCH
@@ -206,7 +206,7 @@ def test_a_classic_member_joins_a_consumer_group(bootstrap, topic, group):
             assert old.heartbeat(member_id="nobody") == UNKNOWN_MEMBER_ID
             answer = old.leave()
             assert [int(m.error_code) for m in answer.members] == [0]
-        settle(new, expected=2)
+        beat_until_assigned(new, expected=2)
 
 
 def test_a_static_member_changes_its_protocol_and_keeps_its_place(bootstrap, topic, group):

@@ -209,7 +209,7 @@ def test_auto_offset_reset_latest_skips_what_was_there(bootstrap, filled, unique
     produced = []
 
     def arrived(got):
-        # The position is settled some time after the assignment: keep sending until one arrives.
+        # The position is looked up some time after the assignment: keep sending until one arrives.
         CLIENTS[0].produce(bootstrap, filled, [Sent(b"after")])
         produced.append(1)
         return bool(got)

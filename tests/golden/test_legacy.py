@@ -177,7 +177,7 @@ def test_a_follower_takes_them_over_and_forgets_its_epochs(
     info = log.append_as_follower(bytes(shifted))
     assert info.last_offset == log.log_end_offset - 1 == loader.legacy()[name]["records"][-1]["offset"] + 1
     assert log.epochs.entries == []
-    assert "leader epochs are forgotten" in caplog.text
+    assert "clearing its leader epochs" in caplog.text
     assert log.size_bytes == len(newer) + len(shifted)
 
 

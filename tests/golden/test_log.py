@@ -17,8 +17,9 @@ from odradek.core.types import TopicPartition
 from odradek.log.log import Isolation, Log
 from odradek.log.manager import LogManager
 from odradek.log.producers.entry import ProducerEntry
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import Record, iter_batches
-from odradek.records.check import CheckedRecords, Origin
+from odradek.records.check import CheckedRecords
 from odradek.runtime.real import RealRuntime
 from tests.golden import loader
 from tests.unit.log.support import consume
@@ -151,7 +152,7 @@ def test_the_same_appends_give_the_same_files(name: str, tmp_path: Path) -> None
         for batch in iter_batches(segment):
             data = bytearray(segment[batch.position : batch.position + batch.size])
             (located,) = iter_batches(data)
-            origin = Origin.COORDINATOR if batch.is_control else Origin.CLIENT
+            origin = AppendOrigin.COORDINATOR if batch.is_control else AppendOrigin.CLIENT
             (info,) = log.append_as_leader([CheckedRecords(data, [located])], 0, origin)
             assert not isinstance(info, Exception), info
             assert (info.first_offset, info.last_offset) == (batch.base_offset, batch.last_offset)

@@ -97,7 +97,7 @@ def measure(world: StagedWorld, what: str, sent: bytes) -> Measured:
     stage = world.stage
     with stage.client() as client, stage.work.counting():
         answer = stage.ask(client, sent)
-        stage.settle()
+        stage.wait_until_idle()
         return taken(world, what, len(sent), len(answer or b""))
 
 

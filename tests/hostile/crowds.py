@@ -99,13 +99,13 @@ class Crowd:
             client = self.clients[i % len(self.clients)]
             counts[client] += 1
             self.join(client)
-        self.world.stage.settle()
+        self.world.stage.wait_until_idle()
         return counts
 
     def rejoin(self, people: Sequence[Person]) -> None:
         for person in people:
             self.join(person.client, person.member_id)
-        self.world.stage.settle()
+        self.world.stage.wait_until_idle()
 
     def counts(self) -> dict[Client, int]:
         counts = dict.fromkeys(self.clients, 0)

@@ -183,5 +183,5 @@ def names_for(
     """The values of a request that is to be taken, after what has to come before it."""
     prepare = _PREPARE.get(api_key)
     given = {} if prepare is None else prepare(world, client, version, path, count)
-    world.place.settle()
+    world.place.wait_until_idle()
     return Names(world, {**given, **over})

@@ -16,7 +16,7 @@ from tests.support import peer
 from tests.support.node import NodeProcess
 
 SMALL = Size(topics=20, wide=50, groups=5, transactional_ids=5, consumer_groups=1)
-SETTLE_S = 0.02
+IDLE_S = 0.02
 APACHE_SETTINGS = ("offsets.topic.num.partitions=5", "transaction.state.log.num.partitions=5")
 
 
@@ -44,8 +44,8 @@ class Process:
         client.sendall(frame)
         return answer(client)
 
-    def settle(self) -> None:
-        time.sleep(SETTLE_S)
+    def wait_until_idle(self) -> None:
+        time.sleep(IDLE_S)
 
     def rss_mb(self) -> float:
         with contextlib.suppress(OSError):

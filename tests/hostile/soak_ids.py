@@ -96,7 +96,7 @@ class Soak:
                         coordinator_keys=self.ids[:1],
                     )
                     process.ask(client, ask)
-                process.settle()
+                process.wait_until_idle()
         raise AssertionError("no coordinator")
 
     def _init_all(self, process: Process) -> None:

@@ -23,7 +23,7 @@ from tests.support.node import NodeProcess
 
 NOTHING = Size(topics=1, wide=1, groups=1, transactional_ids=1, consumer_groups=1)
 ASK_S = 600.0
-SETTLED_S = 5.0
+IDLE_S = 5.0
 GC_HOOK = """
 import gc, os, time
 _began = [0.0]
@@ -144,11 +144,11 @@ class Soak:
             time.sleep(delay_s)
             while Disk.of(self._node.data_dir).deleted and time.monotonic() < deadline:
                 time.sleep(1)
-            time.sleep(SETTLED_S)
+            time.sleep(IDLE_S)
             return ""
 
         self.tell(f"create {topics:,}", create)
-        self.tell("idle", lambda: time.sleep(SETTLED_S) or "")
+        self.tell("idle", lambda: time.sleep(IDLE_S) or "")
         self.tell(f"delete {topics:,}", delete)
         self.tell("deleted from the disk", wait)
 

@@ -101,15 +101,15 @@ class StageRuntime(RealRuntime):
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         done: asyncio.Future[T] = self._loop.create_future()
         try:
-            self._loop.call_soon(_settle, done, self._work.away(work), None)
+            self._loop.call_soon(_complete, done, self._work.away(work), None)
         except Exception as e:
-            self._loop.call_soon(_settle, done, None, e)
+            self._loop.call_soon(_complete, done, None, e)
         return done
 
     in_background = offload
 
 
-def _settle(done: "asyncio.Future[Any]", result: Any, error: Exception | None) -> None:
+def _complete(done: "asyncio.Future[Any]", result: Any, error: Exception | None) -> None:
     if done.cancelled():
         return
     if error is None:
@@ -205,7 +205,7 @@ class Stage:
     def disconnect(self, client: Client) -> None:
         del self._clients[client]
         client.close()
-        self.settle()
+        self.wait_until_idle()
 
     @contextmanager
     def client(self) -> Iterator[Client]:
@@ -237,7 +237,7 @@ class Stage:
                 assert idle < MOST_IDLE_TURNS and self.loop.jump(), "the node has nothing left to do"
         raise AssertionError(f"not within {MOST_TURNS} turns of the loop")
 
-    def settle(self) -> None:
+    def wait_until_idle(self) -> None:
         """Turn until the node has nothing left to do now."""
         idle = 0
         for _ in range(MOST_TURNS):

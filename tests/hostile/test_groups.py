@@ -51,7 +51,7 @@ def begin_and_sync(people: Crowd) -> None:
     begin(people)
     for person in people.followers:
         people.sync(person)
-    people.world.stage.settle()
+    people.world.stage.wait_until_idle()
     people.assign()
     people.synced()
     assert classic(people).state is GroupState.STABLE
@@ -61,7 +61,7 @@ def test_an_assignment_for_many_members_is_handed_out_in_slices(people: Crowd) -
     begin(people)
     for person in people.followers:
         people.sync(person)
-    people.world.stage.settle()
+    people.world.stage.wait_until_idle()
     with people.world.stage.work.counting():
         people.assign()
         people.synced()
@@ -87,7 +87,7 @@ def test_many_members_that_wait_for_their_assignment_are_sent_back_in_slices(peo
     for person in waiting:
         people.sync(person)
     stage = people.world.stage
-    stage.settle()
+    stage.wait_until_idle()
     identity = request_types(ApiKey.LEAVE_GROUP).MemberIdentity(member_id=gone.member_id)
     with stage.client() as other, stage.work.counting():
         people.ask(other, ApiKey.LEAVE_GROUP, 3, "LeaveGroupRequest", members=[identity])
@@ -140,7 +140,7 @@ def subscribe_all(people: Crowd) -> None:
 def let_assign(people: Crowd) -> None:
     """Let the least time between two assignments pass."""
     people.world.stage.loop.pass_time(1.1)
-    people.world.stage.settle()
+    people.world.stage.wait_until_idle()
 
 
 @pytest.mark.parametrize("topics", [("wide",), ("wide", "known-0001", "known-0002")], ids=["alike", "mixed"])

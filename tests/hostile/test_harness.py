@@ -40,7 +40,7 @@ def test_a_step_of_a_task_is_named_after_its_coroutine(world: StagedWorld) -> No
     stage = world.stage
     with stage.work.counting():
         task = stage.loop.create_task(long_step(), name="a long one")
-        stage.settle()
+        stage.wait_until_idle()
         assert task.done()
         assert "a long one" in stage.work.worst.name
         assert "long_step" in stage.work.worst.name
@@ -54,7 +54,7 @@ def test_work_in_the_pool_is_not_the_loops(world: StagedWorld) -> None:
 
     with stage.work.counting():
         task = stage.loop.create_task(offloads())
-        stage.settle()
+        stage.wait_until_idle()
         assert task.done()
         assert stage.work.total < 200
 
@@ -72,5 +72,5 @@ def test_time_goes_by_work(world: StagedWorld) -> None:
 
     with stage.work.counting():
         stage.loop.create_task(works())
-        stage.settle()
+        stage.wait_until_idle()
     assert 0.005 <= seen[0] <= 0.0051

@@ -40,7 +40,7 @@ def _heartbeat(node: Node) -> Any:
 def test_a_directory_of_many_partitions_fails_in_slices() -> None:
     with world_of_two_directories() as world:
         stage, node = world.stage, world.stage.node
-        stage.settle()
+        stage.wait_until_idle()
         sick = node.logs.directories[1]
         lost = [tp for tp, log in node.logs.logs.items() if log.directory == sick.path]
         assert len(lost) > 1_000
@@ -50,7 +50,7 @@ def test_a_directory_of_many_partitions_fails_in_slices() -> None:
             )
             stage.until(lambda: len(node.replicas.offline) == len(lost))
             stage.until(lambda: len(node.metadata.image.brokers[1].log_dirs) == 1)
-            stage.settle()
+            stage.wait_until_idle()
             taken(world, "a failed directory").check()
         image = node.metadata.image
         assert all(image.topics_by_name[tp.topic].partitions[tp.partition].leader == -1 for tp in lost)
@@ -90,10 +90,10 @@ def test_nothing_is_written_into_a_failed_directory_while_it_is_taken_offline() 
 def test_a_broker_of_many_partitions_leaves_in_slices() -> None:
     with staged_world() as world:
         stage, node = world.stage, world.stage.node
-        stage.settle()
+        stage.wait_until_idle()
         with stage.work.counting():
             stage.finish(node.lifecycle.shut_down())
-            stage.settle()
+            stage.wait_until_idle()
             measured = taken(world, "a controlled shutdown")
         assert node.metadata.image.brokers[1].fenced
         assert measured.worst.events <= LIMIT, measured.worst
@@ -103,16 +103,16 @@ def test_a_silent_broker_of_many_partitions_is_fenced_and_comes_back_in_slices()
     with staged_world() as world:
         stage, node = world.stage, world.stage.node
         stage.finish(node.lifecycle.close())
-        stage.settle()
+        stage.wait_until_idle()
         with stage.work.counting():
             stage.until(lambda: node.metadata.image.brokers[1].fenced)
-            stage.settle()
+            stage.wait_until_idle()
             taken(world, "a fencing").check()
         assert node.metadata.image.topics_by_name["wide"].partitions[0].leader == -1
         with stage.work.counting():
             answer = stage.finish(node.controller.call(ApiKey.BROKER_HEARTBEAT, _heartbeat(node)))
             assert not answer.is_fenced
-            stage.settle()
+            stage.wait_until_idle()
             measured = taken(world, "a return")
         assert node.metadata.image.topics_by_name["wide"].partitions[0].leader == 1
         assert measured.worst.events <= LIMIT, measured.worst

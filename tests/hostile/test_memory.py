@@ -18,13 +18,13 @@ def test_a_request_takes_a_bounded_multiple_of_its_bytes(world: StagedWorld, cas
     stage, case = world.stage, case._replace(given={"validate_only": True})
     with stage.client() as client:
         stage.ask(client, case.frame(world, client, 1))  # whatever is made once
-        stage.settle()
+        stage.wait_until_idle()
     with stage.client() as client:
         frame = case.frame_of(world, client, REQUEST_BYTES)
         tracemalloc.start()
         try:
             stage.ask(client, frame)
-            stage.settle()
+            stage.wait_until_idle()
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

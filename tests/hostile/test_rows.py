@@ -36,12 +36,12 @@ def test_an_expression_is_resolved_in_slices(world: StagedWorld) -> None:
     with stage.client() as client:
         world.create_topics(client, [name for name in long_names(2) if name not in world.topic_ids])
         subscribe(world, client, world.fresh("warm"), 1)
-        stage.settle()
+        stage.wait_until_idle()
         with work.counting():
             subscribe(world, client, world.fresh("matching"), 25)
-            stage.settle()
+            stage.wait_until_idle()
             stage.loop.jump()
-            stage.settle()
+            stage.wait_until_idle()
             taken(world, "an expression").check()
 
 
@@ -56,7 +56,7 @@ def test_parked_fetches_are_woken_in_bounded_groups(world: StagedWorld) -> None:
         world.create_topics(clients[0], [topic])
         for client in clients:
             client.send(parked)
-        stage.settle()
+        stage.wait_until_idle()
         produced = measure(
             world, "a produce", request_bytes(ApiKey.PRODUCE, 9, produce_values(topic, RECORDS))
         )

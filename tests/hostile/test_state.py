@@ -168,7 +168,7 @@ def test_a_short_request_with_long_work_is_sliced(world: StagedWorld, name: str)
     with world.stage.client() as client:
         for _ in range(2):  # the second time, handlers and codecs are there
             sent = SHORT[name](world, client)
-            world.stage.settle()
+            world.stage.wait_until_idle()
             measured = measure(world, name, sent)
     print(measured)
     measured.check()
@@ -216,7 +216,7 @@ def test_a_connection_that_ends_is_let_go_in_slices(world: StagedWorld) -> None:
     for _ in range(20):
         names = Names(world, {"max_wait": 30_000, "min_bytes": 1 << 30, "each fetch_offset": 0})
         client.send(frame(ApiKey.FETCH, 18, shape, 200, names))
-    stage.settle()
+    stage.wait_until_idle()
     with stage.work.counting():
         stage.disconnect(client)
         measured: Measured = taken(world, "the end of a connection")
@@ -248,7 +248,7 @@ def test_a_connection_does_not_pile_up_fetches_that_wait(world: StagedWorld) -> 
     )
     with stage.client() as client:
         client.send(asked * 20)
-        stage.settle()
+        stage.wait_until_idle()
         assert len(partition.fetch_waiters.waiting) == 5  # of 201 partitions each
         for _ in range(20):
             stage.until(lambda: client.answer() is not None)
@@ -262,5 +262,5 @@ def test_what_is_done_by_the_clock_is_sliced() -> None:
         with stage.work.counting():
             for _ in range(20):
                 stage.loop.pass_time(30)
-                stage.settle()
+                stage.wait_until_idle()
             taken(world, "ten minutes").check()

@@ -93,7 +93,7 @@ def counted(
     stage = world.stage
     with stage.work.counting():
         stage.loop.call_soon(step)
-        stage.settle()
+        stage.wait_until_idle()
         stage.until(until)
         measured = taken(world, what)
     print(measured)
@@ -177,7 +177,7 @@ def test_many_ids_are_counted_for_a_scrape_in_slices(world: StagedWorld) -> None
         loop.create_task(render(_transactions(node, node.runtime.clock.now_ms())))
 
     loop.call_soon(scrape)  # the second time, what it needs is imported
-    world.stage.settle()
+    world.stage.wait_until_idle()
     counted(world, "a scrape", scrape)
 
 

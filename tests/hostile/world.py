@@ -29,7 +29,7 @@ class Place(Protocol):
         """The answer, or None where the broker hangs up."""
         ...
 
-    def settle(self) -> None:
+    def wait_until_idle(self) -> None:
         """Wait until the broker has nothing left to do, where that can be told."""
         ...
 
@@ -114,7 +114,7 @@ class World:
             )
             if not any(found.error_code for found in answer.coordinators):
                 return
-            self.place.settle()
+            self.place.wait_until_idle()
         raise AssertionError("no coordinator")
 
     def commit(self, client: Client, group: str, partitions: int) -> None:
@@ -139,7 +139,7 @@ class World:
             )
             if answer.topics[0].partitions[0].error_code == 0:
                 return
-            self.place.settle()
+            self.place.wait_until_idle()
         raise AssertionError(f"offsets of {group} are not taken: {answer.topics[0].partitions[0]}")
 
     def init_producer(self, client: Client, transactional_id: str) -> tuple[int, int]:
@@ -155,7 +155,7 @@ class World:
             )
             if answer.error_code == 0:
                 return answer.producer_id, answer.producer_epoch
-            self.place.settle()
+            self.place.wait_until_idle()
         raise AssertionError(f"no producer id for {transactional_id}: {answer.error_code}")
 
     def join_group(self, client: Client, group: str) -> tuple[str, int]:

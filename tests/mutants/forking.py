@@ -5,14 +5,16 @@ import math
 import os
 import pickle
 import resource
-import select
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from struct import Struct
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -27,11 +29,19 @@ LONGEST_MUTANT_S: Final = 6.0
 _EXAMPLES: Final = 25
 """Of a property. One that takes hundreds to notice a fault is too slow for thousands of mutants."""
 _PATIENCE: Final = 5
-"""How many times longer than its CPU time a mutant may take on the clock."""
-_CAUGHT, _SURVIVED = 1, 0
+"""How many seconds a test may wait in place of one second of CPU time."""
+LEAST_CLOCK_S = 15.0
+"""For the quickest test. A busy machine makes none late; one that waits for ever is."""
+_LARGEST: Final = 4 << 30
+"""The memory of a fork, in bytes: some mutants never stop to collect."""
+_SURVIVED, _CAUGHT, _BROKEN = 0, 1, 2
+
+_NUMBER: Final = Struct(">I")
 
 Place = tuple[str, str]
 """A file, and the qualified name of a function in it that is not inside another."""
+Functions = dict[tuple[str, str, int], list[FunctionType]]
+"""By their file, their qualified name and their first line."""
 
 
 class _Calls(NamedTuple):
@@ -43,19 +53,19 @@ class _Calls(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """A mutant and its tests; with a suspect, that test alone and no mutant."""
+    """A mutant and its tests. With suspects: those tests, without the mutant."""
 
     file: Path
     mutant: Mutant
     chosen: list[int]
-    suspect: int | None = None
+    suspects: list[int] | None = None
 
 
 class _Running(NamedTuple):
-    """A fork: what it does, until when, and where it says which test failed."""
+    """A fork: what it does, with which tests, and where it says which test it begins."""
 
     job: _Job
-    deadline_s: float
+    tests: list[int]
     reading: int
 
 
@@ -65,12 +75,18 @@ class Harness:
     def __init__(self, files: list[Path], every: int, jobs: int) -> None:
         self.survivors: list[tuple[Path, Mutant]] = []
         self.caught = 0
-        self.failure: str | None = None
+        self.failure: str | None = "it did not come to its end"
         self._files = files
         self._every = every
         self._jobs = jobs
+        self._functions: Functions = {}
         self._has_failed = False
-        self._unreliable: set[int] = set()
+        self._unreliable: dict[int, str] = {}
+
+    @property
+    def unreliable(self) -> list[str]:
+        """Tests that failed without a mutant, some time after they had passed."""
+        return sorted(self._unreliable.values())
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._has_failed = self._has_failed or report.failed
@@ -80,6 +96,8 @@ class Harness:
         if calls.failed:
             self.failure = "these fail without a mutant:\n" + "\n".join(calls.failed)
             return True
+        self._functions = _functions(self._files)
+        gc.freeze()  # a collection in a fork would copy the memory of all that is loaded
         work = [_Job(file, mutant, chosen) for file, mutant, chosen in self._work(calls)]
         running: dict[int, _Running] = {}
         for number, job in enumerate(work):
@@ -90,6 +108,7 @@ class Harness:
         while running:
             self._reap(session, calls, running)
         _progress(len(work), len(work), len(self.survivors))
+        self.failure = None
         return True
 
     def _work(self, calls: _Calls) -> Iterator[tuple[Path, Mutant, list[int]]]:
@@ -139,15 +158,15 @@ class Harness:
             seen.clear()
             threading.settrace(look)
             sys.settrace(look)
-            started_s, started_cpu_s = time.monotonic(), time.process_time()
+            started_idle_s, started_cpu_s = _idle_s(), time.process_time()
             try:
                 self._has_failed = False
                 self._run(session, [index])
             finally:
                 sys.settrace(None)
                 threading.settrace(None)  # type: ignore[arg-type]
-            waited_s = (time.monotonic() - started_s) / _PATIENCE  # for another process, or for its turn
-            calls.seconds[index] = max(time.process_time() - started_cpu_s, waited_s)
+            waited_s = (_idle_s() - started_idle_s) / _PATIENCE
+            calls.seconds[index] = time.process_time() - started_cpu_s + waited_s
             if self._has_failed:
                 calls.failed.append(item.nodeid)
         calls.of.update(found)
@@ -162,92 +181,87 @@ class Harness:
                 return
 
     def _start(self, session: pytest.Session, calls: _Calls, running: dict[int, _Running], job: _Job) -> None:
-        chosen = [index for index in job.chosen if index not in self._unreliable]
-        if job.suspect is not None:
-            chosen = [job.suspect]
-        seconds = sum(calls.seconds[index] for index in chosen)
+        tests = job.suspects or [index for index in job.chosen if index not in self._unreliable]
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.close(reading)
-            self._live(session, job, chosen, 3 + 10 * seconds, writing)
+            self._live(session, job, [(index, calls.seconds[index]) for index in tests], writing)
         os.close(writing)
-        # A busy machine makes nobody late; one that waits for ever is, in the end.
-        running[pid] = _Running(job, time.monotonic() + 15 + 4 * _PATIENCE * seconds, reading)
+        running[pid] = _Running(job, tests, reading)
 
     def _live(
-        self, session: pytest.Session, job: _Job, chosen: list[int], cpu_s: float, writing: int
+        self, session: pytest.Session, job: _Job, tests: list[tuple[int, float]], writing: int
     ) -> NoReturn:
-        """The fork: exchange the code, run the tests, and say which one failed."""
-        os.setsid()  # what its tests start ends with it
-        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(cpu_s), math.ceil(cpu_s) + 1))
+        """The fork: exchange the code, run the tests, and say which one begins: the last one ended it."""
+        result = _BROKEN
         try:
+            os.setsid()  # what its tests start ends with it
+            _use_own_directory(session)
+            resource.setrlimit(resource.RLIMIT_DATA, (_LARGEST, _LARGEST))
             _silence()
-            if job.suspect is None:
-                exchange(job.file, job.mutant)
-            for index in chosen:
+            if job.suspects is None:
+                _exchange(self._functions, job.file, job.mutant)
+            result = _CAUGHT
+            for number, (index, seconds) in enumerate(tests):
+                os.write(writing, _NUMBER.pack(number))
+                _end_after(3 + 10 * seconds, LEAST_CLOCK_S + 4 * _PATIENCE * seconds)
                 self._has_failed = False
                 self._run(session, [index])
                 if self._has_failed:
-                    os.write(writing, str(index).encode())
                     os._exit(_CAUGHT)
             os._exit(_SURVIVED)
         finally:
-            os._exit(_CAUGHT)
+            os._exit(result)
 
     def _reap(self, session: pytest.Session, calls: _Calls, running: dict[int, _Running]) -> None:
-        """Wait until a fork has ended, and decide. A mutant that hangs was noticed."""
-        for pid, (job, deadline_s, reading) in list(running.items()):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            is_late = time.monotonic() > deadline_s
-            if not ended and not is_late:
-                continue
-            _kill_group(pid)
-            if not ended:
-                os.waitpid(pid, 0)
-            del running[pid]
-            failed = os.read(reading, 20)
-            os.close(reading)
-            has_survived = not is_late and os.waitstatus_to_exitcode(status) == _SURVIVED
-            follow_up = self._decided(job, has_survived, int(failed) if failed else None)
-            if follow_up is not None:
-                self._start(session, calls, running, follow_up)
-            return
-        select.select([], [], [], 0.002)
+        """Wait until a fork has ended, and decide."""
+        pid, status = os.wait()
+        _kill_group(pid)
+        shutil.rmtree(_directory_of(session, pid), ignore_errors=True)
+        job, tests, reading = running.pop(pid)
+        with os.fdopen(reading, "rb") as pipe:
+            begun = pipe.read()
+        code = os.waitstatus_to_exitcode(status)
+        assert code != _BROKEN, f"cannot try {job.mutant}"
+        last = _NUMBER.unpack(begun[-_NUMBER.size :])[0] if code != _SURVIVED else None
+        follow_up = self._decided(session, job, tests, last)
+        if follow_up is not None:
+            self._start(session, calls, running, follow_up)
 
-    def _decided(self, job: _Job, has_survived: bool, failed: int | None) -> _Job | None:
-        """Count the mutant, or say what to run before it can be counted.
+    def _decided(self, session: pytest.Session, job: _Job, tests: list[int], last: int | None) -> _Job | None:
+        """Count the mutant, or say what to run before it can be counted. `last`: the test that did not pass.
 
-        A test that fails under a mutant is run once more without it: one that fails then too proves nothing,
-        and is left out from then on.
+        What fails, hangs or takes too long under a mutant is run once more without it, in the same order. A
+        test that does not pass then either proves nothing, and is left out from then on.
         """
-        if job.suspect is not None:
-            if has_survived:
+        if last is None:
+            if job.suspects is None:
+                self.survivors.append((job.file, job.mutant))
+            else:
                 self.caught += 1
-                return None
-            self._unreliable.add(job.suspect)
-            return job._replace(suspect=None)
-        if has_survived:
-            self.survivors.append((job.file, job.mutant))
-        elif failed is not None:
-            return job._replace(suspect=failed)
-        else:
-            self.caught += 1
-        return None
+            return None
+        if job.suspects is None:
+            return job._replace(suspects=tests[: last + 1])
+        self._unreliable[tests[last]] = session.items[tests[last]].nodeid
+        return job._replace(suspects=None)
 
 
-def exchange(file: Path, mutant: Mutant) -> None:
-    """Give the mutant's code to the function that has the original's, wherever it is held."""
+def _functions(files: list[Path]) -> Functions:
+    """All functions with code of these files, wherever they are held."""
+    names = {str(file) for file in files}
+    found: Functions = defaultdict(list)
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType) and function.__code__.co_filename in names:
+            code = function.__code__
+            found[code.co_filename, code.co_qualname, code.co_firstlineno].append(function)
+    return found
+
+
+def _exchange(functions: Functions, file: Path, mutant: Mutant) -> None:
+    """Give the mutant's code to the function that has the original's."""
     code = _code_of(compile(mutant.source, str(file), "exec"), mutant)
-    functions = [
-        function
-        for function in gc.get_objects()
-        if isinstance(function, FunctionType)
-        and function.__code__.co_filename == code.co_filename
-        and function.__code__.co_qualname == code.co_qualname
-        and function.__code__.co_firstlineno == code.co_firstlineno
-    ]
-    for function in functions:
+    for function in functions[str(file), mutant.function, mutant.first_line]:
         function.__code__ = code
 
 
@@ -259,6 +273,33 @@ def _code_of(module: CodeType, mutant: Mutant) -> CodeType:
             return code
         waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     raise AssertionError(f"no code of {mutant.function} at line {mutant.first_line}")
+
+
+def _idle_s() -> float:
+    """How long this process has waited for anything but its turn on a CPU."""
+    delays = Path("/proc/self/schedstat")
+    delayed_ns = int(delays.read_text().split()[1]) if delays.exists() else 0
+    return time.monotonic() - delayed_ns / 1e9 - time.process_time()
+
+
+def _directory_of(session: pytest.Session, pid: int) -> Path:
+    return Path(session.config.option.basetemp or tempfile.gettempdir(), f"fork-{pid}")
+
+
+def _use_own_directory(session: pytest.Session) -> None:
+    """Forks run the same tests at the same time, and pytest empties its directory before their first."""
+    directory = _directory_of(session, os.getpid())
+    directory.mkdir(parents=True)
+    tempfile.tempdir = str(directory)
+    session.config._tmp_path_factory._given_basetemp = directory / "tests"  # type: ignore[attr-defined]
+
+
+def _end_after(cpu_s: float, clock_s: float) -> None:
+    """End this process when a test has taken so much CPU time from now on, or so long."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    limit_s = math.ceil(used.ru_utime + used.ru_stime + cpu_s)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit_s, resource.RLIM_INFINITY))
+    signal.setitimer(signal.ITIMER_REAL, clock_s)
 
 
 def _silence() -> None:

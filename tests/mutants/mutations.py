@@ -98,10 +98,15 @@ def _edits(node: ast.AST, lines: list[str]) -> Iterator[_Edit]:
 
 
 def _is_without_effect(node: ast.AST) -> bool:
-    """`strict=True` of zip, and what a step of paced work says that it cost."""
-    if isinstance(node, ast.keyword):
-        return node.arg == "strict"
-    return isinstance(node, ast.Yield) and isinstance(node.value, ast.Constant | ast.BinOp | ast.Name)
+    """`strict=True` of zip, and what a step of paced work says that it cost: tests/hostile counts that."""
+    match node:
+        case ast.keyword(arg="strict") | ast.Yield(value=ast.Constant() | ast.BinOp() | ast.Name()):
+            return True
+        case ast.Assign(targets=[ast.Name(id="calls")]) | ast.AugAssign(target=ast.Name(id="calls")):
+            return True
+        case ast.Compare(left=ast.Name(id="calls"), comparators=[ast.Name(id="STEP_CALLS")]):
+            return True
+    return False
 
 
 def _is_log_line(node: ast.AST) -> bool:
@@ -120,7 +125,8 @@ def _edits_of(node: ast.AST, lines: list[str]) -> Iterator[_Edit]:
         case ast.BoolOp(values=[left, right, *_]):
             yield from _between(1, left, right, {"and": "or", "or": "and"}, lines)
         case ast.UnaryOp(op=ast.Not(), operand=operand) if operand.lineno == node.lineno:
-            yield _Edit(2, node.lineno, node.col_offset, operand.col_offset, "")
+            # A parenthesis around the operand stays.
+            yield _Edit(2, node.lineno, node.col_offset, node.col_offset + len("not "), "")
         case ast.If(test=test) | ast.While(test=test) if isinstance(
             test, ast.Name | ast.Attribute | ast.Call
         ):
@@ -135,6 +141,9 @@ def _edits_of(node: ast.AST, lines: list[str]) -> Iterator[_Edit]:
             yield from _replaced(7, node, lambda text: f"({text} + 1)", lines)
         case ast.Raise() | ast.Delete() | ast.Continue() | ast.Break():
             yield from _replaced(8, node, lambda text: "pass", lines)
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name("super"))))):
+            # Not `pass`: without the name `super` a method has another closure, and cannot be exchanged.
+            yield from _replaced(9, node, lambda text: "super()", lines)
         case ast.Expr(value=ast.Call() | ast.Await()):
             yield from _replaced(9, node, lambda text: "pass", lines)
         case ast.AugAssign() | ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):

@@ -2,8 +2,9 @@
 
 Each mutant lives in a fork of this process, which has all the tests loaded: the code of one function is
 exchanged there, and the tests that call it are run, the quickest first, until one fails. What no test
-notices is a survivor. `survivors/` has those that are known; one that is not there is an error, one that is
-caught by now should be taken out (`--write` does both).
+notices is a survivor. `survivors/` has those that are known, in a list for each folder; one that is not there
+is an error, one that is caught by now should be taken out (`--write` does both). A run of a part of such a
+folder, with the same tests, concerns that part of the list only.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from tests.mutants.mutations import Mutant
 from tests.support import peer
 
 ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src/odradek"
 SURVIVORS = Path(__file__).parent / "survivors"
 SEARCHED = ("tests/unit", "tests/property")
 
@@ -38,8 +41,10 @@ def main() -> int:
         parser.error(f"{options.folder}: no Python file there")
     if options.write and options.every > 1:
         parser.error("--write needs all mutants: not with --every")
-    tests = [str(path) for path in tests_naming(target)]
+    tests = [str(path) for path in tests_naming(listed(target))]
     print(f"{len(files)} files, {len(tests)} files of tests name them", flush=True)
+    for file in files:  # a module that only a running test would import could not be broken
+        import_module(_module(file, ROOT / "src"))
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         harness = Harness(files, options.every, options.jobs)
         bound_properties()
@@ -50,33 +55,59 @@ def main() -> int:
     if harness.failure is not None:
         print(harness.failure)
         return 1
-    return _judge(target, harness, options.every > 1, options.write)
+    for test in harness.unreliable:
+        print(f"left out, it failed without a mutant: {test}")
+    return judge(target, harness, options.every > 1, options.write)
+
+
+def listed(target: Path) -> Path:
+    """The folder or file whose list has the target's survivors. Without such a list: the target itself."""
+    above = (path for path in [target, *target.parents] if SOURCE in path.parents)
+    return next((path for path in above if _list_of(path).exists()), target)
+
+
+def _list_of(path: Path) -> Path:
+    return SURVIVORS / (".".join(path.relative_to(SOURCE).with_suffix("").parts) + ".txt")
 
 
 def tests_naming(target: Path) -> list[Path]:
-    """The files of tests that name the package."""
+    """The files of tests that name the package, or a module of the tests that names it."""
     package = target if target.is_dir() else target.parent
-    name = ".".join(package.relative_to(ROOT / "src").parts)
+    naming = _naming([_module(package, ROOT / "src")])
+    supporting = [path for path in naming if not path.name.startswith("test_")]
+    if supporting:
+        naming |= _naming([_module(path, ROOT) for path in supporting])
+    return sorted(path for path in naming if path.name.startswith("test_"))
+
+
+def _module(path: Path, root: Path) -> str:
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _naming(modules: list[str]) -> set[Path]:
+    pattern = "|".join(name.replace(".", r"\.") for name in modules)
     found = subprocess.run(
-        ["grep", "-rlwE", "--include=test_*.py", name.replace(".", r"\."), *SEARCHED],
+        ["grep", "-rlwE", "--include=*.py", pattern, *SEARCHED],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    return sorted(ROOT / line for line in found.stdout.splitlines())
+    return {ROOT / line for line in found.stdout.splitlines()}
 
 
-def _judge(target: Path, harness: Harness, is_part: bool, write: bool) -> int:
-    path = SURVIVORS / (".".join(target.relative_to(ROOT / "src/odradek").with_suffix("").parts) + ".txt")
-    known = Counter(path.read_text().splitlines()) if path.exists() else Counter()
+def judge(target: Path, harness: Harness, is_sample: bool, write: bool) -> int:
+    path = _list_of(listed(target))
+    lines = path.read_text().splitlines() if path.exists() else []
+    known = Counter(line for line in lines if (SOURCE / line.split()[0]).is_relative_to(target))
+    others = [line for line in lines if line not in known]
     found = Counter(_line(file, mutant) for file, mutant in harness.survivors)
-    new, gone = found - known, Counter() if is_part else known - found
+    new, gone = found - known, Counter() if is_sample else known - found
     total = harness.caught + len(harness.survivors)
     print(f"{total} mutants: {harness.caught} caught, {len(harness.survivors)} survived")
     if write:
         SURVIVORS.mkdir(exist_ok=True)
-        path.write_text("".join(f"{line}\n" for line in sorted(found.elements())))
+        path.write_text("".join(f"{line}\n" for line in sorted([*others, *found.elements()])))
         print(f"{path.relative_to(ROOT)}: {len(new)} added, {len(gone)} taken out")
         return 0
     for line in sorted(new.elements()):
@@ -87,7 +118,7 @@ def _judge(target: Path, harness: Harness, is_part: bool, write: bool) -> int:
 
 
 def _line(file: Path, mutant: Mutant) -> str:
-    return f"{file.relative_to(ROOT / 'src/odradek')} {mutant}"
+    return f"{file.relative_to(SOURCE)} {mutant}"
 
 
 if __name__ == "__main__":

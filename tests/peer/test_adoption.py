@@ -233,7 +233,7 @@ def state(bootstrap):
     }
 
 
-def committed_when_settled(bootstrap, wanted=None):
+def committed_when_ended(bootstrap, wanted=None):
     """What read_committed gives once nothing is open any more: as wanted, or whatever stays the same."""
     deadline = time.monotonic() + 60
     last = None
@@ -295,27 +295,27 @@ def test_a_directory_goes_from_apache_to_odradek_and_back(apache):
         still_open_here = transactional(node.bootstrap, "apache-open")
         still_open_here.abort_transaction(30)
         before = state(node.bootstrap)
-        settled = committed_when_settled(node.bootstrap)
-        assert b"apache-open" not in values(settled, "packed")
+        committed = committed_when_ended(node.bootstrap)
+        assert b"apache-open" not in values(committed, "packed")
     del still_open, decided
 
     said = apache.restart()
     assert "Skipping recovery of" in said, "a directory that was closed cleanly is recovered"
     assert recovered(said) == {"__cluster_metadata-0"}
     assert state(apache.bootstrap) == before
-    committed_when_settled(apache.bootstrap, settled)
+    committed_when_ended(apache.bootstrap, committed)
     write_more(apache.bootstrap, b"apache again")
     before = state(apache.bootstrap)
-    settled = committed_when_settled(apache.bootstrap)
+    committed = committed_when_ended(apache.bootstrap)
     apache.stop()
 
     node = NodeProcess(apache.data)
     try:
         assert state(node.bootstrap) == before
-        committed_when_settled(node.bootstrap, settled)
+        committed_when_ended(node.bootstrap, committed)
         write_more(node.bootstrap, b"killed")
         before = state(node.bootstrap)
-        settled = committed_when_settled(node.bootstrap)
+        committed = committed_when_ended(node.bootstrap)
     finally:
         node.stop(signal.SIGKILL)
 
@@ -323,7 +323,7 @@ def test_a_directory_goes_from_apache_to_odradek_and_back(apache):
     assert "since no clean shutdown file was found" in said
     assert {"plain-0", "plain-1"} <= recovered(said)
     assert state(apache.bootstrap) == before
-    committed_when_settled(apache.bootstrap, settled)
+    committed_when_ended(apache.bootstrap, committed)
     apache.stop()
 
 
@@ -368,13 +368,13 @@ def test_apache_serves_a_directory_that_only_odradek_wrote(apache, tmp_path):
         for future in admin.delete_records([TopicPartition("plain", 1, 9)]).values():
             assert future.result(30).low_watermark == 9
         before = state(node.bootstrap)
-        settled = committed_when_settled(node.bootstrap)
+        committed = committed_when_ended(node.bootstrap)
     said = apache.restart(f"log.dirs={tmp_path / 'ours'}")
     try:
         assert "Skipping recovery of" in said
         assert recovered(said) == {"__cluster_metadata-0"}
         assert state(apache.bootstrap) == before
-        committed_when_settled(apache.bootstrap, settled)
+        committed_when_ended(apache.bootstrap, committed)
         produce(apache.bootstrap, "plain", [b"after"])
     finally:
         apache.stop()

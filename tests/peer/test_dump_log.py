@@ -10,7 +10,7 @@ import pytest
 from odradek.core.types import TopicPartition
 from odradek.log.log import Log
 from odradek.log.manager import LogManager
-from odradek.records.check import Origin
+from odradek.log.producers.rules import AppendOrigin
 from tests.support import peer
 from tests.unit.log.support import (
     NOW_MS,
@@ -39,8 +39,8 @@ def fill(log: Log) -> None:
         append(log, batch(4, codec=i % 5), epoch=i // 20)
     for i in range(6):
         append(log, transactional(2 * i, 2, producer_id=12), transactional(3 * i, 3, producer_id=13), epoch=2)
-        append(log, marker(committed=i % 2 == 0, producer_id=12), epoch=2, origin=Origin.COORDINATOR)
-        append(log, marker(committed=i % 3 == 0, producer_id=13), epoch=2, origin=Origin.COORDINATOR)
+        append(log, marker(committed=i % 2 == 0, producer_id=12), epoch=2, origin=AppendOrigin.COORDINATOR)
+        append(log, marker(committed=i % 3 == 0, producer_id=13), epoch=2, origin=AppendOrigin.COORDINATOR)
     append(log, transactional(12, 2, producer_id=12), epoch=2)
 
 

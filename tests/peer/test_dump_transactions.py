@@ -38,13 +38,13 @@ def act(bootstrap: str) -> None:
                 assert producer.produce(TOPIC, b"b", partition=1).error_code == 0
                 assert producer.commit_offset(GROUP, TOPIC, 5, **member.identity) == 0
                 assert producer.end(commit=True) == 0
-                producer.settle()
+                producer.wait_until_ended()
                 assert producer.commit_offset(GROUP, TOPIC, 6, **member.identity) == 0
                 assert producer.end(commit=False) == 0
-                producer.settle()
+                producer.wait_until_ended()
                 assert producer.produce(TOPIC, b"c").error_code == 0
                 producer.init()
-                producer.settle()
+                producer.wait_until_ended()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from odradek.runtime.ports import free_port
 from tests.support import peer
-from tests.support.consumer import CONSUMER_GROUP_DESCRIBE, Consumer, prepare_group, settle
+from tests.support.consumer import CONSUMER_GROUP_DESCRIBE, Consumer, beat_until_assigned, prepare_group
 from tests.support.node import running
 from tests.support.raw import Connection
 from tests.support.topics import create_topic
@@ -33,7 +33,7 @@ def stable(bootstrap, *consumers, timeout_s=20):
     """What is described once there is no assignment left to make: Apache makes them after it has answered."""
     deadline = time.monotonic() + timeout_s
     while True:
-        settle(*consumers, expected=4)
+        beat_until_assigned(*consumers, expected=4)
         if (state := described(bootstrap))[0] == "Stable":
             return state
         assert time.monotonic() < deadline, state
@@ -81,7 +81,7 @@ def test_a_consumer_group_moves_between_apache_and_odradek(tmp_path):
         move(bootstrap, [names, regex, third])
         assert described(bootstrap) == state
         third.leave()
-        settle(names, regex, expected=4)
+        beat_until_assigned(names, regex, expected=4)
     finally:
         peer.stop(directory)
         for consumer in (names, regex, third):

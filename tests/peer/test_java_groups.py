@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import peer
 from tests.support.batches import batch
-from tests.support.consumer import Consumer, prepare_group, settle
+from tests.support.consumer import Consumer, beat_until_assigned, prepare_group
 from tests.support.group import Member
 from tests.support.node import running
 from tests.support.produce import produce
@@ -137,7 +137,7 @@ def test_apaches_tools_show_a_consumer_group(bootstrap, make_topic, unique, raw)
     with a, b, Member(bootstrap, group) as committer:
         a.join()
         b.join()
-        settle(a, b, expected=2)
+        beat_until_assigned(a, b, expected=2)
         values = {"member_id": "member-a", "generation_id_or_member_epoch": a.epoch}
         assert committer.commit(topic, 3, **values) == 0
         rows = table(tool(bootstrap, "consumer-groups", "--describe", "--group", group, "--offsets"))
@@ -171,9 +171,9 @@ def test_dump_log_decodes_every_record_of_a_consumer_group(tmp_path):
         b = Consumer(bootstrap, "group", "member-b", ["topic"], instance_id="i", server_assignor="range")
         with a, b:
             a.join(subscribed_topic_names=None, subscribed_topic_regex="top.*")
-            settle(a, expected=2)
+            beat_until_assigned(a, expected=2)
             b.join()
-            settle(a, b, expected=2)
+            beat_until_assigned(a, b, expected=2)
             a.leave()
             b.leave(-2)
     (log,) = (tmp_path / "data").glob("__consumer_offsets-0/*.log")

@@ -121,7 +121,7 @@ def test_the_transactions_tool_lists_and_describes(run, topic, unique, bootstrap
         assert row["CurrentTransactionStartOffset"] == "0"
         assert (row["ProducerEpoch"], row["LastSequence"]) == (str(producer.epoch), "1")
         run("transactions", "forceTerminateTransaction", "--transactionalId", name)
-        assert producer.settle() in ("CompleteAbort", "Empty")
+        assert producer.wait_until_ended() in ("CompleteAbort", "Empty")
         assert producer.end(commit=True) in (47, 90)  # fenced
     assert end_offset(bootstrap, topic, committed=True) == end_offset(bootstrap, topic, committed=False)
 

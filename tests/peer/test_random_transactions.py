@@ -87,7 +87,7 @@ class Conversation:
         with self.producer:
             for step in steps:
                 answer = getattr(self, step.action)(step, *self.speak(step))
-                self.producer.settle()
+                self.producer.wait_until_ended()
                 yield step, answer, self.described()
 
     def speak(self, step: Step) -> tuple[int, int]:

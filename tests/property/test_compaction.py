@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from odradek.log.cleaning.candidates import examine
 from odradek.log.log import Isolation, Log
-from odradek.records.check import Origin
+from odradek.log.producers.rules import AppendOrigin
 from odradek.sim.world.disk import DiskFault
 from odradek.sim.world.process import ProcessCrashed
 from odradek.sim.world.volume import CrashModel, Volume
@@ -102,7 +102,7 @@ class CompactionMachine(RuleBasedStateMachine):
         self.clock = StillClock()
         self.volume = Volume()
         self.model = Model()
-        self.durable_end = self.recovery_point = self.log_start = self.settled_to = 0
+        self.durable_end = self.recovery_point = self.log_start = self.truncatable_from = 0
         self.cleaned: int | None = None
         self.boot()
         self.runtime.disk.makedirs("/data")
@@ -160,7 +160,7 @@ class CompactionMachine(RuleBasedStateMachine):
     @rule(commit=st.booleans())
     def end_transaction(self, commit: bool) -> None:
         end = marker(committed=commit, producer_id=TRANSACTIONAL, timestamp=self.clock.ms)
-        (info,) = append(self.log, end, origin=Origin.COORDINATOR)
+        (info,) = append(self.log, end, origin=AppendOrigin.COORDINATOR)
         self.model.add(Appended(MARKER, info.first_offset, [], committed=commit))
 
     # --- over time ------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class CompactionMachine(RuleBasedStateMachine):
             self.cleaned, self.log_start = log.cleaned_offset, log.log_start_offset
 
     def _clean(self, slots: int = 1000, chunk_bytes: int = 16384) -> None:
-        self.settled_to = self.log.log_end_offset
+        self.truncatable_from = self.log.log_end_offset
         how = SETTINGS._replace(dedupe_buffer_bytes=24 * slots, io_buffer_bytes=chunk_bytes)
         clean(self.log, self.runtime, settings=how, budget_bytes=1, after_flush=self._flushed)
 
@@ -235,7 +235,7 @@ class CompactionMachine(RuleBasedStateMachine):
     def retain(self, data: st.DataObject, kept: int | None, checkpointed: bool) -> None:
         """By DeleteRecords, or by size where the policy is compact,delete."""
         self.flush(checkpointed=True)
-        self.settled_to = self.log.log_end_offset
+        self.truncatable_from = self.log.log_end_offset
         if kept is None:
             self.log.increment_log_start_offset(
                 data.draw(st.integers(self.log.log_start_offset, self.log.high_watermark))
@@ -252,7 +252,7 @@ class CompactionMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
         """As a follower does, above its high watermark: cleaning and retention never come that far."""
-        borders = [b.base_offset for b in self.model.batches if b.base_offset >= self.settled_to]
+        borders = [b.base_offset for b in self.model.batches if b.base_offset >= self.truncatable_from]
         if borders:
             offset = data.draw(st.sampled_from(borders))
             self.log.truncate_to(offset)

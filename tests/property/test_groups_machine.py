@@ -22,9 +22,9 @@ from tests.unit.coordinators.groups.harness import Harness, replayed, subscripti
 GROUPS = ("g", "h")
 INSTANCES = (None, None, "i", "j")
 PROTOCOLS = (
-    (c.Protocol("range", subscription("t")),),
-    (c.Protocol("range", subscription("t", "u")), c.Protocol("sticky", b"s")),
-    (c.Protocol("sticky", b"s"), c.Protocol("range", subscription("u"))),
+    (c.MemberProtocol("range", subscription("t")),),
+    (c.MemberProtocol("range", subscription("t", "u")), c.MemberProtocol("sticky", b"s")),
+    (c.MemberProtocol("sticky", b"s"), c.MemberProtocol("range", subscription("u"))),
 )
 
 groups = st.sampled_from(("g", "g", "g", "h"))
@@ -123,13 +123,13 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(group_id=groups)
     def a_generation_begins(self, group_id: str) -> None:
-        self._settle(group_id, fully=False)
+        self._rejoin(group_id, fully=False)
 
     @rule(group_id=groups)
-    def a_generation_settles(self, group_id: str) -> None:
-        self._settle(group_id, fully=True)
+    def a_generation_becomes_stable(self, group_id: str) -> None:
+        self._rejoin(group_id, fully=True)
 
-    def _settle(self, group_id: str, fully: bool) -> None:
+    def _rejoin(self, group_id: str, fully: bool) -> None:
         """Everybody does what a good client does, so that generations, and stable ones, are common."""
         group = self.h.shard.groups.get(group_id)
         if not isinstance(group, ClassicGroup):
@@ -261,7 +261,7 @@ class GroupMachine(RuleBasedStateMachine):
             assert twin.persisted == group.persisted
             assert copy.offsets.of_group(group_id) == live.offsets.of_group(group_id)
             if group.state in (GroupState.STABLE, GroupState.EMPTY):
-                assert settled_state(twin) == settled_state(group)
+                assert stable_state(twin) == stable_state(group)
 
     @invariant()
     def timers_and_waits_belong_to_somebody(self) -> None:
@@ -283,7 +283,7 @@ class GroupMachine(RuleBasedStateMachine):
         assert sorted(held) == [ticket for ticket in self.parked if ticket not in self.h.answers]
 
 
-def settled_state(group: ClassicGroup) -> tuple[Any, ...]:
+def stable_state(group: ClassicGroup) -> tuple[Any, ...]:
     members = [
         (
             m.member_id,

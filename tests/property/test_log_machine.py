@@ -19,10 +19,11 @@ from odradek.core.errors import KafkaError, StorageError
 from odradek.core.types import TopicPartition
 from odradek.log.log import AppendInfo, Isolation, Log
 from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
+from odradek.log.producers.rules import AppendOrigin
 from odradek.log.verifying.findings import Findings
 from odradek.log.verifying.partition import Circumstances, PartitionCheck
 from odradek.records.batch import build_batch, iter_batches, iter_records
-from odradek.records.check import CheckedRecords, Origin
+from odradek.records.check import CheckedRecords
 from odradek.sim.world.disk import DiskFault
 from odradek.sim.world.volume import CrashModel, Volume
 from tests.unit.log.support import NOW_MS, StillClock, VolumeRuntime, config, marker
@@ -171,7 +172,7 @@ class LogMachine(RuleBasedStateMachine):
             self.values += 1
             b.timestamp = NOW_MS + self.values
             b.epoch = self.epoch
-        origin = Origin.COORDINATOR if kind == MARKER else Origin.CLIENT
+        origin = AppendOrigin.COORDINATOR if kind == MARKER else AppendOrigin.CLIENT
         return self.log.append_as_leader([_set(b) for b in appended], self.epoch, origin)
 
     def append(self, kind: int, appended: list[Appended]) -> None:

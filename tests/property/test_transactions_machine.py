@@ -14,11 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from odradek.coordinators.transactions import commands as c
 from odradek.coordinators.transactions.log_format import decode
-from odradek.coordinators.transactions.metadata import MAX_EPOCH, Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import MAX_EPOCH, TransactionMetadata
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.coordinators.transactions.states import AT_REST, PREPARED, VALID_PREVIOUS, TxnState
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
-from odradek.core.types import NO_PRODUCER_EPOCH, TopicPartition
+from odradek.core.types import NO_PRODUCER_EPOCH, ProducerIdAndEpoch, TopicPartition
 from odradek.records.batch import iter_batches, iter_records
 from tests.unit.coordinators.transactions.harness import START_MS, Harness, Written
 
@@ -39,7 +39,7 @@ class Request(NamedTuple):
     """An EndTxn that was sent, and may arrive again."""
 
     tid: str
-    producer: Identity
+    producer: ProducerIdAndEpoch
     commit: bool
     version: int
     connection: int
@@ -48,7 +48,7 @@ class Request(NamedTuple):
 class Client:
     """A producer, and what it knows."""
 
-    def __init__(self, tid: str, version: int, identity: Identity, connection: int) -> None:
+    def __init__(self, tid: str, version: int, identity: ProducerIdAndEpoch, connection: int) -> None:
         self.tid = tid
         self.version = version
         self.identity = identity
@@ -118,7 +118,7 @@ class TransactionMachine(RuleBasedStateMachine):
             assert txn is not None
             if txn.producer_id == written.producer.producer_id and txn.state in PREPARED:
                 assert offset < self.h.log.high_watermark, "the decision could still be lost"
-                assert written.producer == Identity(txn.producer_id, txn.producer_epoch)
+                assert written.producer == ProducerIdAndEpoch(txn.producer_id, txn.producer_epoch)
                 assert written.commit is (txn.state is S.PREPARE_COMMIT)
                 assert set(written.partitions) <= set(txn.partitions)
                 refused = self.h.refusals
@@ -143,7 +143,7 @@ class TransactionMachine(RuleBasedStateMachine):
         if not task.done() or task.exception() is not None:
             return
         given = task.result()
-        client = Client(tid, version, Identity(given.producer_id, given.producer_epoch), connection)
+        client = Client(tid, version, ProducerIdAndEpoch(given.producer_id, given.producer_epoch), connection)
         if given.ongoing.producer_id != -1:
             # It decides what another has begun, and has not done so yet.
             client.began = self.h.log.log_end_offset
@@ -183,7 +183,7 @@ class TransactionMachine(RuleBasedStateMachine):
         if is_forgotten:
             self.newest[client.tid] = client  # nobody knows of its successors any more
         assert self.newest[client.tid] is client, "a zombie got an epoch"
-        client.identity = Identity(*task.result()[:2])
+        client.identity = ProducerIdAndEpoch(*task.result()[:2])
         client.added, client.began, client.unsure = set(), None, None
 
     @precondition(lambda self: self.clients)
@@ -219,10 +219,10 @@ class TransactionMachine(RuleBasedStateMachine):
         if not heard or answer is None:
             client.unsure = commit
             client.connection = self.h.connect()
-        elif isinstance(answer, Identity):
+        elif isinstance(answer, ProducerIdAndEpoch):
             self._ended(client, commit, answer)
 
-    def _send(self, request: Request) -> Identity | KafkaError | None:
+    def _send(self, request: Request) -> ProducerIdAndEpoch | KafkaError | None:
         """The answer, the refusal, or None where neither came."""
         self.requests = [*self.requests[-6:], request]
         task = self.h.start(
@@ -241,7 +241,7 @@ class TransactionMachine(RuleBasedStateMachine):
             return error
         return None if isinstance(error, ProtocolError) else task.result()
 
-    def _ended(self, client: Client, commit: bool, answer: Identity) -> None:
+    def _ended(self, client: Client, commit: bool, answer: ProducerIdAndEpoch) -> None:
         assert self.newest[client.tid] is client, "a zombie ended a transaction"
         if client.added and client.began is not None:
             decision = self.decision_after(client.tid, client.began)

@@ -13,8 +13,9 @@ from odradek.core.types import TopicPartition
 from odradek.log.log import AppendInfo, Isolation, Log
 from odradek.log.lookup import BatchSearch
 from odradek.log.manager import LogManager
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import iter_batches
-from odradek.records.check import CheckedRecords, Origin
+from odradek.records.check import CheckedRecords
 from tests.unit.log.support import (
     NOW_MS,
     FaultyDisk,
@@ -120,7 +121,7 @@ async def _fill(node: Node) -> None:
     for i in range(8):
         append(log, idempotent(2 * i, 2, producer_id=1))
         append(log, transactional(i, producer_id=2))
-        append(log, marker(committed=i % 2 == 0, producer_id=2), origin=Origin.COORDINATOR)
+        append(log, marker(committed=i % 2 == 0, producer_id=2), origin=AppendOrigin.COORDINATOR)
 
 
 CLEAN, KILLED, POWER = "clean stop", "kill", "kill, nothing was durable"

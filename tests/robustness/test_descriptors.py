@@ -46,7 +46,7 @@ def open_files(node: NodeProcess) -> int:
     return len(list(pathlib.Path(f"/proc/{node.pid}/fd").iterdir()))
 
 
-def settled(node: NodeProcess) -> int:
+def steady_open_files(node: NodeProcess) -> int:
     """How many descriptors the node has once it accepts no more."""
     last, since = open_files(node), time.monotonic()
     while time.monotonic() < since + 0.3:
@@ -62,7 +62,7 @@ def test_idle_connections_take_neither_the_log_directory_nor_health(node: NodePr
     with Connection(node.bootstrap) as connection:
         assert produce(connection, "t", batch([b"first"])).error_code == 0
         idle = idle_connections(node)
-        assert settled(node) < LIMIT - 32, "a reserve is left to the logs"
+        assert steady_open_files(node) < LIMIT - 32, "a reserve is left to the logs"
         for number in range(4):  # each rolls a segment of every partition, and checkpoints are written
             for partition in range(20):
                 answer = produce(connection, "t", batch([value]), partition=partition)
@@ -84,7 +84,7 @@ def test_idle_connections_take_neither_the_log_directory_nor_health(node: NodePr
 def test_new_clients_are_served_once_others_have_left(node: NodeProcess) -> None:
     create_topic(node.bootstrap, "t")
     idle = idle_connections(node)
-    settled(node)
+    steady_open_files(node)
     with Connection(node.bootstrap) as waiting:
         waiting.send(18, 0, {})
         waiting.socket.settimeout(0.3)

@@ -18,8 +18,9 @@ from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.log import Isolation, Log
 from odradek.log.manager import LogManager
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import build_batch, iter_batches
-from odradek.records.check import CheckedRecords, Origin
+from odradek.records.check import CheckedRecords
 from odradek.runtime.slices import at_once
 from odradek.sim.world.disk import DiskFault, DiskFaults
 from odradek.sim.world.loop import SimLoop
@@ -99,7 +100,7 @@ def append(log: Log, sets: list[CheckedRecords], volume: Volume) -> None:
     """As a producer does: what has failed is sent again, the rest is not. No failure leaves a file behind."""
     for _ in range(20):
         copies = [CheckedRecords(bytearray(s.buffer), s.batches) for s in sets]
-        origin = Origin.COORDINATOR if sets[0].batches[0].is_control else Origin.CLIENT
+        origin = AppendOrigin.COORDINATOR if sets[0].batches[0].is_control else AppendOrigin.CLIENT
         try:
             results = log.append_as_leader(copies, 0, origin)
         except KafkaError as e:

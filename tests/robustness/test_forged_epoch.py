@@ -27,6 +27,6 @@ def test_a_forged_epoch_does_not_hold_up_the_end_of_a_transaction():
             assert produce(stranger, "t", forged).error_code == 0
             assert produce(stranger, "t", forged, partition=1).error_code != 0  # a transaction is open there
             assert producer.end(commit=True) == 0
-            assert producer.settle(timeout_s=5) == "CompleteCommit"
+            assert producer.wait_until_ended(timeout_s=5) == "CompleteCommit"
             producer.init()
             producer.run("t", b"more", partition=1)

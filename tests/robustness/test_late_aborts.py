@@ -40,7 +40,7 @@ def test_an_abort_of_nothing_is_answered_by_the_connection_that_acknowledged_the
     with producer(bootstrap, "same") as p:
         p.run("t", b"one")
         assert p.end(commit=False) == ErrorCode.NONE
-        assert p.settle() == "CompleteCommit"
+        assert p.wait_until_ended() == "CompleteCommit"
         p.run("t", b"two", commit=False)
         p.run("t", b"three")
         assert p.end(commit=False) == ErrorCode.NONE

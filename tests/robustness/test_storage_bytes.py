@@ -161,7 +161,7 @@ def test_a_transaction_index_that_cannot_be_one_is_written_anew(
     )
     node.start()
     assert aborted(node.log(TXN)) == wanted
-    assert re.search(f"Recovering from \\d+ on: {path}: ", caplog.text)
+    assert re.search(f"Recovering from offset \\d+: {path}: ", caplog.text)
     assert path.read_bytes() == good
 
 
@@ -185,7 +185,7 @@ def test_a_damaged_swap_whose_source_is_gone_is_taken_as_far_as_it_is_good(
     node.file(0, ".log").rename(swap)
     flip(swap, 2 * SIZE + 50)
     node.start()
-    assert f"{swap} has no good record batch at byte offset {2 * SIZE}" in caplog.text
+    assert f"{swap} has no valid record batch at byte offset {2 * SIZE}" in caplog.text
     assert read(node.log(ORDERS)) == [0, 1]
 
 
@@ -202,5 +202,8 @@ def test_a_log_start_beyond_the_end_begins_the_log_anew(node: Node, caplog: pyte
     node.start()
     log = node.log(ORDERS)
     assert (log.log_start_offset, log.log_end_offset) == (820, 820)
-    assert "/orders-0 ends at 12, below its log start offset 820: it begins anew, empty" in caplog.text
+    assert (
+        "/orders-0 ends at offset 12, before its log start offset 820: starting with an empty log"
+        in caplog.text
+    )
     assert read(node.log(OTHER)) == ALL

@@ -251,7 +251,7 @@ def with_cluster_id(path: Path, cluster_id: bytes) -> bytes:
         (lambda path: path.unlink(), "No `meta.properties` found in"),
         (lambda path: path.write_bytes(b"\xff\0nonsense"), "meta.properties"),
         (lambda path: path.write_bytes(path.read_bytes()[:20]), "meta.properties"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-5]), "its last line is torn: 'cluster.id="),
+        (lambda path: path.write_bytes(path.read_bytes()[:-5]), "its last line is incomplete: 'cluster.id="),
         (lambda path: path.write_bytes(with_cluster_id(path, b"")), "cluster.id '' must be 1 to 22"),
         (lambda path: path.write_bytes(with_cluster_id(path, b"a" * 39)), "must be 1 to 22"),
     ],

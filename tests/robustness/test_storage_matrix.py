@@ -68,14 +68,14 @@ def checkpoints() -> dict[str, Damage]:
         for how, content in (("nonsense", b"\xff\xfe nonsense"), ("torn", b"0\n3\norders 0 1")):
             found[f"{file}: {how}"] = Damage(
                 lambda n, file=file, content=content: (n.path / file).write_bytes(content),  # type: ignore[misc]
-                rf"/{file} cannot be read, taking 0 for every offset: .+",
+                rf"/{file} cannot be read, assuming 0 for every offset: .+",
                 stops=(CLEAN, KILLED),
             )
         if name == "cleaner":
             continue  # nobody expects one
         found[f"{file}: missing"] = Damage(
             lambda n, file=file: (n.path / file).unlink(),  # type: ignore[misc]
-            rf"/{file} is missing, taking 0 for every offset",
+            rf"/{file} is missing, assuming 0 for every offset",
             stops=(CLEAN,),
         )
     return found
@@ -104,7 +104,7 @@ DAMAGES: dict[str, Damage] = {
     ),
     "segment: the last removed": Damage(
         lambda n: n.file(8, ".log").unlink(),
-        r"/orders-0 ends at offset 8, though it was durable up to \d+",
+        r"/orders-0 ends at offset 8, but was durable up to \d+",
         ALL[:8],
         (CLEAN,),
     ),
@@ -120,7 +120,7 @@ DAMAGES: dict[str, Damage] = {
     "segment: the first removed": Damage(lambda n: n.file(0, ".log").unlink(), None, ALL[4:]),
     "segment: all removed": Damage(
         lambda n: [n.file(base, ".log").unlink() for base in (0, 4, 8)],  # type: ignore[arg-type,return-value]
-        r"/orders-0 ends at offset 0, though it was durable up to \d+",
+        r"/orders-0 ends at offset 0, but was durable up to \d+",
         [],
         (CLEAN, KILLED),
     ),
@@ -157,7 +157,7 @@ DAMAGES: dict[str, Damage] = {
     ),
     "time index: nonsense appended": Damage(
         lambda n: add(n.file(4, ".timeindex"), b"\7" * 12),
-        path_of(4, ".timeindex") + r": no batch has the time at byte offset \d+",
+        path_of(4, ".timeindex") + r": no batch has the timestamp of the entry at byte offset \d+",
         stops=(CLEAN, KILLED),
     ),
     "leader-epoch-checkpoint: nonsense": Damage(
@@ -179,7 +179,7 @@ DAMAGES: dict[str, Damage] = {
         "/orders-0/partition.metadata cannot be read",
     ),
     "partition.metadata: missing": Damage(
-        lambda n: (n.path / "orders-0/partition.metadata").unlink(), "/orders-0 does not tell its topic"
+        lambda n: (n.path / "orders-0/partition.metadata").unlink(), "/orders-0 has no topic id"
     ),
     "an index without its segment": Damage(
         lambda n: n.file(77, ".index").write_bytes(bytes(8)), "Removing .*" + path_of(77, ".index")
@@ -206,11 +206,11 @@ DAMAGES: dict[str, Damage] = {
     ),
     "partition.metadata: a bit flipped": Damage(
         lambda n: flip_topic_id(n.path / "orders-0/partition.metadata"),
-        "/orders-0/partition.metadata is damaged: it says .*, written anew",
+        "/orders-0/partition.metadata is damaged: replacing its topic id .* with",
     ),
     ".swap: left behind": Damage(
         lambda n: n.file(0, ".log.swap").write_bytes(n.file(0, ".log").read_bytes()),
-        "Removing .*" + path_of(0, ".log") + ", replaced by a swapped segment",
+        "Removing .*" + path_of(0, ".log") + ": a swapped segment replaces it",
     ),
     ".cleaned: left behind": Damage(
         lambda n: n.file(0, ".log.cleaned").write_bytes(b"half a compaction"), None
@@ -218,7 +218,7 @@ DAMAGES: dict[str, Damage] = {
     ".deleted: left behind": Damage(lambda n: n.file(0, ".log.deleted").write_bytes(b"?"), None),
     ".swap: damaged, its source still there": Damage(
         lambda n: n.file(0, ".log.swap").write_bytes(n.file(0, ".log").read_bytes()[:-5]),
-        path_of(0, ".log.swap") + f" has no good record batch at byte offset {3 * SIZE}",
+        path_of(0, ".log.swap") + f" has no valid record batch at byte offset {3 * SIZE}",
     ),
     **checkpoints(),
 }

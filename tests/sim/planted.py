@@ -1,6 +1,7 @@
 """Faults planted into the quorum's machine, one rule broken each. The simulation must catch all of them.
 
-`python -m tests.sim.planted` searches for the first seed that catches each; CI plays the seeds in CAUGHT.
+`python -m tests.sim.planted` searches for the first seed that catches each; CI plays the seeds in CAUGHT. A
+change of the machine or of the story tells other stories: then search again.
 """
 
 import sys
@@ -109,15 +110,15 @@ SEARCHED = 200
 CAUGHT: dict[str, tuple[int, str]] = {
     "two votes in an epoch": (1, checks.ONE_VOTE),
     "vote before fsync": (0, checks.DURABLE_VOTE),
-    "logs compared by length only": (20, checks.NEVER_LOST),
-    "an observer counted": (15, checks.NEVER_LOST),
+    "logs compared by length only": (22, checks.NEVER_LOST),
+    "an observer counted": (11, checks.NEVER_LOST),
     "unflushed offset fetched": (0, checks.ACKNOWLEDGED),
-    "no check-quorum": (9, checks.QUORUM_HEARD),
-    "half a snapshot taken": (0, checks.EQUAL_PREFIXES),
+    "no check-quorum": (14, checks.QUORUM_HEARD),
+    "half a snapshot taken": (3, checks.EQUAL_PREFIXES),
     "a wiped voter votes": (3, checks.WIPED),
     "committed without a record of the own epoch": (0, checks.OWN_EPOCH),
     "vote when caught up": (49, checks.WIPED),
-    "vote when most are unformatted": (154, checks.WIPED),
+    "vote when most are unformatted": (127, checks.WIPED),
 }
 
 

@@ -14,8 +14,8 @@ from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.log import Isolation, Log
 from odradek.log.manager import LogManager
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import Record
-from odradek.records.check import Origin
 from odradek.runtime.scope import Scope
 from odradek.sim.world.cluster import CrashKind, NodeCrashed, SimHost
 from odradek.sim.world.process import ProcessCrashed
@@ -109,9 +109,9 @@ class Story:
             self._put((b"%d" % (i % 5), b"value-%d" % i), (b"gone-%d" % (i % 3), b"x" * 20))
         self._put(*((b"gone-%d" % i, None) for i in range(3)))
         self.aborted.update(self._put((b"0", b"aborted"), transactional=True))
-        append(self.log, marker(committed=False), origin=Origin.COORDINATOR)
+        append(self.log, marker(committed=False), origin=AppendOrigin.COORDINATOR)
         self._put((b"1", b"committed"), transactional=True)
-        append(self.log, marker(committed=True), origin=Origin.COORDINATOR)
+        append(self.log, marker(committed=True), origin=AppendOrigin.COORDINATOR)
         self.log.roll()
 
     def newest(self) -> dict[bytes | None, tuple[int, bytes | None]]:

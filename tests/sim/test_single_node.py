@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from odradek.broker.node import Node
-from odradek.broker.producer_ids import ProducerIds
 from odradek.coordinators import loading
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.log.opening import loader
 from odradek.log.producers.state import ProducerState
 from odradek.runtime.slices import Paced
@@ -118,7 +118,7 @@ def test_a_node_that_forgets_committed_offsets_is_caught(monkeypatch: pytest.Mon
 
 def test_a_node_that_gives_a_partition_to_two_members_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ConsumerGroup, "owners_of", lambda self, topic_id: {})
-    assert any("was given to" in violation for violation in catch().violations)
+    assert any("was assigned to" in violation for violation in catch().violations)
 
 
 def test_a_node_that_hands_out_producer_ids_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

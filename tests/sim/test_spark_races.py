@@ -9,7 +9,7 @@ from odradek.core.types import TopicPartition
 from odradek.sim.stories.spark import BOOTSTRAP, read_committed
 from odradek.sim.workloads.spark_workload import PREFIX, STREAM, TARGET, Temper, Unit, Worker
 from odradek.spark.ledger import finishing
-from odradek.spark.ledger.deciding import Batch, Decider
+from odradek.spark.ledger.deciding import Decider, WrittenBatch
 from odradek.spark.ledger.finishing import LostBatchError
 from odradek.spark.ledger.ledger import Decision, Participant, Range, SupersededError
 from odradek.spark.ledger.ledger_log import ensure_topics
@@ -32,7 +32,7 @@ class Run:
     async def commit(self, batch: int, *participants: Participant | None) -> Decision:
         range_ = Range((str(batch),), (str(batch + 1),))
         written = tuple(p for p in participants if p is not None)
-        return await self.decider.commit(Batch(batch, self.name, "", range_, written, {}))
+        return await self.decider.commit(WrittenBatch(batch, self.name, "", range_, written, {}))
 
     async def close(self) -> None:
         await self.decider.close()
@@ -64,10 +64,10 @@ def test_a_sweep_spares_what_was_decided_while_it_looked_around() -> None:
         written = await first.write(1)
         second = Run(stage, "second")
         listed, go_on = asyncio.Event(), asyncio.Event()
-        unsettled = second.decider.unsettled
+        open_participants = second.decider.open_participants
 
         async def slowly(*args: Any) -> list[str]:
-            found = await unsettled(*args)
+            found = await open_participants(*args)
             listed.set()
             await go_on.wait()
             return found
@@ -75,7 +75,7 @@ def test_a_sweep_spares_what_was_decided_while_it_looked_around() -> None:
         async def dies(*_: Any) -> None:
             raise ConnectionError("killed after the decision")
 
-        second.decider.unsettled = slowly  # type: ignore[method-assign]
+        second.decider.open_participants = slowly  # type: ignore[method-assign]
         replay = asyncio.ensure_future(second.commit(0, await second.write(0)))
         await asyncio.wait_for(listed.wait(), 60)
         first.decider.finish = dies  # type: ignore[method-assign]

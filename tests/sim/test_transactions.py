@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from odradek.broker.handlers import produce
-from odradek.broker.producer_ids import ProducerIds
 from odradek.coordinators.groups.offsets.offsets import OffsetStore
-from odradek.coordinators.shard import Result
+from odradek.coordinators.shard import CoordinatorResult
 from odradek.coordinators.transactions import ending, initializing, markers, partitions
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_ID
@@ -51,10 +51,10 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def forgets_what_was_decided(patch: pytest.MonkeyPatch) -> None:
-    def activate(self: TransactionShard, now: Any) -> Result:
+    def activate(self: TransactionShard, now: Any) -> CoordinatorResult:
         self.is_active = True
         self._next_look_ms = now.steady_ms + self.config.abort_interval_ms
-        return Result()
+        return CoordinatorResult()
 
     patch.setattr(TransactionShard, "activate", activate)
 
@@ -123,7 +123,7 @@ def writes_behind_the_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def aborts_what_was_to_be_kept(patch: pytest.MonkeyPatch) -> None:
-    def keep(shard: TransactionShard, txn: Any, command: Any, now: Any) -> Result:
+    def keep(shard: TransactionShard, txn: Any, command: Any, now: Any) -> CoordinatorResult:
         return ending.abort(shard, txn, now, KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS))
 
     patch.setattr(initializing, "_keep", keep)

@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 
-from odradek.runtime.api import Listener, Runtime, Socket
+from odradek.runtime.api import ListeningSocket, Runtime, Socket
 
 PORT = 9092
 _ENTRY = struct.Struct(">iI")  # length int32 | crc uint32 | payload
@@ -29,7 +29,7 @@ class ToyNode:
         self._flush = flush
         self._recover = recover
         self._leak = leak
-        self._listener: Listener | None = None
+        self._listener: ListeningSocket | None = None
         self._connections: dict[int, _Connection] = {}
         self._end = 0
         self._fd = -1

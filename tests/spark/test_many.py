@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from odradek.client.admin import Admin
-from odradek.client.batches import NOBODY, Identity
+from odradek.client.batches import NOBODY
 from odradek.client.client import Client
 from odradek.client.transaction_errors import AbortableError, FatalError
 from odradek.client.transaction_requests import TransactionRequests
+from odradek.core.types import ProducerIdAndEpoch
 from odradek.runtime.ports import free_port
 from odradek.spark.ledger.ledger import (
     HISTORY_TOPIC,
@@ -147,7 +148,7 @@ async def attempt_many(bootstrap: str, node: NodeProcess, first: int, count: int
         for number in range(first, first + -(-count // 24)):
             written = await fleet.write(number)
             await driver.decider.commit(driver.batch(number, *written))
-        assert await driver.decider.unsettled() == [], "swept, those that died too"
+        assert await driver.decider.open_participants() == [], "swept, those that died too"
         await driver.close()
         await fleet.close()
         return number + 1, Sizes(node, await ids_of(client))
@@ -216,9 +217,9 @@ async def use_up(client: Client, transactional_id: str, until: int) -> None:
     requests.close()
 
 
-async def identity(query: Query, transactional_id: str) -> Identity:
+async def identity(query: Query, transactional_id: str) -> ProducerIdAndEpoch:
     found = (await query.decider._describe([transactional_id]))[transactional_id]
-    return Identity(found.producer_id, found.producer_epoch)
+    return ProducerIdAndEpoch(found.producer_id, found.producer_epoch)
 
 
 async def is_refused(query: Query, number: int) -> None:

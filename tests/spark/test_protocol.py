@@ -20,7 +20,7 @@ from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
 from odradek.runtime.ports import free_port
 from odradek.spark.ledger import ledger
-from odradek.spark.ledger.deciding import Batch, Decider
+from odradek.spark.ledger.deciding import Decider, WrittenBatch
 from odradek.spark.ledger.finishing import LostBatchError
 from odradek.spark.ledger.ledger import LedgerError, Range, Stream, SupersededError
 from odradek.spark.ledger.ledger_log import LedgerLog, ensure_topics
@@ -62,7 +62,7 @@ def values(bootstrap: str, topic: str) -> Callable[[], list[str]]:
 def test_a_decided_transaction_is_not_aborted_by_hand(
     play: Callable[..., Any], values: Callable[[], list[str]], bootstrap: str
 ) -> None:
-    async def story(query: Query) -> tuple[Query, Batch]:
+    async def story(query: Query) -> tuple[Query, WrittenBatch]:
         written = await query.write(0, "a", "b")
         batch = query.batch(0, written)
         query.decider.finish = nothing  # type: ignore[method-assign]
@@ -189,7 +189,7 @@ def test_a_topic_that_is_deleted_before_the_decision_holds_nothing_up(
         assert odradek("topic", "delete", doomed, "-y", "-b", bootstrap).code == 0
         await query.decider.commit(query.batch(0, *written))
         await query.decider.commit(query.batch(1, await query.write(1, "c"), await query.write(1, "d")))
-        assert await query.decider.unsettled() == []
+        assert await query.decider.open_participants() == []
 
     play(story)
     assert values() == ["a", "c", "d"]
@@ -206,7 +206,7 @@ def test_a_task_that_begins_after_the_decision_writes_nothing(
     async def story(query: Query) -> None:
         await query.decider.commit(query.batch(0, await query.write(0, "a")))
         assert await query.begin(0) is None
-        assert await query.decider.unsettled() == []
+        assert await query.decider.open_participants() == []
 
     play(story)
     assert values() == ["a"]
@@ -237,7 +237,7 @@ def test_a_task_without_rows_takes_no_part_and_its_batch_is_decided(
         attempt = await query.begin(0)
         assert attempt is not None
         assert await attempt.finish() is None
-        assert await query.decider.unsettled() == [], "it ended its transaction itself"
+        assert await query.decider.open_participants() == [], "it ended its transaction itself"
         assert (await query.decider.commit(query.batch(0))).participants == ()
         await query.decider.commit(query.batch(1, await query.write(1, "a")))
 
@@ -316,7 +316,7 @@ def test_a_task_that_was_swept_cannot_write_any_more(
         await late.outbox.put(TopicPartition(query.topic, 0), data, 1, 0)
         with pytest.raises(Exception, match=r"INVALID_PRODUCER_EPOCH|PRODUCER_FENCED"):
             await late.finish()
-        assert await query.decider.unsettled() == []
+        assert await query.decider.open_participants() == []
 
     play(story)
     assert values() == ["a"]
@@ -331,7 +331,7 @@ def test_a_batch_that_another_run_decided_is_finished_and_what_was_written_for_i
         await first.decider.commit(first.batch(0, theirs))
         with pytest.raises(SupersededError, match="two drivers"):
             await second.decider.commit(second.batch(0, mine))
-        assert await first.decider.unsettled() == []
+        assert await first.decider.open_participants() == []
         await first.decider.commit(first.batch(1, await first.write(1, "more")))
 
     play(story, runs=2)
@@ -344,7 +344,7 @@ def test_a_run_goes_on_after_one_that_died_before_it_had_decided_anything(
     async def story(dead: Query, second: Query) -> None:
         await dead.write(0, "dead")
         await second.decider.commit(second.batch(0, await second.write(0, "alive")))
-        assert await second.decider.unsettled() == []
+        assert await second.decider.open_participants() == []
         with pytest.raises(SupersededError):
             await dead.write(1, "zombie")
 
@@ -520,7 +520,7 @@ def test_a_batch_that_is_too_large_is_told_with_both_sizes(
         with pytest.raises(KafkaError, match=r"a batch of 50 records for .*, or lower kafka\.batch\.size"):
             await query.worker.write(query.task(0), narrow, *(["x" * 50] * 50))
         await query.decider.abandon(query.run)
-        assert await query.decider.unsettled() == []
+        assert await query.decider.open_participants() == []
 
     play(story)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from odradek.log.cleaning.candidates import Candidate, examine
+from odradek.log.cleaning.candidates import LogToClean, examine
 from odradek.log.cleaning.job import CleaningJob
 from odradek.log.cleaning.planning import prepare
 from odradek.log.cleaning.settings import CleanerSettings
@@ -39,7 +39,7 @@ def clean(
     budget_bytes: int = 1 << 30,
     after_flush: Callable[[], None] | None = None,
     after_piece: Callable[[], None] | None = None,
-) -> Candidate:
+) -> LogToClean:
     """Clean a log by the very parts that the node's cleaner is made of; what it was cleaned as."""
     candidate = examine(log, runtime.clock.now_ms())
     plan = prepare(candidate, settings, runtime.clock.now_ms(), runtime.rng)

@@ -105,7 +105,7 @@ class Consumer:
         return sorted(partition for numbers in self.assigned.values() for partition in numbers)
 
 
-def settle(*consumers: Consumer, expected: int, timeout_s: float = 20) -> None:
+def beat_until_assigned(*consumers: Consumer, expected: int, timeout_s: float = 20) -> None:
     """Let members beat until they have `expected` partitions between them, all in one epoch."""
     deadline = time.monotonic() + timeout_s
     while True:

@@ -176,7 +176,7 @@ class TransactionalProducer:
         )
         return answer.transaction_states[0]
 
-    def settle(self, timeout_s: float = 30) -> str:
+    def wait_until_ended(self, timeout_s: float = 30) -> str:
         """Wait until the end that was decided is written everywhere; the state then."""
         deadline = time.monotonic() + timeout_s
         while True:
@@ -190,4 +190,4 @@ class TransactionalProducer:
         """A whole transaction."""
         assert self.produce(topic, *values, partition=partition).error_code == 0
         assert self.end(commit=commit) == 0
-        self.settle()
+        self.wait_until_ended()

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.loggers import LogLevels
-from odradek.controller.configs import MAX_RECORDS, TOO_MANY_RECORDS, changed_configs, replaced_configs
+from odradek.controller.configs import changed_configs, replaced_configs
+from odradek.controller.result import check_count
 from odradek.core.config.keys import LISTENER_PREFIX, broker_key
 from odradek.core.configs import ConfigError, NodeConfig, validate_dynamic_broker_configs
 from odradek.core.errors import ErrorCode, KafkaError
@@ -150,8 +151,7 @@ def _check_broker(ctx: "RequestContext[Needs]", api_key: ApiKey, resource: Any) 
     current: Mapping[str, str] = ctx.services.metadata.image.config(RESOURCE_BROKER, name)
     change = replaced_configs if api_key is ApiKey.ALTER_CONFIGS else changed_configs
     wanted = yield from change(resource, current)
-    if len(wanted) > MAX_RECORDS:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, TOO_MANY_RECORDS)
+    check_count(len(wanted))
     judged = {}
     for key, value in wanted.items():
         yield STEP

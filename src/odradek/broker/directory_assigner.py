@@ -53,7 +53,7 @@ class DirectoryAssigner:
             try:
                 await self._tell(channel, broker_epoch)
             except KafkaError as e:
-                _log.warning("The controller was not told of directories: %s", e)
+                _log.warning("Cannot report log directories to the controller, retrying: %s", e)
                 await asyncio.sleep(_RETRY_S)
                 self._news.set()
 

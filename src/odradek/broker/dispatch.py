@@ -1,9 +1,10 @@
 """From a request frame to its handler and back to a reply. Knows no API by itself.
 
 A handler lives in `broker/handlers/<api name>.py`, registers itself with `@serves`, and is imported the
-first time a client asks for it: a node that nobody asks for groups never loads them. Handlers see requests
-and fill responses in their newest shape (wire/messages.py); versions are this file's business. Of the
-broker a handler gets the services that its module names in a protocol `Needs` (services.py).
+first time a client asks for it: a node that nobody asks for groups never loads them. Those of controller
+listeners live in `broker/controller_handlers/`; the table of the listener knows where (apis.py). Handlers see
+requests and fill responses in their newest shape (wire/messages.py); versions are this file's business. A
+handler gets the services that its module names in a protocol `Needs` (services.py).
 """
 
 import importlib
@@ -13,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from odradek.broker.apis import SERVED, Versions, is_served
+from odradek.broker.apis import BROKER_APIS, CONTROLLER_APIS, SHARED, ApiTable, Versions
 from odradek.broker.refusals import refusal
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.core.types import Buffer
@@ -31,6 +32,7 @@ from odradek.wire.messages import (
 )
 
 if TYPE_CHECKING:
+    from odradek.broker.controller_services import ControllerServices
     from odradek.broker.network.connection import Connection, Place
     from odradek.broker.services import Services
 
@@ -39,14 +41,15 @@ _log = logging.getLogger(__name__)
 S_co = TypeVar("S_co", covariant=True)
 Handler = Callable[["RequestContext[Services]", Any], Reply[Any]]
 LongHandler = Callable[["RequestContext[Services]", Any], Paced[Any] | Coroutine[Any, Any, Any]]
+ControllerHandler = Callable[
+    ["RequestContext[ControllerServices]", Any], Reply[Any] | Paced[Any] | Coroutine[Any, Any, Any]
+]
 RawHandler = Callable[["Services", "Connection", RequestHeader, memoryview, int], None]
 MAX_ENTRIES = 500_000
 """Of one request, topics and partitions and all; each takes some hundred bytes of memory."""
 
 H = TypeVar("H", bound="Handler | LongHandler")
-_handlers: dict[int, Handler] = {}
-_raw_handlers: dict[int, RawHandler] = {}
-_waiting: set[int] = set()
+C = TypeVar("C", bound="ControllerHandler")
 
 
 class RequestContext(Generic[S_co]):
@@ -84,15 +87,37 @@ def serves(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[
 
     A handler gives a Reply, or is a generator of paced work, or a coroutine that waits for others.
     """
-    assert SERVED[api_key] == Versions(min_version, max_version), f"{api_key.name} disagrees with apis.SERVED"
+    _check_versions(BROKER_APIS, api_key, min_version, max_version)
 
     def register(handler: H) -> H:
-        adapted = _handlers[api_key] = _adapted(handler, api_key.name)
-        if adapted is handler:
-            _waiting.add(api_key)
+        _register(BROKER_APIS, api_key, handler)
+        if api_key in SHARED:
+            _register(CONTROLLER_APIS, api_key, handler)
         return handler
 
     return register
+
+
+def serves_controller(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[C], C]:
+    """The same for a handler of controller listeners, and `apis.SERVED_BY_CONTROLLER`."""
+    _check_versions(CONTROLLER_APIS, api_key, min_version, max_version)
+
+    def register(handler: C) -> C:
+        _register(CONTROLLER_APIS, api_key, handler)
+        return handler
+
+    return register
+
+
+def _check_versions(table: ApiTable, api_key: ApiKey, min_version: int, max_version: int) -> None:
+    promised = table.served[api_key]
+    assert promised == Versions(min_version, max_version), f"{api_key.name} disagrees with {promised}"
+
+
+def _register(table: ApiTable, api_key: ApiKey, handler: Callable[..., Any]) -> None:
+    adapted = table.handlers[api_key] = _adapted(handler, api_key.name)
+    if adapted is handler:
+        table.waiting.add(api_key)
 
 
 def _sliced(handler: Callable[["RequestContext[Services]", Any], Paced[Any]]) -> Handler:
@@ -111,10 +136,10 @@ def _started(handler: Callable[..., Any], name: str) -> Handler:
 
 def serves_raw(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[RawHandler], RawHandler]:
     """Register a handler that reads its request from the frame and replies to the connection by itself."""
-    assert SERVED[api_key] == Versions(min_version, max_version), f"{api_key.name} disagrees with apis.SERVED"
+    _check_versions(BROKER_APIS, api_key, min_version, max_version)
 
     def register(handler: RawHandler) -> RawHandler:
-        _raw_handlers[api_key] = handler
+        BROKER_APIS.raw_handlers[api_key] = handler
         return handler
 
     return register
@@ -127,7 +152,7 @@ def serves_long(api_key: ApiKey) -> Callable[[H], H]:
     """
 
     def register(handler: H) -> H:
-        _handlers[api_key] = _adapted(handler, api_key.name)
+        BROKER_APIS.handlers[api_key] = _adapted(handler, api_key.name)
         return handler
 
     return register
@@ -141,17 +166,18 @@ def _adapted(handler: Callable[..., Any], name: str) -> Handler:
     return handler
 
 
-def _load_handler(api_key: int, suffix: str = "") -> None:
-    importlib.import_module(f"odradek.broker.handlers.{ApiKey(api_key).name.lower()}{suffix}")
+def _load_handler(table: ApiTable, api_key: int, suffix: str = "") -> None:
+    importlib.import_module(table.module_of(ApiKey(api_key)) + suffix)
 
 
-def handler_of(api_key: int) -> Handler:
+def handler_of(api_key: int, table: ApiTable = BROKER_APIS) -> Handler:
     """The handler of an API for requests that are decoded here."""
-    if api_key not in _handlers:
-        _load_handler(api_key)
-        if api_key not in _handlers:
-            _load_handler(api_key, "_many")
-    return _handlers[api_key]
+    if api_key not in table.handlers:
+        _load_handler(table, api_key)
+        if api_key not in table.handlers:
+            _load_handler(table, api_key, "_many")
+    handler: Handler = table.handlers[api_key]
+    return handler
 
 
 def decode(header: RequestHeader, buffer: Buffer, position: int) -> Any:
@@ -204,19 +230,20 @@ def dispatch(
 ) -> None:
     """Run the handler and hand its reply to the connection, now or when it is ready."""
     api_key, version = header.api_key, header.api_version
-    if not is_served(api_key, version):
+    table = services.apis
+    if not table.serves(api_key, version):
         if api_key == ApiKey.API_VERSIONS:
             connection.reply(header, _unsupported_api_versions(header))
             return
-        raise ProtocolError(f"api {api_key} v{version} of client {header.client_id!r} is not served")
+        raise ProtocolError(f"unsupported request from client {header.client_id!r}: api {api_key} v{version}")
     planted = services.faults.take(api_key) if services.faults.active and api_key != ApiKey.METADATA else None
     if planted is not None:
         request = decode(header, frame, position)
         connection.reply(header, encode(header, at_once(refusal(api_key, version, request, planted))))
         return
-    if api_key not in _handlers and api_key not in _raw_handlers:
-        _load_handler(api_key)
-    raw = _raw_handlers.get(api_key)
+    if api_key not in table.handlers and api_key not in table.raw_handlers:
+        _load_handler(table, api_key)
+    raw = table.raw_handlers.get(api_key)
     if raw is not None:
         try:
             raw(services, connection, header, frame, position)
@@ -248,15 +275,16 @@ def handle(
     """What the handler of an API says to a request."""
     try:
         context = RequestContext(services, connection, header.api_version, header.client_id, place)
-        handler = _handlers.get(header.api_key) or handler_of(header.api_key)
+        table = services.apis
+        handler: Handler = table.handlers.get(header.api_key) or handler_of(header.api_key, table)
         return handler(context, request)
     except Exception as e:
         return Reply.failed(e)
 
 
-def waits_for_others(api_key: int) -> bool:
+def waits_for_others(services: "Services", api_key: int) -> bool:
     """Whether an answer may have to wait until other clients ask for something."""
-    return api_key in _waiting
+    return api_key in services.apis.waiting
 
 
 def _finish(
@@ -298,7 +326,7 @@ def refusal_to(header: RequestHeader, request: Any, error: Exception) -> Paced[A
 def _unsupported_api_versions(header: RequestHeader) -> bytes:
     """KIP-511: a newer client learns our versions from a v0 answer."""
     types = response_types(ApiKey.API_VERSIONS)
-    versions = SERVED[ApiKey.API_VERSIONS]
+    versions = BROKER_APIS.served[ApiKey.API_VERSIONS]
     row = types.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=versions.min, max_version=versions.max)
     response = types.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[row])
     return encode(header._replace(api_version=0), response)

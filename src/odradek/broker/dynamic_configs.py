@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from odradek.broker.network.address_limits import AddressLimits
-from odradek.core.configs import ConfigError, NodeConfig, TopicConfig, check_protection
+from odradek.core.configs import ConfigError, NodeConfig, check_protection
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER, RESOURCE_TOPIC, TopicImage
 from odradek.metadata.publisher import MetadataPublisher
@@ -16,11 +16,6 @@ _log = logging.getLogger(__name__)
 
 Reconfigure = Callable[[NodeConfig], None]
 """Takes the settings over that a part of the node goes by."""
-
-
-def topic_config(config: NodeConfig, metadata: MetadataPublisher, topic: str) -> TopicConfig:
-    """What holds for a topic now."""
-    return TopicConfig.resolve(config, metadata.image.topic_config(topic))
 
 
 class DynamicConfigs:
@@ -49,7 +44,7 @@ class DynamicConfigs:
         try:
             check_protection(self._config)
         except ConfigError as e:
-            raise ConfigError(e.key, e.value, e.reason, f"{e} (it is set in the metadata log)") from e
+            raise ConfigError(e.key, e.value, e.reason, f"{e} (set in the metadata log)") from e
         await self._address_limits.configure(self._config)
 
     def subscribe(self) -> None:
@@ -85,4 +80,4 @@ class DynamicConfigs:
         try:
             await self._address_limits.configure(self._config)
         except ConfigError as e:
-            _log.error("The limits that were in force for addresses stay: %s", e)
+            _log.error("Invalid connection limits for addresses, keeping the previous ones: %s", e)

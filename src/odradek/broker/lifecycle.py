@@ -13,6 +13,7 @@ from odradek.core.configs import Listener, NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.log.managing.log_dir import LogDir
 from odradek.metadata.channel import ControllerChannel
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.versions import SUPPORTED_FEATURES
 from odradek.runtime.scope import Scope
@@ -67,12 +68,14 @@ class BrokerLifecycle:
         self._offline_directories: dict[UUID, None] = {}
         self._news = asyncio.Event()
         self._scope = Scope(self._task_failed)
+        self._refusal = ""
         self.broker_epoch = -1
 
     async def register(self, listeners: Sequence[Listener]) -> int:
         """Register under the advertised listeners and give the broker epoch. RegistrationError when refused.
 
-        An earlier incarnation that the controller still believes alive is waited for.
+        An earlier incarnation that the controller still believes alive is waited for. The image has caught up
+        with the registration when this returns: it says which partitions are this broker's.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.int("initial.broker.registration.timeout.ms") / 1000
@@ -81,11 +84,25 @@ class BrokerLifecycle:
             code, response = await self._ask(ApiKey.BROKER_REGISTRATION, request)
             if code is ErrorCode.NONE:
                 self.broker_epoch = response.broker_epoch
+                await self._catch_up(deadline - loop.time())
                 return self.broker_epoch
             retriable = code.retriable or code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
             if not retriable or loop.time() >= deadline:
-                raise RegistrationError(f"the controller refuses broker {request.broker_id}: {code.name}")
+                reason = self._refusal or code.name
+                raise RegistrationError(
+                    f"the controller refused to register broker {request.broker_id}: {reason}"
+                )
             await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _catch_up(self, timeout_s: float) -> None:
+        try:
+            await asyncio.wait_for(self._publisher.until(self._shows_registration), max(timeout_s, 0))
+        except TimeoutError as e:
+            raise RegistrationError(f"the metadata does not show broker epoch {self.broker_epoch}") from e
+
+    def _shows_registration(self, image: MetadataImage) -> bool:
+        broker = image.brokers.get(self._config.node_id)
+        return broker is not None and broker.epoch >= self.broker_epoch
 
     def _registration(self, listeners: Sequence[Listener]) -> Any:
         types = request_types(ApiKey.BROKER_REGISTRATION)
@@ -116,7 +133,7 @@ class BrokerLifecycle:
         while True:
             code, response = await self._heartbeat()
             if code is ErrorCode.STALE_BROKER_EPOCH:
-                raise RegistrationError(f"broker epoch {self.broker_epoch} is not current any more")
+                raise RegistrationError(f"broker epoch {self.broker_epoch} is stale")
             if code is ErrorCode.NONE and not response.is_fenced:
                 break
             await asyncio.sleep(_RETRY_SECONDS)
@@ -160,7 +177,7 @@ class BrokerLifecycle:
             self._news.clear()
             code, response = await self._heartbeat()
             if code is not ErrorCode.NONE:
-                _log.warning("A heartbeat failed: %s", code.name)
+                _log.warning("Heartbeat failed: %s", code.name)
             elif response.is_fenced != fenced:
                 fenced = response.is_fenced
                 _log.warning("The broker has been %s", "fenced" if fenced else "unfenced")
@@ -178,11 +195,13 @@ class BrokerLifecycle:
         return await self._ask(ApiKey.BROKER_HEARTBEAT, request)
 
     async def _ask(self, api_key: ApiKey, request: Any) -> tuple[ErrorCode, Any]:
+        self._refusal = ""
         try:
             response = await self._channel.call(api_key, request)
         except KafkaError as e:
+            self._refusal = str(e)
             return e.code, None
         return ErrorCode(response.error_code), response
 
     def _task_failed(self, error: BaseException) -> None:
-        _log.error("Heartbeats have ended", exc_info=error)
+        _log.error("Heartbeats stopped", exc_info=error)

@@ -42,4 +42,4 @@ class LogDirFailures:
 
 def _report(reply: Reply[None]) -> None:
     if reply.error is not None:
-        _log.error("Partitions could not be taken offline", exc_info=reply.error)
+        _log.error("Cannot take partitions offline", exc_info=reply.error)

@@ -92,7 +92,7 @@ async def answer_long(
         del frame
         connection.on_close.pop(place, None)
         reply = handle(services, connection, header, request, place)
-        if waits_for_others(header.api_key):
+        if waits_for_others(services, header.api_key):
             room.leave()
         try:
             response = await reply

@@ -35,6 +35,7 @@ _KEPT = {
     "acl": "ACLs",
     "scram": "SCRAM credentials",
     "token": "delegation tokens",
+    "opaque": "records of unknown types",
 }
 _UNSERVED_FEATURES = {"share.version": "share groups", "streams.version": "streams groups"}
 _NAMED_RESOURCES = 3
@@ -59,7 +60,7 @@ class NoEffect:
             new = Counter(identity[0] for identity in delta.image.kept if identity not in delta.previous.kept)
             if new:
                 counts = ", ".join(f"{count} {_KEPT[kind]}" for kind, count in new.items())
-                _log.warning("Kept in the metadata log, but not enforced: %s", counts)
+                _log.warning("Stored in the metadata log but not enforced: %s", counts)
 
     def _stored(self, delta: MetadataDelta, kind: int, name: str) -> Iterable[tuple[str, Inert]]:
         before, now = delta.previous.config(kind, name), delta.image.config(kind, name)
@@ -80,7 +81,7 @@ class NoEffect:
     def _tell_features(before: Mapping[str, int], now: Mapping[str, int]) -> None:
         for name, what in _UNSERVED_FEATURES.items():
             if now.get(name, 0) > before.get(name, 0):
-                _log.warning("%s=%d is finalized, but %s are not served yet", name, now[name], what)
+                _log.warning("%s=%d is finalized, but %s are not supported yet", name, now[name], what)
 
 
 def _tell_settings(found: Iterable[tuple[str, Inert]]) -> None:

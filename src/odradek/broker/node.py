@@ -1,7 +1,7 @@
 """One node: makes its parts, starts them and stops them. It is the only place that knows all of them, and it
 decides nothing.
 
-Start: take the data directories, read the metadata log and lead its quorum, register, open the logs that the
+Start: take the data directories, read the metadata log, follow its quorum, register, open the logs that the
 image gives this node, be unfenced, and only then accept clients. Stop is the same backwards. The caller has
 an event loop and a Runtime.
 """
@@ -10,14 +10,15 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import partial
 from uuid import UUID
 
+from odradek.broker.apis import BROKER_APIS
 from odradek.broker.chores import start_chores
+from odradek.broker.controller_channel import RoutedController
 from odradek.broker.coordinator_roles import CoordinatorRoles
 from odradek.broker.directory_assigner import DirectoryAssigner
-from odradek.broker.dynamic_configs import DynamicConfigs, topic_config
-from odradek.broker.faults import Faults
+from odradek.broker.dynamic_configs import DynamicConfigs
+from odradek.broker.faults import PlantedErrors
 from odradek.broker.health import Health
 from odradek.broker.lifecycle import BrokerLifecycle, advertised_listeners, previous_broker_epoch
 from odradek.broker.log_dir_failures import LogDirFailures
@@ -27,32 +28,28 @@ from odradek.broker.metadata_applier import MetadataApplier
 from odradek.broker.network.descriptors import share_descriptors
 from odradek.broker.network.server import Server
 from odradek.broker.no_effect import NoEffect
-from odradek.broker.producer_ids import ProducerIds
+from odradek.broker.quorum_side import QuorumSide
 from odradek.broker.recovery_lines import RecoveryLines
 from odradek.broker.services import Services
-from odradek.broker.topics import TopicCreation, partition_count
-from odradek.broker.txn_markers import BrokerMarkers, MarkerWriter
-from odradek.controller.quorum import QuorumController
+from odradek.broker.topics import TopicCreation
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
 from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
+from odradek.coordinators.transactions.marker_writer import BrokerMarkers, MarkerWriter
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.coordinators.transactions.speakers import Speakers
-from odradek.core.configs import NodeConfig
+from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.metrics import Metrics
 from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.manager import LogManager
-from odradek.metadata.channel import ControllerChannel
-from odradek.metadata.formatting import Identity, prepare_directories, read_bootstrap
-from odradek.metadata.loader import MetadataLoader
+from odradek.metadata.formatting import NodeIdentity, prepare_directories
+from odradek.metadata.internal_topics import partition_count
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.strays import is_stray
-from odradek.raft.driver import RaftDriver
-from odradek.raft.settings import metadata_log_config, static_voters
-from odradek.raft.voters import VoterEndpoint
 from odradek.replication.fetch_sessions import FetchSessions
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.api import Runtime
@@ -73,7 +70,7 @@ class Node:
         self.config = config
         self.runtime = runtime
         self.metrics = Metrics()
-        self.faults = Faults()
+        self.faults = PlantedErrors()
         self.slices = Slices()
         self.metadata = MetadataPublisher(self.slices)
         self.log_levels = LogLevels()
@@ -87,7 +84,6 @@ class Node:
             slices=self.slices,
         )
         self.cleaner = Cleaner(runtime, self.logs, CleanerSettings.from_node(config))
-        self._topic_config = partial(topic_config, config, self.metadata)
         self.replicas = ReplicaManager(
             config.node_id,
             self.logs,
@@ -105,7 +101,7 @@ class Node:
             self.slices,
         )
         self._marker_writer = MarkerWriter(
-            self.replicas, self.groups, runtime.clock, config.int("request.timeout.ms")
+            self.replicas, self.groups.host, runtime.clock, config.int("request.timeout.ms")
         )
         self.transactions = TransactionCoordinator(
             TransactionConfig.from_node(config),
@@ -125,18 +121,22 @@ class Node:
         )
         self.cluster_id = ""
         self.health = Health(self.logs)
-        self.controller: ControllerChannel
+        self.controller: RoutedController
         self.internal_topics: TopicCreation
         self.lifecycle: BrokerLifecycle
         self.producer_ids: ProducerIds
         self.server: Server
-        self.quorum: QuorumController
+        self.quorum: QuorumSide
         self._roles = CoordinatorRoles(self.groups, self.transactions)
         self._assigner = DirectoryAssigner(config.node_id, self.logs)
         self._applier = MetadataApplier(
             self.replicas, self.logs, self._assigner, self._roles, self.groups, self.slices
         )
-        self._scope = Scope(lambda error: _log.error("A task of the node failed", exc_info=error))
+        self._scope = Scope(lambda error: _log.error("A background task of the node failed", exc_info=error))
+
+    def _topic_config(self, topic: str) -> TopicConfig:
+        """What holds for a topic now."""
+        return TopicConfig.resolve(self.config, self.metadata.image.topic_config(topic))
 
     async def start(self, on_taken: Callable[[], None] | None = None) -> None:
         """Be ready to serve clients when this returns; where it raises, nothing is held any more.
@@ -146,7 +146,7 @@ class Node:
         async with AsyncExitStack() as undo:
             await self._start(undo, on_taken)
             undo.pop_all()
-        self.health.started(self.quorum.raft)
+        self.health.started(self.quorum.raft, self.quorum.loader)
 
     async def _start(self, undo: AsyncExitStack, on_taken: Callable[[], None] | None) -> None:
         config, runtime = self.config, self.runtime
@@ -154,6 +154,11 @@ class Node:
         undo.push_async_callback(self.server.close)
         for listener in config.broker_listeners:
             self.server.listen(listener.name, listener.host, listener.port)
+        self.quorum = QuorumSide(
+            config, runtime, self.metrics, self.logs.files, self.metadata, self.slices, self.log_levels
+        )
+        undo.push_async_callback(self.quorum.close_server)
+        endpoints = self.quorum.listen()
         incarnation = UUID(bytes=runtime.rng.randbytes(16), version=4)
         undo.push_async_callback(self.logs.close, clean=False)
         self.logs.open()
@@ -162,16 +167,22 @@ class Node:
             self.logs.directories,
             node_id=config.node_id,
             metadata_log_dir=config.metadata_log_dir,
-            controller_endpoints=[VoterEndpoint(c.name, c.host, c.port) for c in config.controller_listeners],
+            controller_endpoints=endpoints,
         )
         self.cluster_id = identity.cluster_id
         if on_taken is not None:
             on_taken()
+        self.quorum.join(identity, incarnation, endpoints)
+        undo.push_async_callback(self.quorum.close)
+        await self.quorum.start(self.cluster_id)
+        if config.is_broker:
+            await self._start_broker(undo, identity, incarnation)
+
+    async def _start_broker(self, undo: AsyncExitStack, identity: NodeIdentity, incarnation: UUID) -> None:
+        config = self.config
         self._make_broker(identity, incarnation)
-        undo.push_async_callback(self.quorum.stop)
         undo.push_async_callback(self.lifecycle.close)
         undo.push_async_callback(self.producer_ids.close)
-        await self.quorum.start(read_bootstrap(runtime.disk, config.metadata_log_dir))
         broker_epoch = await self.lifecycle.register(advertised_listeners(config, self.server.addresses))
         self.producer_ids.broker_epoch = broker_epoch
         configs = self._dynamic_configs()
@@ -180,7 +191,6 @@ class Node:
         await self._open_logs()
         configs.subscribe()
         self._applier.subscribe(self.metadata)
-        await self.lifecycle.unfence()
         undo.push_async_callback(self.groups.close)
         self.groups.start()
         undo.push_async_callback(self.transactions.close)
@@ -191,27 +201,12 @@ class Node:
         self.cleaner.start()
         self._scope.spawn(self._assigner.run(self.controller, broker_epoch), name="assign directories")
         self.server.open(self._services())
+        await self.lifecycle.unfence()
 
-    def _make_broker(self, identity: Identity, incarnation: UUID) -> None:
-        """What needs to know the cluster: the quorum of its metadata log, and this broker's part in it."""
-        config, runtime = self.config, self.runtime
-        raft = RaftDriver.open(
-            runtime,
-            config.metadata_log_dir,
-            metadata_log_config(config),
-            node_id=config.node_id,
-            directory_id=identity.metadata_directory_id,
-            static_voters=static_voters(config),
-        )
-        self.controller = self.quorum = QuorumController(
-            runtime,
-            config,
-            raft,
-            MetadataLoader(runtime, config, raft, self.metadata, self.slices),
-            cluster_id=self.cluster_id,
-            incarnation_id=incarnation,
-            slices=self.slices,
-        )
+    def _make_broker(self, identity: NodeIdentity, incarnation: UUID) -> None:
+        """What needs to know the cluster: this broker's part in it."""
+        config = self.config
+        self.controller = self.quorum.channel
         self.internal_topics = TopicCreation(config, self.metadata, self.controller)
         self.lifecycle = BrokerLifecycle(
             config,
@@ -264,6 +259,7 @@ class Node:
             cluster_id=self.cluster_id,
             faults=self.faults,
             log_levels=self.log_levels,
+            apis=BROKER_APIS,
             server=self.server,
             long_requests=LongRequests(),
             heavy_checks=asyncio.Semaphore(HEAVY_CHECKS),
@@ -287,6 +283,14 @@ class Node:
 
         What was acknowledged is durable when this returns.
         """
+        if self.config.is_broker:
+            await self._stop_broker()
+        else:
+            await self.quorum.close()
+            await self.logs.close()
+        self.log_levels.restore()
+
+    async def _stop_broker(self) -> None:
         await self.lifecycle.shut_down()
         await self.server.close()
         self.replicas.is_stopping = True
@@ -296,11 +300,11 @@ class Node:
         await self.transactions.close()
         await self.groups.close()
         await self.producer_ids.close()
-        await self.quorum.stop()
+        await self.quorum.close()
         await self.logs.close(broker_epoch=self.lifecycle.broker_epoch)
-        self.log_levels.restore()
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where clients reach this node: its first broker listener."""
-        return next(iter(self.server.addresses.values()))
+        """Where clients reach this node: its first broker listener; on a controller, its first listener."""
+        server = self.server if self.config.is_broker else self.quorum.server
+        return next(iter(server.addresses.values()))

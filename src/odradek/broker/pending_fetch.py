@@ -207,7 +207,7 @@ class PendingFetch:
         )
 
     def _is_enough(self, read: FetchRead) -> bool:
-        return read.settled or read.size >= self._request.min_bytes or not self._context.partitions
+        return read.must_answer or read.size >= self._request.min_bytes or not self._context.partitions
 
     # --- waiting --------------------------------------------------------------------------------------
 

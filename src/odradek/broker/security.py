@@ -27,4 +27,4 @@ def check_acl_filter(asked: Any) -> None:
 
 def _check(elements: tuple[int, ...]) -> None:
     if _UNKNOWN in elements:
-        raise ProtocolError(f"an ACL with an unknown element: {elements}")
+        raise ProtocolError(f"ACL with an unknown element: {elements}")

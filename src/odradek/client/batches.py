@@ -7,9 +7,15 @@ retry goes alone and first, so that it can never be overtaken by its successors.
 from collections import deque
 from enum import Enum
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
-from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TopicPartition
+from odradek.core.types import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    ProducerIdAndEpoch,
+    TopicPartition,
+)
 from odradek.records.batch import Headers, RecordTuple
 
 RECORD_OVERHEAD_BYTES = 21
@@ -21,14 +27,7 @@ MAX_IN_FLIGHT = 5
 _SEQUENCE_MASK = 0x7FFFFFFF
 
 
-class Identity(NamedTuple):
-    """As whom a producer writes: sequences count from 0 in each."""
-
-    producer_id: int
-    producer_epoch: int
-
-
-NOBODY = Identity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+NOBODY = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
@@ -142,11 +141,11 @@ class PartitionQueue:
             return batch.not_before
         return max(batch.not_before, batch.created_at + linger_s)
 
-    def wants(self, identity: Identity) -> bool:
+    def wants(self, identity: ProducerIdAndEpoch) -> bool:
         """Could a fresh batch be sent as this one? Not while batches of another identity are under way."""
         return self.identity == identity or not any(_has_sequence(batch) for batch in self.batches)
 
-    def take(self, batch: Batch, identity: Identity) -> None:
+    def take(self, batch: Batch, identity: ProducerIdAndEpoch) -> None:
         """The candidate is being sent; a fresh one gets its sequence."""
         if batch.stage is Stage.FRESH and identity != NOBODY:
             if self.identity != identity:

@@ -6,6 +6,7 @@ client.py decides which broker to ask, and whether to retry.
 import asyncio
 import struct
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from odradek import __version__
@@ -30,13 +31,13 @@ class _Waiting(NamedTuple):
     answer: "asyncio.Future[tuple[memoryview, int]]"
 
 
-class Connection:
+class BrokerConnection:
     """Made with `open`. Any failure closes it for good, and every request under way gets the reason."""
 
     __slots__ = (
         "_client_id", "_correlation_id", "_failure", "_filled", "_frame", "_output", "_runtime",
-        "_size_bytes", "_socket", "_timeout_ms", "_waiting", "features", "features_epoch", "host", "port",
-        "versions",
+        "_size_bytes", "_socket", "_timeout_ms", "_waiting", "features", "features_epoch", "host",
+        "on_closed", "port", "supported_features", "versions",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +48,8 @@ class Connection:
         self.versions: dict[int, tuple[int, int]] = {}
         self.features: dict[str, int] = {}
         self.features_epoch = -1
+        self.supported_features: dict[str, tuple[int, int]] = {}
+        self.on_closed: Callable[[], None] | None = None
         self._runtime = runtime
         self._socket = socket
         self._client_id = client_id
@@ -62,7 +65,7 @@ class Connection:
     @classmethod
     async def open(
         cls, runtime: Runtime, host: str, port: int, *, client_id: str, request_timeout_ms: int = 30_000
-    ) -> "Connection":
+    ) -> "BrokerConnection":
         """Connect and ask which versions the broker serves. OSError (TimeoutError too) when it cannot be."""
         async with asyncio.timeout(request_timeout_ms / 1000):
             socket = await runtime.net.connect(host, port)
@@ -96,6 +99,8 @@ class Connection:
                 request.answer.set_exception(self._failure)
                 # Whoever sent it may have gone away; then nobody is left to be told.
                 request.answer.exception()
+        if self.on_closed is not None:
+            self.on_closed()
 
     def choose_version(self, api_key: int, version: int | None = None, max_version: int | None = None) -> int:
         """The newest version that both sides know, or the given one; UNSUPPORTED_VERSION if there is none."""
@@ -156,6 +161,9 @@ class Connection:
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         self.features = {f.name: f.max_version_level for f in response.finalized_features or ()}
         self.features_epoch = response.finalized_features_epoch
+        self.supported_features = {
+            f.name: (f.min_version, f.max_version) for f in response.supported_features or ()
+        }
 
     async def _exchange(
         self, api_key: int, version: int, request: Any, timeout_ms: int | None

@@ -1,10 +1,10 @@
 """The terms of a producer without transactions: it has a producer id if it is idempotent, else none."""
 
-from odradek.client.batches import NOBODY, Identity
+from odradek.client.batches import NOBODY
 from odradek.client.client import Client, check
 from odradek.client.transaction_errors import Step, Verdict, judge
 from odradek.core.errors import KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
@@ -21,7 +21,7 @@ class Idempotence:
     def __init__(self, client: Client, *, idempotent: bool) -> None:
         self._client = client
         self.recovers = idempotent
-        self.identity: Identity | None = None if idempotent else NOBODY
+        self.identity: ProducerIdAndEpoch | None = None if idempotent else NOBODY
 
     async def prepare(self) -> None:
         if self.identity is None:
@@ -37,7 +37,7 @@ class Idempotence:
         assert self.identity is not None
         producer_id, epoch = self.identity
         if epoch < _LAST_EPOCH:
-            self.identity = Identity(producer_id, epoch + 1)
+            self.identity = ProducerIdAndEpoch(producer_id, epoch + 1)
         else:
             self.identity = await self._new_identity()
 
@@ -46,13 +46,13 @@ class Idempotence:
         fatal = isinstance(error, KafkaError) and judge(Step.PRODUCE, error.code) is Verdict.FATAL
         return error if fatal and self.recovers else None
 
-    async def _new_identity(self) -> Identity:
+    async def _new_identity(self) -> ProducerIdAndEpoch:
         types = request_types(ApiKey.INIT_PRODUCER_ID)
         request = types.InitProducerIdRequest(transactional_id=None, transaction_timeout=_NO_TIMEOUT_MS)
 
-        async def attempt() -> Identity:
+        async def attempt() -> ProducerIdAndEpoch:
             response = await self._client.send(ApiKey.INIT_PRODUCER_ID, request)
             check(response.error_code, place="a producer id")
-            return Identity(response.producer_id, response.producer_epoch)
+            return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
         return await self._client.retrying(attempt)

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 from odradek.client.admin import by_topic
-from odradek.client.batches import MAX_IN_FLIGHT, NOBODY, Batch, Identity, PartitionQueue, Stage
+from odradek.client.batches import MAX_IN_FLIGHT, NOBODY, Batch, PartitionQueue, Stage
 from odradek.client.client import Client, check, may_pass
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
-from odradek.core.types import NO_LEADER, ZERO_UUID, TopicPartition
+from odradek.core.types import NO_LEADER, ZERO_UUID, ProducerIdAndEpoch, TopicPartition
 from odradek.records.batch import RecordTuple, build_batch
 from odradek.runtime.scope import Scope
 from odradek.wire.api_keys import ApiKey
@@ -36,7 +36,7 @@ class Terms(Protocol):
     """As whom a producer writes. `identity` is None while there is none to write as; one that `recovers`
     takes another and goes on when a partition's sequences have come apart."""
 
-    identity: Identity | None
+    identity: ProducerIdAndEpoch | None
     transactional_id: str | None
     recovers: bool
 

@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from odradek.client.admin import by_topic
-from odradek.client.batches import Identity
 from odradek.client.client import GROUP_COORDINATOR, TRANSACTION_COORDINATOR, Client, may_pass
 from odradek.client.transaction_errors import MOVED, Step, Verdict, judge
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
@@ -65,7 +64,13 @@ class TransactionRequests:
             self._client.close_channel(self._channel)
 
     async def init(
-        self, identity: Identity, timeout_ms: int, deadline: float, *, enable_2pc: bool, keep_prepared: bool
+        self,
+        identity: ProducerIdAndEpoch,
+        timeout_ms: int,
+        deadline: float,
+        *,
+        enable_2pc: bool,
+        keep_prepared: bool,
     ) -> Any:
         types = request_types(ApiKey.INIT_PRODUCER_ID)
         request = types.InitProducerIdRequest(
@@ -82,7 +87,7 @@ class TransactionRequests:
         )
 
     async def add_partitions(
-        self, identity: Identity, partitions: Sequence[TopicPartition], deadline: float
+        self, identity: ProducerIdAndEpoch, partitions: Sequence[TopicPartition], deadline: float
     ) -> None:
         types = request_types(ApiKey.ADD_PARTITIONS_TO_TXN)
         transaction = types.AddPartitionsToTxnTransaction(
@@ -110,7 +115,7 @@ class TransactionRequests:
             Step.ADD_PARTITIONS, api_key, request, codes, deadline, max_version=_LAST_ADD_PARTITIONS
         )
 
-    async def add_offsets(self, identity: Identity, group_id: str, deadline: float) -> None:
+    async def add_offsets(self, identity: ProducerIdAndEpoch, group_id: str, deadline: float) -> None:
         types = request_types(ApiKey.ADD_OFFSETS_TO_TXN)
         request = types.AddOffsetsToTxnRequest(
             transactional_id=self._id,
@@ -122,7 +127,7 @@ class TransactionRequests:
 
     async def commit_offsets(
         self,
-        identity: Identity,
+        identity: ProducerIdAndEpoch,
         offsets: Mapping[TopicPartition, int],
         group: GroupMetadata,
         deadline: float,
@@ -165,7 +170,9 @@ class TransactionRequests:
             max_version=_LAST_COMMIT_OFFSETS_V1 if version_1 else None,
         )
 
-    async def end(self, identity: Identity, committed: bool, deadline: float, *, version_1: bool) -> Any:
+    async def end(
+        self, identity: ProducerIdAndEpoch, committed: bool, deadline: float, *, version_1: bool
+    ) -> Any:
         types = request_types(ApiKey.END_TXN)
         request = types.EndTxnRequest(
             transactional_id=self._id,

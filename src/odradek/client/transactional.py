@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from odradek.client.batches import NOBODY, Identity
+from odradek.client.batches import NOBODY
 from odradek.client.client import Client
 from odradek.client.producer import Producer
 from odradek.client.sender import Delivery
@@ -32,7 +32,7 @@ from odradek.client.transaction_requests import (
 )
 from odradek.client.transaction_states import State, may_follow
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_PRODUCER_ID, TopicPartition
+from odradek.core.types import NO_PRODUCER_ID, ProducerIdAndEpoch, TopicPartition
 from odradek.records.batch import Headers
 from odradek.runtime.scope import Scope
 
@@ -303,7 +303,7 @@ class TransactionalProducer:
             self._refused(e)
             self._check()
             raise
-        self._terms.identity = Identity(response.producer_id, response.producer_epoch)
+        self._terms.identity = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
         self._bump_due = False
         self._terms.version_1 = self._is_version_1()
         if self._keep_prepared and response.ongoing_txn_producer_id != NO_PRODUCER_ID:
@@ -345,7 +345,7 @@ class TransactionalProducer:
                     self._check()
             else:
                 if response.producer_id != NO_PRODUCER_ID:
-                    self._terms.identity = Identity(response.producer_id, response.producer_epoch)
+                    self._terms.identity = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
         self._started = False
         self._prepared = None
         version_1 = self._is_version_1()
@@ -368,7 +368,7 @@ class TransactionalProducer:
     def _is_version_1(self) -> bool:
         return self._client.finalized_feature(_FEATURE) < _EPOCH_PER_TRANSACTION
 
-    def _identity(self) -> Identity:
+    def _identity(self) -> ProducerIdAndEpoch:
         assert self._terms.identity is not None
         return self._terms.identity
 
@@ -421,7 +421,7 @@ class _TransactionTerms:
 
     def __init__(self, producer: TransactionalProducer, transactional_id: str) -> None:
         self.transactional_id: str | None = transactional_id
-        self.identity: Identity | None = None
+        self.identity: ProducerIdAndEpoch | None = None
         self.version_1 = False
         self._producer = producer
 

@@ -1,42 +1,27 @@
-"""Brokers as the controller sees them: registration, heartbeats, fencing, controlled shutdown. Pure.
+"""Brokers as the controller sees them: heartbeats, fencing, controlled shutdown. Pure.
 
-What a broker itself does to be registered and unfenced is lifecycle.py's.
+How they are registered is registration.py's, what a broker itself does for it lifecycle.py's.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.controller.elections import ElectionRules, change_partition
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER
 from odradek.metadata.directories import directory_of, is_online
-from odradek.metadata.image import (
-    RESERVED_DIRS,
-    BrokerRegistration,
-    MetadataImage,
-    PartitionRegistration,
-    TopicImage,
-)
-from odradek.metadata.records import (
-    FENCE,
-    UNFENCE,
-    BrokerEndpoint,
-    BrokerFeature,
-    BrokerRegistrationChangeRecord,
-    MetadataRecord,
-    RegisterBrokerRecord,
-)
+from odradek.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
+from odradek.metadata.records import FENCE, UNFENCE, BrokerRegistrationChangeRecord, MetadataRecord
 from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
     from odradek.wire.requests.broker_heartbeat import BrokerHeartbeatRequest
-    from odradek.wire.requests.broker_registration import BrokerRegistrationRequest
 
 Entry = tuple[TopicImage, int, PartitionRegistration]
 _CHANGED = 2 * STEP
@@ -50,101 +35,12 @@ class _State(Enum):
     SHUTDOWN_NOW = auto()
 
 
-def register_broker(
-    c: "Controller", request: "BrokerRegistrationRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
-    broker_id = request.broker_id
-    if request.cluster_id != c.cluster_id:
-        raise KafkaError(
-            ErrorCode.INCONSISTENT_CLUSTER_ID,
-            f"Expected cluster ID {c.cluster_id}, but got cluster ID {request.cluster_id}",
-        )
-    existing = c.image.brokers.get(broker_id)
-    new_incarnation = existing is None or existing.incarnation_id != request.incarnation_id
-    if existing is not None and new_incarnation and c.sessions.is_valid(broker_id, existing.epoch, now_ms):
-        raise KafkaError(
-            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-            "Another broker is registered with that broker id. If the broker was recently restarted this "
-            "should self-resolve once the heartbeat manager expires the broker's session.",
-        )
-    _check_directories(c, broker_id, request.log_dirs)
-    _check_features(c, request.features)
-    records: list[MetadataRecord] = []
-    epoch, fenced, shutting_down = next_offset, True, False
-    if existing is not None and not new_incarnation:
-        epoch, fenced, shutting_down = existing.epoch, existing.fenced, existing.in_controlled_shutdown
-    elif existing is not None:
-        clean = existing.epoch == request.previous_broker_epoch
-        records = yield from _records_for_shutdown(c, broker_id, clean)
-    endpoints = [
-        BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
-        for e in request.listeners
-    ]
-    features = [
-        BrokerFeature(
-            name=f.name,
-            min_supported_version=f.min_supported_version,
-            max_supported_version=f.max_supported_version,
-        )
-        for f in request.features
-    ]
-    records.append(
-        RegisterBrokerRecord(
-            broker_id=broker_id,
-            incarnation_id=request.incarnation_id,
-            broker_epoch=epoch,
-            end_points=endpoints,
-            features=features,
-            rack=request.rack,
-            fenced=fenced,
-            in_controlled_shutdown=shutting_down,
-            log_dirs=tuple(request.log_dirs),
-        )
-    )
-    c.registration_offsets[broker_id] = next_offset + len(records) - 1
-    c.sessions.touch(broker_id, epoch, -1, now_ms)
-    types = responses.broker_registration
-    return Result(records, types.BrokerRegistrationResponse(broker_epoch=epoch))
-
-
-def _check_directories(c: "Controller", broker_id: int, log_dirs: Iterable[UUID]) -> None:
-    seen = list(log_dirs)
-    if not seen:
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
-    if any(d in RESERVED_DIRS for d in seen):
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request")
-    if len(set(seen)) < len(seen):
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request")
-    for other in c.image.brokers.values():
-        taken = [d for d in seen if other.id != broker_id and d in other.log_dirs]
-        if taken:
-            raise KafkaError(
-                ErrorCode.INVALID_REGISTRATION,
-                f"Broker {other.id} is already registered with directory {taken[0]}",
-            )
-
-
-def _check_features(c: "Controller", features: Iterable[Any]) -> None:
-    supported = {f.name: (f.min_supported_version, f.max_supported_version) for f in features}
-    if "metadata.version" not in supported:
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Request features do not contain 'metadata.version'")
-    for name, level in {**c.image.features, "kraft.version": c.kraft_version}.items():
-        low, high = supported.get(name, (0, 0))
-        if not low <= level <= high:
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"Unable to register because the broker does not support finalized version {level} of "
-                f"{name}. The broker wants a version between {low} and {high}, inclusive.",
-            )
-
-
 def heartbeat(
     c: "Controller", request: "BrokerHeartbeatRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     broker = registered(c, request.broker_id, request.broker_epoch)
-    registered_at = c.registration_offsets.get(broker.id, broker.epoch)
-    caught_up = request.current_metadata_offset >= registered_at
-    before = _state(broker)
+    caught_up = request.current_metadata_offset >= c.registration_offsets[broker.id]
+    before = _state(c, broker)
     c.sessions.touch(broker.id, broker.epoch, request.current_metadata_offset, now_ms)
     after = yield from _next_state(c, broker, request, caught_up)
     records: list[MetadataRecord] = []
@@ -160,12 +56,12 @@ def heartbeat(
                 broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=tuple(cordoned)
             )
         )
-    if after is _State.CONTROLLED_SHUTDOWN and records:
+    if after is _State.CONTROLLED_SHUTDOWN:
         c.sessions.set_shutdown_offset(broker.id, next_offset + len(records) - 1)
     elif after is _State.SHUTDOWN_NOW:
         c.sessions.drop(broker.id)
     types = responses.broker_heartbeat
-    return Result(
+    return ControllerResult(
         records,
         types.BrokerHeartbeatResponse(
             is_caught_up=caught_up,
@@ -175,16 +71,19 @@ def heartbeat(
     )
 
 
-def _state(broker: BrokerRegistration) -> _State:
+def _state(c: "Controller", broker: BrokerRegistration) -> _State:
+    """A controlled shutdown that an earlier controller began is begun again: its last records may be lost."""
     if broker.fenced:
         return _State.FENCED
-    return _State.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else _State.UNFENCED
+    session = c.sessions.get(broker.id)
+    is_stopping = session is not None and session.shutdown_offset is not None
+    return _State.CONTROLLED_SHUTDOWN if is_stopping else _State.UNFENCED
 
 
 def _next_state(
     c: "Controller", broker: BrokerRegistration, request: "BrokerHeartbeatRequest", caught_up: bool
 ) -> Paced[_State]:
-    state = _state(broker)
+    state = _state(c, broker)
     if state is _State.FENCED:
         if request.want_shut_down:
             return _State.SHUTDOWN_NOW
@@ -197,9 +96,10 @@ def _next_state(
         leads = yield from _leads(c, broker.id)
         return _State.CONTROLLED_SHUTDOWN if leads else _State.SHUTDOWN_NOW
     session = c.sessions.get(broker.id)
-    shutdown_offset = None if session is None else session.shutdown_offset
-    lowest = c.sessions.lowest_offset_of_others(broker.id)
-    others_know = shutdown_offset is None or lowest is None or lowest >= shutdown_offset
+    assert session is not None, "a broker in controlled shutdown has a session"
+    assert session.shutdown_offset is not None, "a broker in controlled shutdown knows its offset"
+    lowest = c.sessions.lowest_offset(n for n, other in c.image.brokers.items() if other.is_active)
+    others_know = lowest is None or lowest >= session.shutdown_offset
     leads = yield from _leads(c, broker.id)
     return _State.CONTROLLED_SHUTDOWN if leads or not others_know else _State.SHUTDOWN_NOW
 
@@ -211,10 +111,12 @@ def _transition(c: "Controller", broker: BrokerRegistration, after: _State) -> P
         )
         return [change, *(yield from leader_and_isr_changes(c, _without_leader(c), add=broker.id))]
     if after is _State.CONTROLLED_SHUTDOWN:
+        changes = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
+        if broker.in_controlled_shutdown:
+            return changes
         change = BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
         )
-        changes = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
         return [change, *changes]
     if broker.fenced:
         return []
@@ -275,6 +177,12 @@ def registered(c: "Controller", broker_id: int, broker_epoch: int) -> BrokerRegi
     return broker
 
 
+def can_lead(c: "Controller", partition: PartitionRegistration, replica: int) -> bool:
+    """Whether a replica is on an active broker, in a directory that works."""
+    broker = c.image.brokers.get(replica)
+    return broker is not None and broker.is_active and is_online(c.image, partition, replica)
+
+
 def _leads(c: "Controller", broker_id: int) -> Paced[bool]:
     for _, _, partition in c.partitions():
         if partition.leader == broker_id:
@@ -293,7 +201,7 @@ def _without_leader(c: "Controller") -> Iterator[Entry | None]:
         yield entry if entry[2].leader == NO_LEADER else None
 
 
-def _records_for_shutdown(c: "Controller", broker_id: int, clean: bool) -> Paced[list[MetadataRecord]]:
+def records_for_shutdown(c: "Controller", broker_id: int, clean: bool) -> Paced[list[MetadataRecord]]:
     """What the end of a broker's previous incarnation means for its partitions."""
     if clean or not c.image.elr_enabled:
         return (yield from leader_and_isr_changes(c, with_isr(c, broker_id), remove=broker_id))

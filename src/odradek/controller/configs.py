@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from odradek.controller.result import Result
+from odradek.controller.result import MAX_RECORDS_PER_BATCH, TOO_MANY_RECORDS, ControllerResult
 from odradek.core.configs import (
     BROKER_KEYS,
     GROUP_KEYS,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 _MIN_ISR = "min.insync.replicas"
 _MAX_VALUE_BYTES = 32767
-MAX_RECORDS = 10_000
-TOO_MANY_RECORDS = "Unable to perform excessively large batch operation."
 _KEYS = {RESOURCE_TOPIC: TOPIC_KEYS, RESOURCE_GROUP: GROUP_KEYS}
 
 Configs = Mapping[str, str]
@@ -42,22 +40,22 @@ Configs = Mapping[str, str]
 
 def alter_configs(
     c: "Controller", request: "AlterConfigsRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     """Replace all configs of each resource by those given."""
     types = responses.alter_configs
     records, answers = yield from _alter_resources(c, request.resources, replaced_configs, types)
     response = types.AlterConfigsResponse(responses=answers)
-    return Result([] if request.validate_only else records, response)
+    return ControllerResult([] if request.validate_only else records, response, is_atomic=True)
 
 
 def incremental_alter_configs(
     c: "Controller", request: "IncrementalAlterConfigsRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     """Set, delete, append to or subtract from single configs of each resource."""
     types = responses.incremental_alter_configs
     records, answers = yield from _alter_resources(c, request.resources, changed_configs, types)
     response = types.IncrementalAlterConfigsResponse(responses=answers)
-    return Result([] if request.validate_only else records, response)
+    return ControllerResult([] if request.validate_only else records, response, is_atomic=True)
 
 
 def replaced_configs(resource: Any, current: Configs) -> Paced[dict[str, str]]:
@@ -146,7 +144,7 @@ def _alter_resources(
             current = c.image.config(*key)
             wanted = yield from change(resource, current)
             records += yield from _records(c, key, current, wanted)
-            if len(records) > MAX_RECORDS:
+            if len(records) > MAX_RECORDS_PER_BATCH:
                 return [], (yield from _refused(resources, types))
         except KafkaError as e:
             code, message = e.code, e.message

@@ -6,8 +6,8 @@ What may be long is paced work: whoever runs it lets nothing else be decided unt
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 from uuid import UUID
 
 from odradek.controller import (
@@ -19,14 +19,16 @@ from odradek.controller import (
     isr,
     partitions,
     reassigning,
+    registration,
     topic_deletion,
     topics,
     unregistering,
 )
 from odradek.controller import producer_id_blocks as producer_ids
+from odradek.controller.activation import activation_records
 from odradek.controller.elections import ElectionRules
-from odradek.controller.result import Result
-from odradek.controller.sessions import Sessions
+from odradek.controller.result import ControllerResult
+from odradek.controller.sessions import BrokerSessions
 from odradek.core.config.topic import topic_value
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
@@ -38,28 +40,24 @@ from odradek.metadata.image import (
     PartitionRegistration,
     TopicImage,
 )
-from odradek.metadata.records import (
-    BrokerEndpoint,
-    BrokerFeature,
-    MetadataRecord,
-    RegisterControllerRecord,
-)
-from odradek.metadata.replay import Replayer, Staged
+from odradek.metadata.records import MetadataRecord
+from odradek.metadata.replay import Replayer, StagedDelta
 from odradek.metadata.topic_names import collision_key
-from odradek.metadata.versions import RecordVersions
+from odradek.metadata.versions import RecordVersions, needs_epoch_for_shrink
 from odradek.runtime.slices import STEP, Paced
-from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 
-if TYPE_CHECKING:
-    from odradek.wire.requests.controller_registration import ControllerRegistrationRequest
-
-Handler = Callable[["Controller", Any, int, int], Result | Paced[Result]]
+Handler = Callable[["Controller", Any, int, int], ControllerResult | Paced[ControllerResult]]
 
 
 class Controller:
-    """Decides. Everything it depends on is handed to it: configuration, randomness, time, offsets."""
+    """Decides. Everything it depends on is handed to it: configuration, randomness, time, offsets.
+
+    One controller for each term of leadership: it is made from a copy of the committed state
+    (`Replayer.copy`) once that holds the whole log, and dropped with all that it staged when the term ends.
+    A new one first appends `activation`, then gives brokers their sessions (`start_sessions`), then decides.
+    """
 
     def __init__(
         self,
@@ -74,9 +72,13 @@ class Controller:
         self.node_id = config.node_id
         self.cluster_id = cluster_id
         self.kraft_version = kraft_version
+        self.voter_ids: Collection[int] = ()
+        """The voters of the quorum, where they are known: no feature changes before all have registered."""
         self.rng = rng
-        self.sessions = Sessions(config.int("broker.session.timeout.ms"))
-        self.registration_offsets: dict[int, int] = {}
+        self.sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
+        self.registration_offsets = dict.fromkeys(replayer.image.brokers, replayer.image.offset)
+        """Where the RegisterBrokerRecords are. Where those of an earlier controller are is not known: at most
+        at the end of what it left."""
         self.collisions: dict[str, str] = {}
         self._replayer = replayer
         for name in replayer.image.topics_by_name:
@@ -95,11 +97,11 @@ class Controller:
 
     def stage(
         self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
-    ) -> Paced[Staged]:
+    ) -> Paced[StagedDelta]:
         """Find out what records do before they are appended. Raises ReplayError."""
         return self._replayer.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
 
-    def take(self, staged: Staged) -> MetadataDelta:
+    def take(self, staged: StagedDelta) -> MetadataDelta:
         """The staged records were appended. Before anything else is decided, `note_names` has to be done."""
         return self._replayer.take(staged)
 
@@ -119,6 +121,18 @@ class Controller:
         if key is not None:
             self.collisions[key] = name
 
+    def activation(self, bootstrap: Sequence[MetadataRecord] | None) -> ControllerResult:
+        """The first records of a term: a transaction of the last controller is aborted, a new log begun.
+
+        `bootstrap` are the records of bootstrap.checkpoint, else those of a cluster of this release.
+        """
+        return activation_records(
+            self.image,
+            in_transaction=self._replayer.in_transaction,
+            bootstrap=bootstrap,
+            min_insync_replicas=self.config.int("min.insync.replicas"),
+        )
+
     def start_sessions(self, own_incarnation: UUID, now_ms: int) -> None:
         """Give every unfenced broker a session, on becoming the active controller.
 
@@ -131,18 +145,29 @@ class Controller:
 
     # --- commands -----------------------------------------------------------------------------------
 
-    def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Paced[Result]:
+    def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Paced[ControllerResult]:
         """Decide about a request. `now_ms` never goes back; records would begin at `next_offset`."""
         try:
             outcome = _HANDLERS[api_key](self, request, now_ms, next_offset)
-            return outcome if isinstance(outcome, Result) else (yield from outcome)
+            return outcome if isinstance(outcome, ControllerResult) else (yield from outcome)
         except KafkaError as e:
-            return Result([], failed(api_key, e))
+            return ControllerResult([], failed(api_key, e))
 
     def expire_session(self, now_ms: int) -> Paced[tuple[BrokerRegistration | None, list[MetadataRecord]]]:
         """The next broker whose session has ended, and the records that fence it."""
         broker = brokers.stale_broker(self, now_ms)
-        return broker, [] if broker is None else (yield from brokers.records_for_fencing(self, broker))
+        if broker is None:
+            return None, []
+        self.sessions.drop(broker.id)
+        return broker, (yield from brokers.records_for_fencing(self, broker))
+
+    def fence(self, broker_id: int, broker_epoch: int) -> Paced[list[MetadataRecord]]:
+        """The records that fence an incarnation before its session ends; none where it is fenced or gone."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.fenced or broker.epoch != broker_epoch:
+            return []
+        self.sessions.drop(broker_id)
+        return (yield from brokers.records_for_fencing(self, broker))
 
     # --- questions its parts ask --------------------------------------------------------------------
 
@@ -163,7 +188,8 @@ class Controller:
         min_isr = topic_value("min.insync.replicas", self.config, overrides)
         unclean = topic_value("unclean.leader.election.enable", self.config, overrides)
         assert isinstance(min_isr, int)
-        return ElectionRules(can_lead, self.image.elr_enabled, min_isr, bool(unclean))
+        bump_on_shrink = needs_epoch_for_shrink(self.image.metadata_version)
+        return ElectionRules(can_lead, self.image.elr_enabled, min_isr, bool(unclean), bump_on_shrink)
 
 
 def failed(api_key: ApiKey, error: KafkaError) -> Any:
@@ -176,28 +202,6 @@ def failed(api_key: ApiKey, error: KafkaError) -> Any:
     return response
 
 
-def register_controller(
-    c: Controller, request: "ControllerRegistrationRequest", now_ms: int, next_offset: int
-) -> Result:
-    record = RegisterControllerRecord(
-        controller_id=request.controller_id,
-        incarnation_id=request.incarnation_id,
-        end_points=[
-            BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
-            for e in request.listeners
-        ],
-        features=[
-            BrokerFeature(
-                name=f.name,
-                min_supported_version=f.min_supported_version,
-                max_supported_version=f.max_supported_version,
-            )
-            for f in request.features
-        ],
-    )
-    return Result([record], responses.controller_registration.ControllerRegistrationResponse())
-
-
 _HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.CREATE_TOPICS: topics.create_topics,
     ApiKey.DELETE_TOPICS: topic_deletion.delete_topics,
@@ -208,10 +212,10 @@ _HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.ELECT_LEADERS: electing.elect_leaders,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: reassigning.alter_partition_reassignments,
     ApiKey.UNREGISTER_BROKER: unregistering.unregister_broker,
-    ApiKey.BROKER_REGISTRATION: brokers.register_broker,
+    ApiKey.BROKER_REGISTRATION: registration.register_broker,
     ApiKey.BROKER_HEARTBEAT: brokers.heartbeat,
     ApiKey.ALLOCATE_PRODUCER_IDS: producer_ids.allocate_producer_ids,
     ApiKey.ALTER_PARTITION: isr.alter_partition,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: directory_assignment.assign_replicas_to_dirs,
-    ApiKey.CONTROLLER_REGISTRATION: register_controller,
+    ApiKey.CONTROLLER_REGISTRATION: registration.register_controller,
 }

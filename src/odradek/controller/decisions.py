@@ -39,12 +39,12 @@ class Rank(IntEnum):
 class Decisions:
     """Runs paced work, one after the other. It goes on when its caller is gone."""
 
-    __slots__ = ("_idle", "_is_closed", "_is_taken", "_slices", "_waiting")
+    __slots__ = ("_idle", "_is_taken", "_refusal", "_slices", "_waiting")
 
     def __init__(self, slices: Slices) -> None:
         self._slices = slices
         self._is_taken = False
-        self._is_closed = False
+        self._refusal: KafkaError | None = None
         self._idle: asyncio.Future[None] | None = None
         self._waiting: tuple[deque[tuple[Callable[[], Paced[Any]], asyncio.Future[Any]]], ...] = tuple(
             deque() for _ in Rank
@@ -52,20 +52,24 @@ class Decisions:
 
     def run(self, begin: Callable[[], Paced[T]], rank: Rank) -> Reply[T]:
         """Do the work that `begin` gives: now, or when its turn has come."""
-        if self._is_closed:
-            return Reply.failed(KafkaError(ErrorCode.NOT_CONTROLLER))
+        if self._refusal is not None:
+            return Reply.failed(self._refusal)
         if not self._is_taken and not any(self._waiting):
             return self._run(begin)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting[rank].append((begin, future))
         return Reply.later(future)
 
-    async def close(self) -> None:
-        """Refuse whoever waits, and let end what has begun."""
-        self._is_closed = True
+    def refuse(self, refusal: KafkaError) -> None:
+        """Refuse all who wait and all who come. What has begun goes on: it is refused what it needs."""
+        self._refusal = refusal
         for queue in self._waiting:
             while queue:
-                _settle(queue.popleft()[1], Reply.failed(KafkaError(ErrorCode.NOT_CONTROLLER)))
+                _complete(queue.popleft()[1], Reply.failed(refusal))
+
+    async def close(self) -> None:
+        """Refuse all who wait, and let end what has begun."""
+        self.refuse(self._refusal or KafkaError(ErrorCode.NOT_CONTROLLER))
         if self._is_taken:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
@@ -83,7 +87,7 @@ class Decisions:
 
     def _end(self, future: "asyncio.Future[Any]", reply: Reply[Any]) -> None:
         self._is_taken = False
-        _settle(future, reply)
+        _complete(future, reply)
         if any(self._waiting):
             asyncio.get_running_loop().call_soon(self._next)
         elif self._idle is not None:
@@ -96,12 +100,12 @@ class Decisions:
             return
         begin, future = queue.popleft()
         if not future.cancelled():
-            self._run(begin).when_ready(partial(_settle, future))
+            self._run(begin).when_ready(partial(_complete, future))
         if not self._is_taken and any(self._waiting):
             asyncio.get_running_loop().call_soon(self._next)
 
 
-def _settle(future: "asyncio.Future[Any]", reply: Reply[Any]) -> None:
+def _complete(future: "asyncio.Future[Any]", reply: Reply[Any]) -> None:
     if future.done():
         return
     if reply.error is None:

@@ -4,12 +4,13 @@ Elections that follow from brokers that come and go are brokers.py's; the rules 
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from odradek.controller.brokers import can_lead
 from odradek.controller.elections import change_partition
-from odradek.controller.result import Result
+from odradek.controller.result import MAX_RECORDS_PER_BATCH, TOO_MANY_RECORDS, ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.metadata.directories import is_online
 from odradek.metadata.image import PartitionRegistration, TopicImage
 from odradek.metadata.records import NO_LEADER_CHANGE, MetadataRecord, PartitionChangeRecord
 from odradek.runtime.slices import FEW, STEP, Paced
@@ -32,11 +33,11 @@ class _Asked(NamedTuple):
 
 def elect_leaders(
     c: "Controller", request: "ElectLeadersRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     types = responses.elect_leaders
     asked_for_all = request.topic_partitions is None
     if not asked_for_all and not request.topic_partitions:
-        return Result([], types.ElectLeadersResponse())
+        return ControllerResult([], types.ElectLeadersResponse())
     asked: Any = _all(c) if asked_for_all else request.topic_partitions
     is_known = request.election_type in (PREFERRED, UNCLEAN)
     if asked_for_all and not is_known:
@@ -59,9 +60,35 @@ def elect_leaders(
                 rows.append(types.PartitionResult(partition_id=index, error_code=code, error_message=message))
         topics.append(types.ReplicaElectionResult(topic=row.topic, partition_result=rows))
         yield FEW
+    if len(elected) > MAX_RECORDS_PER_BATCH:
+        topics = [] if asked_for_all else (yield from _refused(types, asked))
+        code = ErrorCode.POLICY_VIOLATION
+        return ControllerResult(
+            [], types.ElectLeadersResponse(error_code=code, replica_election_results=topics)
+        )
     code = ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST
     records: list[MetadataRecord] = list(elected.values())
-    return Result(records, types.ElectLeadersResponse(error_code=code, replica_election_results=topics))
+    return ControllerResult(
+        records, types.ElectLeadersResponse(error_code=code, replica_election_results=topics)
+    )
+
+
+def _refused(types: Any, asked: Any) -> Paced[list[Any]]:
+    """Kafka bounds what one request may change."""
+    topics = []
+    for row in asked:
+        rows = []
+        for index in row.partitions:
+            rows.append(
+                types.PartitionResult(
+                    partition_id=index,
+                    error_code=ErrorCode.POLICY_VIOLATION,
+                    error_message=TOO_MANY_RECORDS,
+                )
+            )
+            yield STEP
+        topics.append(types.ReplicaElectionResult(topic=row.topic, partition_result=rows))
+    return topics
 
 
 def _all(c: "Controller") -> Iterator[_Asked]:
@@ -92,7 +119,7 @@ def _elect_preferred(
     preferred = partition.replicas[0]
     if partition.leader == preferred:
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, _NOT_NEEDED)
-    if preferred not in partition.isr or not _can_lead(c, partition, preferred):
+    if preferred not in partition.isr or not can_lead(c, partition, preferred):
         raise KafkaError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, _NO_PREFERRED)
     return PartitionChangeRecord(partition_id=index, topic_id=topic.id, leader=preferred)
 
@@ -102,14 +129,9 @@ def _elect_unclean(
 ) -> PartitionChangeRecord:
     if partition.has_leader:
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, _NOT_NEEDED)
-    rules = c.election_rules(topic.name, lambda replica: _can_lead(c, partition, replica))
+    rules = c.election_rules(topic.name, partial(can_lead, c, partition))
     rules = rules._replace(allow_unclean=True)
     record = change_partition(topic.id, index, partition, partition.isr, rules)
     if record is None or record.leader == NO_LEADER_CHANGE:
         raise KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, _NO_ELIGIBLE)
     return record
-
-
-def _can_lead(c: "Controller", partition: PartitionRegistration, replica: int) -> bool:
-    broker = c.image.brokers.get(replica)
-    return broker is not None and broker.is_active and is_online(c.image, partition, replica)

@@ -1,8 +1,8 @@
 """Who leads a partition when brokers come, go or fall out of sync: partition in, PartitionChangeRecord out.
 
 Pure. The rules are Kafka's: a leader comes from the ISR; when the ISR is empty from the eligible leader
-replicas (KIP-966), which are known to be complete; else, uncleanly, from the last known leader or from
-whoever is there, where the topic allows it.
+replicas (KIP-966), which are known to be complete; else, uncleanly, the last known leader; else, where the
+topic allows it, the first replica that is there.
 """
 
 from collections.abc import Callable, Collection
@@ -22,6 +22,8 @@ class ElectionRules(NamedTuple):
     elr_enabled: bool
     min_isr: int
     allow_unclean: bool
+    bump_on_shrink: bool = False
+    """Before 3.6 nodes knew only by a new leader epoch that a replica had left the ISR."""
 
 
 class _Outcome(NamedTuple):
@@ -64,12 +66,17 @@ def change_partition(
     if rules.elr_enabled:
         if leader != NO_LEADER:
             last_known_elr = ()
-        elif not isr and partition.isr and partition.leader != NO_LEADER:
+        elif not last_known_elr and partition.leader != NO_LEADER:
             last_known_elr = (partition.leader,)
     if leader_recovery_state == partition.leader_recovery_state:
         leader_recovery_state = NO_RECOVERY_CHANGE
     assert leader == NO_LEADER or leader in isr, f"leader {leader} outside the ISR {isr}"
-    return _record(topic_id, index, partition, leader, isr, elr, last_known_elr, leader_recovery_state)
+    record = _record(topic_id, index, partition, leader, isr, elr, last_known_elr, leader_recovery_state)
+    if record is None or not rules.bump_on_shrink or record.leader != NO_LEADER_CHANGE:
+        return record
+    if not set(partition.isr) <= set(isr):
+        record.leader = leader
+    return record
 
 
 def _elect(
@@ -81,14 +88,14 @@ def _elect(
     for replica in partition.replicas:
         if replica in eligible and rules.can_lead(replica):
             return _Outcome(replica, False)
-    if rules.allow_unclean:
-        for replica in partition.replicas:
-            if rules.can_lead(replica):
-                return _Outcome(replica, True)
     if rules.elr_enabled and not eligible and len(partition.last_known_elr) == 1:
         last = partition.last_known_elr[0]
         if last in partition.replicas and rules.can_lead(last):
             return _Outcome(last, True)
+    if rules.allow_unclean:
+        for replica in partition.replicas:
+            if rules.can_lead(replica):
+                return _Outcome(replica, True)
     return _Outcome(NO_LEADER, False)
 
 

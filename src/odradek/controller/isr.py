@@ -1,10 +1,11 @@
 """AlterPartition: a leader proposes its partition's new ISR, the controller accepts or refuses it. Pure."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from odradek.controller.brokers import registered
+from odradek.controller.brokers import can_lead, registered
 from odradek.controller.elections import change_partition
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode
 from odradek.core.types import ZERO_UUID
 from odradek.metadata.draft import merge
@@ -21,7 +22,7 @@ _ANY_EPOCH = -1
 
 def alter_partition(
     c: "Controller", request: "AlterPartitionRequest", now_ms: int, next_offset: int
-) -> Result:
+) -> ControllerResult:
     registered(c, request.broker_id, request.broker_epoch)
     types = responses.alter_partition
     records: list[MetadataRecord] = []
@@ -30,7 +31,7 @@ def alter_partition(
         topic = c.image.topics_by_id.get(asked.topic_id or ZERO_UUID)
         answers = [_alter(c, types, request.broker_id, topic, p, records) for p in asked.partitions]
         topics.append(types.TopicData(topic_id=asked.topic_id, partitions=answers))
-    return Result(records, types.AlterPartitionResponse(topics=topics))
+    return ControllerResult(records, types.AlterPartitionResponse(topics=topics))
 
 
 def _alter(
@@ -51,12 +52,8 @@ def _alter(
     if code is not ErrorCode.NONE:
         return types.PartitionData(partition_index=index, error_code=code)
 
-    def can_lead(replica: int) -> bool:
-        broker = c.image.brokers.get(replica)
-        return broker is not None and broker.is_active
-
     isr = tuple(member.broker_id for member in asked.new_isr_with_epochs)
-    rules = c.election_rules(topic.name, can_lead)
+    rules = c.election_rules(topic.name, partial(can_lead, c, partition))
     record = change_partition(
         topic.id, index, partition, isr, rules, leader_recovery_state=asked.leader_recovery_state
     )

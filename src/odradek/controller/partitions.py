@@ -1,11 +1,11 @@
-"""Partitions of topics: new ones, and the ISR changes their leaders propose. Pure."""
+"""New partitions of topics: CreatePartitions, and the records of every partition that is created. Pure."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.controller.placement import place_replicas
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import DIR_UNASSIGNED
 from odradek.metadata.records import MetadataRecord, PartitionRecord
@@ -21,7 +21,7 @@ MAX_PARTITIONS_PER_REQUEST = 10_000
 
 def create_partitions(
     c: "Controller", request: "CreatePartitionsRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     types = responses.create_partitions
     times: Counter[str] = Counter()
     for topic in request.topics:
@@ -54,7 +54,7 @@ def create_partitions(
                 )
             )
     response = types.CreatePartitionsResponse(results=results)
-    return Result([] if request.validate_only else records, response)
+    return ControllerResult([] if request.validate_only else records, response, is_atomic=True)
 
 
 def _create_partitions(c: "Controller", request: "CreatePartitionsTopic") -> Paced[list[PartitionRecord]]:

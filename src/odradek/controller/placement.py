@@ -1,11 +1,21 @@
-"""Where the replicas of new partitions go: leaders in turn over the brokers, followers spread. Pure."""
+"""Where the replicas of new partitions go: leaders in turn over the brokers, followers in other racks. Pure.
+
+As in Kafka, each rack gets a replica before any rack gets a second one, and within a rack a fenced broker is
+taken last. Other than Kafka's, which takes leaders in turn from racks, every broker leads equally often.
+"""
 
 import random
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import BrokerRegistration
 from odradek.runtime.slices import FEW, Paced
+
+
+class _Place(NamedTuple):
+    broker_id: int
+    rack: str | None
 
 
 def place_replicas(
@@ -13,49 +23,73 @@ def place_replicas(
 ) -> Paced[list[tuple[int, ...]]]:
     """Replicas for each of `partitions` new partitions, the preferred leader first.
 
-    Fenced brokers are used only when there are not enough others, and never first. A broker whose log
-    directories are all cordoned takes nothing.
+    A fenced broker never leads. A broker in controlled shutdown takes nothing, nor does one whose log
+    directories are all cordoned. INVALID_REPLICATION_FACTOR where there are too few brokers.
     """
-    usable = sorted((b for b in brokers if not _is_cordoned(b)), key=lambda b: b.id)
-    active = [b.id for b in usable if not b.fenced]
-    fenced = [b.id for b in usable if b.fenced]
+    assert replication_factor > 0, "checked by whoever asks"
+    usable = sorted((b for b in brokers if _is_usable(b)), key=lambda b: b.id)
+    active = _by_turns([_Place(b.id, b.rack) for b in usable if not b.fenced], rng)
+    fenced = _by_turns([_Place(b.id, b.rack) for b in usable if b.fenced], rng)
+    if not active:
+        raise _invalid("All brokers are currently fenced, or have all their log directories cordoned.")
     if replication_factor > len(usable):
-        raise _cannot(
-            replication_factor,
+        raise _invalid(
             f"The target replication factor of {replication_factor} cannot be reached because "
             f"only {len(usable)} broker(s) are registered or some brokers have all their log directories "
-            "cordoned.",
+            "cordoned."
         )
-    if not active:
-        reason = "All brokers are currently fenced, or have all their log directories cordoned."
-        raise _cannot(replication_factor, reason)
     start = rng.randrange(len(active) * max(1, len(active) - 1))
     rows = []
     for i in range(partitions):
         rows.append(_row(active, fenced, start + i, replication_factor))
-        yield FEW * (1 + replication_factor)
+        yield FEW * (2 if replication_factor == 1 else 2 + len(usable))
     return rows
 
 
-def _row(active: list[int], fenced: list[int], turn: int, replication_factor: int) -> tuple[int, ...]:
-    """Each round over the leaders puts another distance between a leader and its followers."""
+def _by_turns(places: list[_Place], rng: random.Random) -> list[_Place]:
+    """One of each rack, then the next of each, so that neighbours are in different racks."""
+    by_rack: dict[str | None, list[_Place]] = {}
+    for place in places:
+        by_rack.setdefault(place.rack, []).append(place)
+    names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
+    rng.shuffle(names)
+    for name in names:
+        rng.shuffle(by_rack[name])
+    longest = max(map(len, by_rack.values()), default=0)
+    return [by_rack[name][i] for i in range(longest) for name in names if i < len(by_rack[name])]
+
+
+def _row(active: list[_Place], fenced: list[_Place], turn: int, replication_factor: int) -> tuple[int, ...]:
+    """Each round over the leaders begins its followers one broker further on."""
     n = len(active)
     first, shift = turn % n, turn // n
-    row = [active[first]]
-    for i in range(min(replication_factor, n) - 1):
-        row.append(active[(first + 1 + (shift + i) % (n - 1)) % n])
-    for i in range(replication_factor - len(row)):
-        row.append(fenced[(turn + i) % len(fenced)])
-    return tuple(row)
+    leader = active[first]
+    if replication_factor == 1:
+        return (leader.broker_id,)
+    others = [*active[first + 1 :], *active[:first]]
+    followers = [*_rotated(others, shift), *_rotated(fenced, turn)]
+    held = {leader.rack: 1}
+    ranked = []
+    for position, (broker_id, rack) in enumerate(followers):
+        before = held.get(rack, 0)
+        held[rack] = before + 1
+        ranked.append((before, position, broker_id))
+    ranked.sort()
+    return (leader.broker_id, *(broker_id for _, _, broker_id in ranked[: replication_factor - 1]))
 
 
-def _is_cordoned(broker: BrokerRegistration) -> bool:
-    cordoned = broker.cordoned_log_dirs
-    return bool(cordoned) and set(broker.log_dirs) <= set(cordoned or ())
+def _rotated(places: list[_Place], by: int) -> list[_Place]:
+    if not places:
+        return places
+    cut = by % len(places)
+    return places[cut:] + places[:cut]
 
 
-def _cannot(replication_factor: int, reason: str) -> KafkaError:
-    return KafkaError(
-        ErrorCode.INVALID_REPLICATION_FACTOR,
-        f"Unable to replicate the partition {replication_factor} time(s): {reason}",
-    )
+def _is_usable(broker: BrokerRegistration) -> bool:
+    is_cordoned = bool(broker.log_dirs) and set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ())
+    is_stopping = broker.in_controlled_shutdown and not broker.fenced
+    return not is_cordoned and not is_stopping
+
+
+def _invalid(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)

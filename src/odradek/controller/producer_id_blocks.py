@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from odradek.controller.brokers import registered
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.records import ProducerIdsRecord
 from odradek.wire import responses
@@ -18,7 +18,7 @@ _MAX_PRODUCER_ID = (1 << 63) - 1
 
 def allocate_producer_ids(
     c: "Controller", request: "AllocateProducerIdsRequest", now_ms: int, next_offset: int
-) -> Result:
+) -> ControllerResult:
     registered(c, request.broker_id, request.broker_epoch)
     start = c.image.next_producer_id
     if start > _MAX_PRODUCER_ID - BLOCK_SIZE:
@@ -32,6 +32,6 @@ def allocate_producer_ids(
         next_producer_id=start + BLOCK_SIZE,
     )
     types = responses.allocate_producer_ids
-    return Result(
+    return ControllerResult(
         [record], types.AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=BLOCK_SIZE)
     )

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from odradek.controller.partitions import check_assignment
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import PartitionRegistration
 from odradek.runtime.slices import FEW, STEP, Paced
@@ -18,10 +18,10 @@ _NOT_MOVED = "Odradek does not move partitions to other replicas yet."
 
 def alter_partition_reassignments(
     c: "Controller", request: "AlterPartitionReassignmentsRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     types = responses.alter_partition_reassignments
     if not request.topics:
-        return Result([], types.AlterPartitionReassignmentsResponse(error_message=""))
+        return ControllerResult([], types.AlterPartitionReassignmentsResponse(error_message=""))
     topics = []
     for topic in request.topics:
         partitions = []
@@ -42,7 +42,7 @@ def alter_partition_reassignments(
     response = types.AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, responses=topics
     )
-    return Result([], response)
+    return ControllerResult([], response, is_atomic=True)
 
 
 def _check(c: "Controller", name: str, index: int, replicas: Any) -> None:

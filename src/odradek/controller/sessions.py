@@ -3,35 +3,52 @@
 It starts empty on a new controller; a registered broker gets a whole session to be heard from.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
-class Session(NamedTuple):
+class BrokerSession(NamedTuple):
     broker_epoch: int
     last_contact_ms: int
     metadata_offset: int
     shutdown_offset: int | None = None
+    is_heard: bool = True
+    """Whether it has sent a heartbeat: one that only registered may have died since."""
 
 
-class Sessions:
+class BrokerSessions:
     __slots__ = ("_sessions", "timeout_ms")
 
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, BrokerSession] = {}
 
-    def get(self, broker_id: int) -> Session | None:
+    def get(self, broker_id: int) -> BrokerSession | None:
         return self._sessions.get(broker_id)
 
     def touch(self, broker_id: int, broker_epoch: int, metadata_offset: int, now_ms: int) -> None:
         known = self._sessions.get(broker_id)
         same = known is not None and known.broker_epoch == broker_epoch
         shutdown_offset = known.shutdown_offset if known is not None and same else None
-        self._sessions[broker_id] = Session(broker_epoch, now_ms, metadata_offset, shutdown_offset)
+        self._sessions[broker_id] = BrokerSession(broker_epoch, now_ms, metadata_offset, shutdown_offset)
+
+    def begin(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
+        """A new incarnation registered; it has sent no heartbeat yet."""
+        self._sessions[broker_id] = BrokerSession(broker_epoch, now_ms, -1, is_heard=False)
+
+    def is_heard(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
+        """Whether an incarnation lives: its session does, and it has sent a heartbeat."""
+        session = self._sessions.get(broker_id)
+        return session is not None and session.is_heard and self.is_valid(broker_id, broker_epoch, now_ms)
 
     def set_shutdown_offset(self, broker_id: int, offset: int) -> None:
-        """A broker may stop once every other broker has seen this offset: its leaders moved there."""
-        self._sessions[broker_id] = self._sessions[broker_id]._replace(shutdown_offset=offset)
+        """A broker may stop once every active broker has seen this offset: its leaders moved there.
+
+        The first offset counts: what is written later moves no leader of its.
+        """
+        session = self._sessions[broker_id]
+        if session.shutdown_offset is None:
+            self._sessions[broker_id] = session._replace(shutdown_offset=offset)
 
     def drop(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
@@ -44,6 +61,10 @@ class Sessions:
             and now_ms - session.last_contact_ms < self.timeout_ms
         )
 
-    def lowest_offset_of_others(self, broker_id: int) -> int | None:
-        """The oldest metadata offset among the other brokers heard from; None when there is none."""
-        return min((s.metadata_offset for n, s in self._sessions.items() if n != broker_id), default=None)
+    def lowest_offset(self, broker_ids: Iterable[int]) -> int | None:
+        """The oldest metadata offset among these brokers, -1 for one not heard from; None for no brokers."""
+        return min((self._metadata_offset(n) for n in broker_ids), default=None)
+
+    def _metadata_offset(self, broker_id: int) -> int:
+        session = self._sessions.get(broker_id)
+        return -1 if session is None else session.metadata_offset

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from odradek.controller.result import Result
+from odradek.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID
 from odradek.metadata.image import TopicImage
@@ -21,8 +21,11 @@ _Target = tuple[str | None, UUID]
 
 def delete_topics(
     c: "Controller", request: "DeleteTopicsRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
-    """Every topic named once is deleted; one named twice, in whatever way, gets one error."""
+) -> Paced[ControllerResult]:
+    """Every topic named once is deleted; one named twice, in whatever way, gets one error.
+
+    All are deleted in one batch. What does not fit in it is not deleted, and gets Kafka's error.
+    """
     types = responses.delete_topics
     times: Counter[_Target] = Counter()
     named: set[str] = set()
@@ -40,6 +43,8 @@ def delete_topics(
         if name is None and by_id is not None and by_id.name in named:
             continue
         try:
+            if len(records) == MAX_RECORDS_PER_BATCH:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
             found = _resolve(c, target, count)
             if (None, found.id) in times and name is not None:
                 topic_id = found.id
@@ -53,7 +58,7 @@ def delete_topics(
             continue
         records.append(RemoveTopicRecord(topic_id=found.id))
         results.append(types.DeletableTopicResult(name=found.name, topic_id=found.id))
-    return Result(records, types.DeleteTopicsResponse(responses=results))
+    return ControllerResult(records, types.DeleteTopicsResponse(responses=results), is_atomic=True)
 
 
 def _resolve(c: "Controller", target: _Target, count: int) -> TopicImage:

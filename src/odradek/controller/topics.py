@@ -4,13 +4,13 @@ Errors and their words are Kafka's. Partitions of existing topics are partitions
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odradek.controller.configs import topic_config_records
 from odradek.controller.partitions import check_assignment, check_partition_total, partition_record
 from odradek.controller.placement import place_replicas
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult, check_count
 from odradek.core.configs import describe_topic
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import METADATA_TOPIC
@@ -29,7 +29,7 @@ DESCRIBED = 500
 
 def create_topics(
     c: "Controller", request: "CreateTopicsRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     types = responses.create_topics
     times: Counter[str] = Counter()
     for topic in request.topics:
@@ -63,7 +63,22 @@ def create_topics(
         yield STEP
         if count > 1:
             results.append(_failed(types, name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-    return Result([] if request.validate_only else records, types.CreateTopicsResponse(topics=results))
+    try:
+        check_count(len(records))
+    except KafkaError as e:
+        refused = yield from _all_refused(types, times, e)
+        return ControllerResult([], types.CreateTopicsResponse(topics=refused))
+    response = types.CreateTopicsResponse(topics=results)
+    return ControllerResult([] if request.validate_only else records, response, is_atomic=True)
+
+
+def _all_refused(types: Any, names: Iterable[str], error: KafkaError) -> Paced[list[Any]]:
+    """All topics of a request are created in one batch, or none is."""
+    results = []
+    for name in names:
+        results.append(_failed(types, name, error.code, error.message))
+        yield STEP
+    return results
 
 
 def _failed(types: Any, name: str, code: ErrorCode, message: str | None) -> Any:
@@ -168,7 +183,12 @@ def _assignments(c: "Controller", topic: Any) -> Paced[Sequence[tuple[int, ...]]
     replication_factor = topic.replication_factor
     if replication_factor == -1:
         replication_factor = c.config.default_replication_factor
-    return (yield from place_replicas(c.image.brokers.values(), partitions, replication_factor, c.rng))
+    brokers = c.image.brokers.values()
+    try:
+        return (yield from place_replicas(brokers, partitions, replication_factor, c.rng))
+    except KafkaError as e:
+        reason = f"Unable to replicate the partition {replication_factor} time(s): {e.message}"
+        raise KafkaError(e.code, reason) from e
 
 
 def _manual_assignments(c: "Controller", topic: Any) -> Paced[Sequence[tuple[int, ...]]]:

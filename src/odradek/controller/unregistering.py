@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from odradek.controller.brokers import leader_and_isr_changes, with_isr
-from odradek.controller.result import Result
+from odradek.controller.result import ControllerResult, check_count
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.records import UnregisterBrokerRecord
 from odradek.runtime.slices import Paced
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def unregister_broker(
     c: "Controller", request: "UnregisterBrokerRequest", now_ms: int, next_offset: int
-) -> Paced[Result]:
+) -> Paced[ControllerResult]:
     broker = c.image.brokers.get(request.broker_id)
     if broker is None:
         raise KafkaError(
@@ -28,6 +28,7 @@ def unregister_broker(
         )
     records = yield from leader_and_isr_changes(c, with_isr(c, broker.id), remove=broker.id)
     records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
+    check_count(len(records))
     c.sessions.drop(broker.id)
     response = responses.unregister_broker.UnregisterBrokerResponse(error_message="")
-    return Result(records, response)
+    return ControllerResult(records, response)

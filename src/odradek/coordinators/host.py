@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from odradek.coordinators.loading import replay_log
-from odradek.coordinators.shard import Encoded, Format, Now, Result, Shard, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Encoded, Now, RecordFormat, Shard, Ticket
 from odradek.coordinators.slot import PartitionLog, Slot
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.core.types import NO_PRODUCER_ID
@@ -53,7 +53,7 @@ class CoordinatorHost:
         self,
         topic: str,
         new_shard: Callable[[int], Shard],
-        record_format: Format,
+        record_format: RecordFormat,
         clock: Clock,
         *,
         commit_timeout_ms: int,
@@ -130,7 +130,9 @@ class CoordinatorHost:
             )
         except Exception:
             slot.failed = True
-            _log.exception("Failed to load %s-%d: not coordinating it", self._topic, partition_index)
+            _log.exception(
+                "Failed to load %s-%d: this node does not coordinate it", self._topic, partition_index
+            )
             return
         self._activate(slot)
         _log.info("Loaded %s-%d up to offset %d", self._topic, partition_index, slot.applied_end_offset)
@@ -139,7 +141,7 @@ class CoordinatorHost:
         """Begin the soft state; where that takes long, the slot is taken meanwhile."""
         slot.is_loaded = True
         outcome = slot.shard.activate(self._now())
-        if isinstance(outcome, Result):
+        if isinstance(outcome, CoordinatorResult):
             at_once(self._run(slot, outcome, None))
             self._arm(slot)
         else:
@@ -151,7 +153,7 @@ class CoordinatorHost:
             self._on_failure(done.error)
 
     def _on_failure(self, error: BaseException) -> None:
-        _log.error("A task of the coordinator of %s failed", self._topic, exc_info=error)
+        _log.error("A background task of the coordinator of %s failed", self._topic, exc_info=error)
 
     # --- commands -------------------------------------------------------------------------------------
 
@@ -169,7 +171,7 @@ class CoordinatorHost:
         try:
             outcome = slot.shard.handle(command, ticket, self._now())
             if (
-                type(outcome) is not Result
+                type(outcome) is not CoordinatorResult
                 or outcome.is_long
                 or len(outcome.records) > FEW_RECORDS
                 or len(outcome.replies) > FEW_RECORDS
@@ -199,7 +201,7 @@ class CoordinatorHost:
     # --- commands that take long ----------------------------------------------------------------------
 
     def _handle_long(
-        self, slot: Slot, outcome: "Result | Paced[Result]", ticket: Ticket | None
+        self, slot: Slot, outcome: "CoordinatorResult | Paced[CoordinatorResult]", ticket: Ticket | None
     ) -> Reply[Any]:
         """Take the slot until the command is handled."""
         slot.is_taken = True
@@ -210,8 +212,10 @@ class CoordinatorHost:
         reply.when_ready(lambda ready: _pass_on(self._end_long(slot, ticket, ready), future))
         return Reply.later(future)
 
-    def _in_slices(self, slot: Slot, outcome: "Result | Paced[Result]", ticket: Ticket | None) -> Paced[Any]:
-        result = outcome if isinstance(outcome, Result) else (yield from outcome)
+    def _in_slices(
+        self, slot: Slot, outcome: "CoordinatorResult | Paced[CoordinatorResult]", ticket: Ticket | None
+    ) -> Paced[Any]:
+        result = outcome if isinstance(outcome, CoordinatorResult) else (yield from outcome)
         return (yield from self._run(slot, result, ticket))
 
     def _end_long(self, slot: Slot, ticket: Ticket | None, reply: Reply[Any]) -> Reply[Any]:
@@ -255,13 +259,13 @@ class CoordinatorHost:
         self._arm(slot)
         self._serve_later(slot)
 
-    def _run(self, slot: Slot, result: Result, ticket: Ticket | None) -> Paced[Any]:
+    def _run(self, slot: Slot, result: CoordinatorResult, ticket: Ticket | None) -> Paced[Any]:
         """Do what a result asks for, to the end. Gives the answer; None while it waits."""
         answer: Any = None
-        later: list[Callable[[Now], Result]] = []
+        later: list[Callable[[Now], CoordinatorResult]] = []
         effects: list[Any] = []
         while True:
-            follow: Callable[[Now], Result | Paced[Result]] | None
+            follow: Callable[[Now], CoordinatorResult | Paced[CoordinatorResult]] | None
             error = (yield from self._append(slot, result)) if result.records else None
             if error is None:
                 answer = answer if result.response is None else result.response
@@ -284,7 +288,7 @@ class CoordinatorHost:
                 break
             try:
                 followed = follow(self._now())
-                result = followed if isinstance(followed, Result) else (yield from followed)
+                result = followed if isinstance(followed, CoordinatorResult) else (yield from followed)
             except KafkaError as e:
                 answer = e
                 break
@@ -295,7 +299,7 @@ class CoordinatorHost:
             self._perform(slot.partition_index, effect)
         return answer
 
-    def _once_safe(self, slot: Slot, committed: Callable[[Now], Result]) -> None:
+    def _once_safe(self, slot: Slot, committed: Callable[[Now], CoordinatorResult]) -> None:
         """Go on when the high watermark has passed all that the shard has applied, if it still leads then."""
         if slot.log.high_watermark >= slot.applied_end_offset:
             at_once(self._run(slot, committed(self._now()), None))
@@ -312,7 +316,7 @@ class CoordinatorHost:
 
         slot.log.when_committed(slot.applied_end_offset).add_done_callback(done)
 
-    def _append(self, slot: Slot, result: Result) -> Paced[KafkaError | None]:
+    def _append(self, slot: Slot, result: CoordinatorResult) -> Paced[KafkaError | None]:
         """Append and replay; what need not stay together goes in pieces."""
         now_ms = self._clock.now_ms()
         producer_id = NO_PRODUCER_ID if result.producer is None else result.producer[0]

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinators.shard import Format, Shard
+from odradek.coordinators.shard import RecordFormat, Shard
 from odradek.core.errors import ExhaustedError
 from odradek.core.types import NO_PRODUCER_ID
 from odradek.records.batch import BatchMeta, iter_batches, iter_records
@@ -30,7 +30,7 @@ RETRY_S = 0.5
 async def replay_log(
     partition_log: "PartitionLog",
     shard: Shard,
-    record_format: Format,
+    record_format: RecordFormat,
     buffer_bytes: int,
     slices: Slices | None = None,
 ) -> int:
@@ -49,11 +49,11 @@ async def replay_log(
         start = offset
         offset = await slices.run(_replay(data, start, shard, record_format), own=True)
         if offset == start:
-            raise ValueError(f"no whole batch at offset {offset}, before the log end")
+            raise ValueError(f"no complete batch at offset {offset}, before the log end")
     return offset
 
 
-def _replay(data: bytes, start: int, shard: Shard, record_format: Format) -> Paced[int]:
+def _replay(data: bytes, start: int, shard: Shard, record_format: RecordFormat) -> Paced[int]:
     """Replay what was read from `start` on. Gives the offset after it."""
     offset = start
     for batch in iter_batches(data):
@@ -64,7 +64,7 @@ def _replay(data: bytes, start: int, shard: Shard, record_format: Format) -> Pac
     return offset
 
 
-def _replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: Format) -> Paced[None]:
+def _replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: RecordFormat) -> Paced[None]:
     """Replay one batch. A record of a kind we do not know is left out."""
     producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
     decode, decode_long = record_format.decode, record_format.decode_long
@@ -84,7 +84,7 @@ def _replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: Fo
         else:
             decoded = yield from decode_long(record.key, value)
         if decoded is None:
-            _log.warning("A record of unknown type at offset %d is ignored", record.offset)
+            _log.warning("Ignoring a record of unknown type at offset %d", record.offset)
             continue
         steps = shard.replay(*decoded, record.offset, producer_id)
         if steps is not None:

@@ -312,6 +312,6 @@ def _decode(
 
 def _prefix(data: Buffer) -> int:
     if len(data) < 2:
-        raise ProtocolError("a coordinator record is cut short")
+        raise ProtocolError("a coordinator record is truncated")
     prefix: int = _PREFIX.unpack_from(data)[0]
     return prefix

@@ -1,8 +1,8 @@
 """What a coordinator shard is to its host: commands in, results out, records replayed. No loop, no log here.
 
 A shard never changes replicated state in `handle` or `tick`. It returns the records that would; the host
-appends them, replays them at once, and only then runs `Result.then` to go on with the new state. What a
-shard knows beside its records (who waits, whose session ends when) is soft: it starts anew after a load.
+appends them, replays them at once, and only then runs `CoordinatorResult.then` to go on with the new state.
+What a shard knows beside its records (who waits, whose session ends when) is soft: a load starts without it.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class Now(NamedTuple):
     steady_ms: int
 
 
-class Result:
+class CoordinatorResult:
     """What a shard wants done.
 
     `records` are appended together, unless `atomic` is off and they may be split. `producer` makes them part
@@ -60,12 +60,12 @@ class Result:
         self.effects: list[Any] = []
         self.is_long = False
         self.producer: tuple[int, int] | None = None
-        self.then: Callable[[Now], Result | Paced[Result]] | None = None
-        self.committed: Callable[[Now], Result] | None = None
-        self.failed: Callable[[KafkaError, Now], Result | Paced[Result]] | None = None
+        self.then: Callable[[Now], CoordinatorResult | Paced[CoordinatorResult]] | None = None
+        self.committed: Callable[[Now], CoordinatorResult] | None = None
+        self.failed: Callable[[KafkaError, Now], CoordinatorResult | Paced[CoordinatorResult]] | None = None
 
 
-class Format(NamedTuple):
+class RecordFormat(NamedTuple):
     """How a topic's records become bytes and back; `decode` gives None for a kind of a newer release.
 
     The other two do the same in slices, where a record may be long.
@@ -80,7 +80,7 @@ class Format(NamedTuple):
 class Shard(Protocol):
     """The state behind one partition of an internal topic."""
 
-    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result | Paced[Result]:
+    def handle(self, command: Any, ticket: Ticket, now: Now) -> CoordinatorResult | Paced[CoordinatorResult]:
         """Decide a command, in steps if it takes long. Raises KafkaError to refuse it.
 
         Nothing else is asked of the shard between two steps.
@@ -98,11 +98,11 @@ class Shard(Protocol):
         """Apply the end of a producer's transaction."""
         ...
 
-    def activate(self, now: Now) -> Result | Paced[Result]:
+    def activate(self, now: Now) -> CoordinatorResult | Paced[CoordinatorResult]:
         """The log is replayed: start the soft state."""
         ...
 
-    def tick(self, now: Now) -> Result | Paced[Result] | None:
+    def tick(self, now: Now) -> CoordinatorResult | Paced[CoordinatorResult] | None:
         """Handle one timer that is due, in steps if it takes long; None when none is."""
         ...
 

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from odradek.coordinators.shard import Encoded, Now, Result, Shard, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Encoded, Now, Shard, Ticket
 from odradek.records.control import EndTransactionMarker
 
 
@@ -87,7 +87,7 @@ class Slot:
         self.is_taken = False  # by a command that takes long
         self.is_ticking = False  # what is due is being handled
         self.is_serving = False  # who waited for it is about to be served
-        self.resumed: deque[Callable[[Now], Result]] = deque()  # what became safe while it was taken
+        self.resumed: deque[Callable[[Now], CoordinatorResult]] = deque()  # became safe while it was taken
         self.waiting_short: deque[tuple[Any, asyncio.Future[Any]]] = deque()
         self.waiting_long: deque[tuple[Any, asyncio.Future[Any]]] = deque()
 

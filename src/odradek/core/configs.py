@@ -1,4 +1,7 @@
-"""The door to configuration: keys, node and topic configuration, descriptions. The work is in config/."""
+"""The public names of the configuration package: keys, node and topic configuration, descriptions.
+
+Other packages import from here. The code is in config/.
+"""
 
 from odradek.core.config.describe import (
     CONFIG_TYPES,

@@ -5,10 +5,10 @@ The tree:
     KafkaError                 a Kafka error code with a message; `retriable` says whether a client may retry
     ├── RecordError            a produce was refused because of its records; names them one by one
     ├── StorageError           KAFKA_STORAGE_ERROR: the log directory failed underneath
-    └── ExhaustedError         KAFKA_STORAGE_ERROR: descriptors or memory ran out; nothing was done, try again
-    UnsyncedError              an fsync failed; never to be taken for exhaustion
-    ConfigError                a configuration value that cannot be taken (core/configs.py)
-    ProtocolError              bytes that cannot be a Kafka request; the connection is closed
+    └── ExhaustedError         KAFKA_STORAGE_ERROR: descriptors or memory ran out; nothing was done, retry
+    UnsyncedError              an fsync failed; never counts as exhaustion
+    ConfigError                an invalid configuration value (core/config/values.py)
+    ProtocolError              bytes that are not a Kafka request; the connection is closed
 """
 
 import errno
@@ -199,11 +199,11 @@ _RETRIABLE = frozenset(
 
 
 MOST_MESSAGE_CHARACTERS = 4_000
-"""A longer message is cut: what a client sent may be in it, and a wire string has at most 32,767 bytes."""
+"""Longer messages are cut: they may quote what a client sent, and a wire string has at most 32,767 bytes."""
 
 
 class KafkaError(Exception):
-    """An error of Kafka's protocol: its code, what is wrong, and the place, where that is not said in it."""
+    """An error of Kafka's protocol: its code, a message, and a place if the message does not name it."""
 
     def __init__(self, code: ErrorCode, message: str | None = None, *, place: str | None = None) -> None:
         if message is not None and len(message) > MOST_MESSAGE_CHARACTERS:
@@ -222,7 +222,7 @@ class KafkaError(Exception):
 
 
 class RecordError(KafkaError):
-    """A produce refused because of single records: (index in the batch, reason) for each."""
+    """A produce refused because of some of its records: (index in the batch, reason) for each."""
 
     def __init__(
         self,
@@ -244,16 +244,16 @@ class StorageError(KafkaError):
 
 
 class ExhaustedError(KafkaError):
-    """The process or the machine is out of descriptors or memory. No fault of the disk: what was asked for
-    was not done, and may be asked for again."""
+    """The process or the machine is out of descriptors or memory. The disk is fine. The operation was not
+    carried out and may be retried."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, message)
 
 
 class UnsyncedError(OSError):
-    """An fsync of records failed, for whatever reason. What it was to make durable may be gone from the
-    cache: another fsync would prove nothing."""
+    """An fsync of records failed, for any reason. The page cache may have dropped the data, so a second
+    fsync would prove nothing."""
 
 
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})

@@ -1,7 +1,7 @@
-"""Counters that the broker moves as it works: plain integers, added to in place, read ready by an exporter.
+"""The counters of a broker: plain integers that it increments while it works.
 
-What a number is called outside, and whatever can be read off the node's state instead of being counted
-(partitions, lags, connections open), belongs to `http/`.
+`http/` exports them. The exported names, and values that follow from the node's state (partitions, lags, open
+connections), belong there.
 """
 
 WINDOW_MS = 60_000
@@ -29,10 +29,10 @@ class TopicMetrics:
 
 
 class RequestMetrics:
-    """How often one API was asked, at which versions, and how long it took.
+    """How many requests one API got, at which versions, and how long they took.
 
-    Times go into a histogram of logarithmic buckets; quantiles are over the current window and the one
-    before, so that they follow what happens now.
+    Times go into a histogram with logarithmic buckets. Quantiles cover the current window and the previous
+    one, so that they show recent requests only.
     """
 
     __slots__ = ("_previous", "_window", "_window_start_ms", "count", "total_us", "versions")
@@ -52,7 +52,7 @@ class RequestMetrics:
         self._window[_bucket(elapsed_us)] += count
 
     def roll(self, now_ms: int) -> None:
-        """Begin a new window when the current one is old enough; the first begins with the first look."""
+        """Begin a new window when the current one is old enough. The first call begins the first window."""
         if self._window_start_ms is None:
             self._window_start_ms = now_ms
         age_ms = now_ms - self._window_start_ms
@@ -62,7 +62,7 @@ class RequestMetrics:
             self._window_start_ms = now_ms
 
     def quantile_us(self, q: float) -> float | None:
-        """The time below which the share `q` of the recent requests was answered; None without any."""
+        """The time within which the share `q` of the recent requests was answered; None without requests."""
         counts = [a + b for a, b in zip(self._window, self._previous, strict=True)]
         total = sum(counts)
         if not total:
@@ -91,7 +91,7 @@ def _middle_us(bucket: int) -> float:
 
 
 class StallMetrics:
-    """How long the event loop kept its timers waiting, counted once above the smallest bound."""
+    """How late the event loop ran its timers. Callers report delays above the smallest bound only."""
 
     __slots__ = ("count", "counts", "total_us")
 
@@ -130,14 +130,14 @@ class Metrics:
         self.connections: dict[str, ConnectionMetrics] = {}
 
     def topic(self, name: str) -> TopicMetrics:
-        """The counters of a topic; keep the object, look it up once."""
+        """The counters of a topic. Callers keep the object instead of looking it up each time."""
         found = self.topics.get(name)
         if found is None:
             found = self.topics[name] = TopicMetrics()
         return found
 
     def forget_topic(self, name: str) -> None:
-        """The topic is gone; one that takes its name begins at zero."""
+        """The topic was deleted. A new topic of the same name starts at zero."""
         self.topics.pop(name, None)
 
     def listener(self, name: str) -> ConnectionMetrics:
@@ -145,7 +145,7 @@ class Metrics:
         return self.connections.setdefault(name, ConnectionMetrics())
 
     def request(self, api_key: int) -> RequestMetrics:
-        """The counters of an API; keep the object, look it up once."""
+        """The counters of an API. Callers keep the object instead of looking it up each time."""
         found = self.requests.get(api_key)
         if found is None:
             found = self.requests[api_key] = RequestMetrics()

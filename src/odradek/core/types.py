@@ -14,7 +14,7 @@ NO_LEADER = -1
 NO_LEADER_EPOCH = -1
 NO_OFFSET = -1
 NO_TIMEOUT_MS = 0x7FFFFFFF
-"""Of a transaction of two phases (KIP-939): whoever is to decide it ends it, never its coordinator."""
+"""The timeout of a two-phase transaction (KIP-939): only its producer ends it, never its coordinator."""
 
 ZERO_UUID = uuid.UUID(int=0)
 METADATA_TOPIC = "__cluster_metadata"
@@ -30,6 +30,14 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    """As whom a producer writes: sequences count from 0 in each. Where every end of a transaction bumps the
+    epoch (KIP-890), it names a transaction, too."""
+
+    producer_id: int
+    producer_epoch: int
 
 
 def uuid_to_text(value: uuid.UUID) -> str:

@@ -17,7 +17,7 @@ from odradek.http.message import (
     parse_head,
     text,
 )
-from odradek.runtime.api import Listener, Runtime, Socket
+from odradek.runtime.api import ListeningSocket, Runtime, Socket
 from odradek.runtime.scope import Scope
 
 _log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class HttpServer:
         self.handler = handler
         self._max_connections = max_connections
         self.scope = Scope(self._on_failure)
-        self._listener: Listener | None = None
+        self._listener: ListeningSocket | None = None
         self._connections: dict[_HttpConnection, None] = {}
 
     def listen(self, host: str, port: int) -> tuple[str, int]:

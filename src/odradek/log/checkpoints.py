@@ -49,7 +49,7 @@ def parse_epochs(data: bytes) -> list[tuple[int, int]]:
     epochs = [(_int(epoch), _int(start)) for epoch, start in _entries(data, 2)]
     for (epoch, start), (next_epoch, next_start) in pairwise(epochs):
         if next_epoch <= epoch or next_start < start:
-            raise CheckpointError(f"epoch {next_epoch} at {next_start} stands after epoch {epoch} at {start}")
+            raise CheckpointError(f"epoch {next_epoch} at {next_start} follows epoch {epoch} at {start}")
     return epochs
 
 
@@ -62,7 +62,7 @@ def _entries(data: bytes, words: int) -> list[list[str]]:
     if not data:
         return []
     if lines.pop():
-        raise CheckpointError("its last line is torn")
+        raise CheckpointError("its last line is incomplete")
     if lines[0] != "0":
         raise CheckpointError(f"version {lines[0]!r}, not 0")
     if len(lines) < 2 or _int(lines[1]) != len(lines) - 2:
@@ -129,7 +129,7 @@ def parse_meta_properties(data: bytes) -> MetaProperties:
             value = values[key.strip()] = value.strip()
     # Of an id that has its full length nothing is missing.
     if not data.endswith((b"\n", b"\r")) and len(value) != _ID_LENGTH:
-        raise CheckpointError(f"its last line is torn: {line!r}")
+        raise CheckpointError(f"its last line is incomplete: {line!r}")
     if values.get("version") != "1":
         raise CheckpointError(f"meta.properties has version {values.get('version')}, not 1")
     for key in ("cluster.id", "node.id", "directory.id"):

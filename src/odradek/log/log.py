@@ -27,15 +27,16 @@ from odradek.log.parts.local_log import LocalLog
 from odradek.log.parts.log_config import LogConfig
 from odradek.log.parts.partition_dir import PartitionDir
 from odradek.log.parts.partition_metadata import PartitionMetadataFile
-from odradek.log.parts.reading import FetchInfo, Reader
+from odradek.log.parts.reading import BatchReader, FetchInfo
 from odradek.log.parts.rolling import Roller
 from odradek.log.parts.settling import Settling
 from odradek.log.parts.truncating import Truncator
 from odradek.log.parts.unflushed_marks import UnflushedMarks
-from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.rules import AppendOrigin
+from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.segments import Segments
-from odradek.records.check import CheckedRecords, Origin
+from odradek.records.check import CheckedRecords
 from odradek.runtime.api import Runtime
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Log:
         self.segments: Segments = loaded.segments
         self.epochs: EpochCache = loaded.epochs
         self.producers: ProducerState = loaded.producers
-        self.snapshots: SnapshotStore = loaded.snapshots
+        self.snapshots: ProducerSnapshotFiles = loaded.snapshots
         self.metadata = PartitionMetadataFile(directory, self.segments, loaded.topic_id)
         self.bounds = Bounds(self.producers, loaded.log_start_offset, loaded.log_end_offset, high_watermark)
         self.local_log = LocalLog(runtime, directory, self._config, self.segments)
@@ -126,7 +127,7 @@ class Log:
         self.roller = Roller(
             directory, self.local_log, self.bounds, self.durability, self.producers, self.snapshots
         )
-        self._reader = Reader(directory, self._config, self.segments, self.bounds)
+        self._reader = BatchReader(directory, self._config, self.segments, self.bounds)
         self._appender = Appender(
             directory,
             clock,
@@ -223,7 +224,7 @@ class Log:
         )
         directory = PartitionDir(pool, path, topic_partition)
         log = cls(runtime, directory, config, loaded, high_watermark, cleaned_offset)
-        if loaded.settled:
+        if loaded.is_dir_durable:
             directory.synced(directory.changes)
         elif log.flushes_by_count and (job := log.begin_flush()) is not None:
             # What is here may be acknowledged now, to a producer that sends it once more.
@@ -253,7 +254,7 @@ class Log:
         self,
         sets: Sequence[CheckedRecords],
         leader_epoch: int,
-        origin: Origin = Origin.CLIENT,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction_version: int = 0,
     ) -> list[AppendInfo | KafkaError]:
         """Give offsets to sets of checked batches and write those that are accepted, all with one call.

@@ -129,7 +129,7 @@ def _first_record(
     if found_time != NO_TIMESTAMP and not segment.is_time_of_batch(found_time, offset):
         # All that is later than such an entry would be looked for behind it.
         _log.warning(
-            "Rebuilding the indexes of %s: no batch of time %d at offset %d",
+            "Rebuilding the indexes of %s: no batch with timestamp %d at offset %d",
             segment.file.path,
             found_time,
             offset,

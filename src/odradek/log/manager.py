@@ -193,7 +193,9 @@ class LogManager:
         self._deleter.set_aside(log, names.STRAY_DIR_SUFFIX)
         log.close()
         _log.warning(
-            "%s is not this node's according to the metadata: set aside as %s", log.topic_partition, log.path
+            "Stray log: the metadata does not assign %s to this node: renamed to %s",
+            log.topic_partition,
+            log.path,
         )
 
     # --- logs -----------------------------------------------------------------------------------------
@@ -239,7 +241,7 @@ class LogManager:
             self.opened += 1
             self._topic_ids.add(log)
         elif log.topic_id is None:
-            _log.warning("%s does not tell its topic: taken for %s", log.path, topic_id)
+            _log.warning("%s has no topic id: assuming %s", log.path, topic_id)
             log.metadata.write(topic_id)
         elif log.topic_id != topic_id:
             log.metadata.mend(topic_id)
@@ -253,16 +255,16 @@ class LogManager:
         begun = self._deleter.begun.get(topic_partition)
         if begun is not None:
             if begun.failure is not None:
-                raise StorageError(f"{topic_partition} was begun in {begun.path}, which is offline")
+                raise StorageError(f"{topic_partition} was created in {begun.path}, which is offline")
             return begun
         if directory_id is not None:
             for directory in self.dirs.online():
                 if directory.meta is not None and directory.meta.directory_id == directory_id:
                     return directory
-            raise StorageError(f"{topic_partition} lies in directory {directory_id}, which is offline")
+            raise StorageError(f"{topic_partition} is in directory {directory_id}, which is offline")
         offline = [directory.path for directory in self.directories if directory.failure is not None]
         if offline and not is_new:
-            raise StorageError(f"{topic_partition} may lie in {', '.join(offline)}, which is offline")
+            raise StorageError(f"{topic_partition} may be in {', '.join(offline)}, which is offline")
         return self._directory_for_new()
 
     def _directory_for_new(self) -> LogDir:
@@ -293,7 +295,7 @@ class LogManager:
                 try:
                     total_bytes, usable_bytes = self._disk.usage(directory.path)
                 except OSError as e:
-                    _log.warning("Cannot tell the size of the volume of %s: %s", directory.path, e)
+                    _log.warning("Cannot read the volume size of %s: %s", directory.path, e)
             directory_id = None if directory.meta is None else directory.meta.directory_id
             infos.append(
                 LogDirInfo(
@@ -409,7 +411,7 @@ class LogManager:
                 self.checkpointer.write_now(directory, name)
             for log in logs:
                 if log.failure is not None:
-                    _log.error("%s is not closed cleanly: %s", directory.path, log.failure.message)
+                    _log.error("%s was not closed cleanly: %s", directory.path, log.failure.message)
                     return
             directory.write_clean_shutdown(broker_epoch)
         except (OSError, KafkaError) as e:

@@ -13,7 +13,7 @@ from odradek.metadata.records import (
     FeatureLevelRecord,
     MetadataRecord,
 )
-from odradek.metadata.versions import METADATA_VERSION, NEWEST_METADATA_VERSION
+from odradek.metadata.versions import METADATA_VERSION, NEWEST_METADATA_VERSION, has_transactions
 
 # share.version and streams.version stay at 0, which has no record: their groups are not served.
 _FEATURES = {
@@ -32,8 +32,8 @@ def bootstrap_features() -> list[MetadataRecord]:
 
 
 def bootstrap_batch(records: Sequence[MetadataRecord], min_insync_replicas: int) -> list[MetadataRecord]:
-    """The first data batch of a log: one transaction of everything."""
-    batch: list[MetadataRecord] = [BeginTransactionRecord(name="Bootstrap records"), *records]
+    """The first data batch of a log: one transaction of everything, where the metadata.version knows them."""
+    batch = list(records)
     if any(isinstance(r, FeatureLevelRecord) and r.name == _ELR and r.feature_level for r in records):
         batch.append(
             ConfigRecord(
@@ -43,5 +43,18 @@ def bootstrap_batch(records: Sequence[MetadataRecord], min_insync_replicas: int)
                 value=str(min_insync_replicas),
             )
         )
-    batch.append(EndTransactionRecord())
-    return batch
+    if not has_transactions(bootstrap_level(records)):
+        return batch
+    return [BeginTransactionRecord(name="Bootstrap records"), *batch, EndTransactionRecord()]
+
+
+def bootstrap_level(records: Sequence[MetadataRecord]) -> int:
+    """The metadata.version that a log begins with."""
+    return max(
+        (
+            r.feature_level
+            for r in records
+            if isinstance(r, FeatureLevelRecord) and r.name == METADATA_VERSION
+        ),
+        default=0,
+    )

@@ -1,4 +1,4 @@
-"""The way from a broker to the active controller: the same node now, another one over the wire later."""
+"""The way to the active controller, on this node or over the wire to another one."""
 
 from typing import Any, Protocol
 

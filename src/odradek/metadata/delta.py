@@ -1,12 +1,18 @@
-"""What one commit changed: the unit in which the image is published. No logic."""
+"""What one commit changed: the unit in which the image is published. Pure."""
 
 from uuid import UUID
 
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionRegistration, TopicImage
+from odradek.runtime.slices import FEW, Paced
 
 
 class MetadataDelta:
-    """One commit: the images on both sides of it, and what it touched, in the order of the records."""
+    """One commit: the images on both sides of it, and what it touched, in the order of the records.
+
+    Only the end of it is seen: a partition whose leader went and came back has the same leader and a higher
+    leader epoch, so whoever takes a role compares epochs. A topic that was deleted and made again is in both
+    lists, with two ids: deletions are applied first. A config that was removed is named and not in the image.
+    """
 
     __slots__ = (
         "changed_configs",
@@ -36,4 +42,36 @@ def full_delta(image: MetadataImage) -> MetadataDelta:
         for index, partition in topic.partitions.items()
     ]
     delta.changed_configs = list(image.configs)
+    return delta
+
+
+def delta_between(previous: MetadataImage, image: MetadataImage) -> Paced[MetadataDelta]:
+    """From a live image to one that a snapshot gave: what it lacks is deleted.
+
+    The two share nothing, so that everything is compared.
+    """
+    delta = MetadataDelta(previous, image)
+    for topic_id, topic in previous.topics_by_id.items():
+        if topic_id not in image.topics_by_id:
+            delta.deleted_topics.append(topic)
+        yield FEW
+    for topic_id, topic in image.topics_by_id.items():
+        before = previous.topics_by_id.get(topic_id)
+        known = {} if before is None else before.partitions
+        is_changed = before is None
+        for index, partition in topic.partitions.items():
+            if known.get(index) != partition:
+                delta.changed_partitions.append((topic, index, partition))
+                is_changed = True
+            yield FEW
+        if is_changed:
+            delta.changed_topics.append(topic_id)
+    for key, values in image.configs.items():
+        if previous.configs.get(key) != values:
+            delta.changed_configs.append(key)
+        yield FEW
+    for key in previous.configs:
+        if key not in image.configs:
+            delta.changed_configs.append(key)
+        yield FEW
     return delta

@@ -29,7 +29,7 @@ class ReplayError(Exception):
     """A record that contradicts the image: the log is damaged, or this code is wrong."""
 
 
-class Draft:
+class ImageDraft:
     """Copies of what a batch touches, made when it is first touched."""
 
     __slots__ = (
@@ -41,7 +41,6 @@ class Draft:
         "deleted_topics",
         "features",
         "kept",
-        "names",
         "next_producer_id",
         "open_configs",
         "open_topics",
@@ -121,7 +120,7 @@ class Draft:
         if topic is None:
             known = self._topics()[0].get(topic_id)
             if known is None:
-                raise ReplayError(f"a record names the unknown topic id {topic_id}")
+                raise ReplayError(f"a record names an unknown topic id: {topic_id}")
             topic = TopicImage(known.name, known.id, dict(known.partitions))
             self._set_topic(topic)
         return topic
@@ -135,7 +134,7 @@ class Draft:
         by_id, by_name = self._topics()
         topic = by_id.pop(record.topic_id, None)
         if topic is None:
-            raise ReplayError(f"the unknown topic id {record.topic_id} is removed")
+            raise ReplayError(f"cannot remove an unknown topic id: {record.topic_id}")
         del by_name[topic.name]
         self.open_topics.pop(topic.id, None)
         if self.changed_partitions:
@@ -172,7 +171,7 @@ class Draft:
         topic = self._open_topic(record.topic_id)
         old = topic.partitions.get(record.partition_id)
         if old is None:
-            raise ReplayError(f"the unknown partition {topic.name}-{record.partition_id} is changed")
+            raise ReplayError(f"cannot change an unknown partition: {topic.name}-{record.partition_id}")
         topic.partitions[record.partition_id] = merge(old, record)
         self.changed_partitions[topic.id, record.partition_id] = None
 
@@ -180,7 +179,7 @@ class Draft:
         by_id, by_name = self._topics()
         if record.topic_name:
             if record.topic_name not in by_name:
-                raise ReplayError(f"the ELR of the unknown topic {record.topic_name} is cleared")
+                raise ReplayError(f"cannot clear the ELR of an unknown topic: {record.topic_name}")
             ids = [by_name[record.topic_name].id]
         else:
             ids = list(by_id)
@@ -188,7 +187,8 @@ class Draft:
             for index, old in by_id[topic_id].partitions.items():
                 if old.elr or old.last_known_elr:
                     topic = self._open_topic(topic_id)
-                    topic.partitions[index] = old._replace(elr=(), last_known_elr=())
+                    epoch = old.partition_epoch + 1
+                    topic.partitions[index] = old._replace(elr=(), last_known_elr=(), partition_epoch=epoch)
                     self.changed_partitions[topic_id, index] = None
 
     # --- nodes --------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class Draft:
     def _broker(self, broker_id: int, epoch: int) -> BrokerRegistration:
         broker = self._brokers().get(broker_id)
         if broker is None or broker.epoch != epoch:
-            raise ReplayError(f"a record names broker {broker_id} at epoch {epoch}, which is not registered")
+            raise ReplayError(f"a record names an unregistered broker: {broker_id} at epoch {epoch}")
         return broker
 
     def broker_registration_change(self, record: Any) -> None:
@@ -298,7 +298,9 @@ class Draft:
         if self.kept is None:
             self.kept = dict(self.base.kept)
         identity = _IDENTITY[type(record)](record)
-        if identity[0] in _REMOVES and _REMOVES[identity[0]](record):
+        if isinstance(record, r.OpaqueRecord):
+            self.kept.pop(identity, None)  # what it means may depend on what comes before it
+        if isinstance(record, r.ClientQuotaRecord) and record.remove:
             self.kept.pop(identity, None)
         else:
             self.kept[identity] = record
@@ -354,7 +356,7 @@ def _features(features: Iterable[Any]) -> dict[str, VersionRange]:
 _IDENTITY: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     r.ClientQuotaRecord: lambda q: (
         "quota",
-        tuple((e.entity_type, e.entity_name) for e in q.entity),
+        frozenset((e.entity_type, e.entity_name) for e in q.entity),
         q.key,
     ),
     r.UserScramCredentialRecord: lambda s: ("scram", s.name, s.mechanism),
@@ -363,31 +365,32 @@ _IDENTITY: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     r.RemoveAccessControlEntryRecord: lambda a: ("acl", a.id),
     r.DelegationTokenRecord: lambda t: ("token", t.token_id),
     r.RemoveDelegationTokenRecord: lambda t: ("token", t.token_id),
+    r.OpaqueRecord: lambda o: ("opaque", o.value),
 }
-_REMOVES: dict[str, Callable[[Any], bool]] = {"quota": lambda q: bool(q.remove)}
 
-_HANDLERS: dict[type, Callable[[Draft, Any], None]] = {
-    r.RegisterBrokerRecord: Draft.register_broker,
-    r.UnregisterBrokerRecord: Draft.unregister_broker,
-    r.TopicRecord: Draft.topic,
-    r.PartitionRecord: Draft.partition,
-    r.ConfigRecord: Draft.config,
-    r.PartitionChangeRecord: Draft.partition_change,
-    r.FenceBrokerRecord: Draft.fence_broker,
-    r.UnfenceBrokerRecord: Draft.unfence_broker,
-    r.RemoveTopicRecord: Draft.remove_topic,
-    r.FeatureLevelRecord: Draft.feature_level,
-    r.ProducerIdsRecord: Draft.producer_ids,
-    r.BrokerRegistrationChangeRecord: Draft.broker_registration_change,
-    r.NoOpRecord: Draft.no_op,
-    r.ZkMigrationStateRecord: Draft.no_op,
-    r.RegisterControllerRecord: Draft.register_controller,
-    r.ClearElrRecord: Draft.clear_elr,
-    r.ClientQuotaRecord: Draft.keep,
-    r.UserScramCredentialRecord: Draft.keep,
-    r.AccessControlEntryRecord: Draft.keep,
-    r.DelegationTokenRecord: Draft.keep,
-    r.RemoveUserScramCredentialRecord: Draft.drop,
-    r.RemoveAccessControlEntryRecord: Draft.drop,
-    r.RemoveDelegationTokenRecord: Draft.drop,
+_HANDLERS: dict[type, Callable[[ImageDraft, Any], None]] = {
+    r.RegisterBrokerRecord: ImageDraft.register_broker,
+    r.UnregisterBrokerRecord: ImageDraft.unregister_broker,
+    r.TopicRecord: ImageDraft.topic,
+    r.PartitionRecord: ImageDraft.partition,
+    r.ConfigRecord: ImageDraft.config,
+    r.PartitionChangeRecord: ImageDraft.partition_change,
+    r.FenceBrokerRecord: ImageDraft.fence_broker,
+    r.UnfenceBrokerRecord: ImageDraft.unfence_broker,
+    r.RemoveTopicRecord: ImageDraft.remove_topic,
+    r.FeatureLevelRecord: ImageDraft.feature_level,
+    r.ProducerIdsRecord: ImageDraft.producer_ids,
+    r.BrokerRegistrationChangeRecord: ImageDraft.broker_registration_change,
+    r.NoOpRecord: ImageDraft.no_op,
+    r.ZkMigrationStateRecord: ImageDraft.no_op,
+    r.RegisterControllerRecord: ImageDraft.register_controller,
+    r.ClearElrRecord: ImageDraft.clear_elr,
+    r.ClientQuotaRecord: ImageDraft.keep,
+    r.UserScramCredentialRecord: ImageDraft.keep,
+    r.AccessControlEntryRecord: ImageDraft.keep,
+    r.DelegationTokenRecord: ImageDraft.keep,
+    r.OpaqueRecord: ImageDraft.keep,
+    r.RemoveUserScramCredentialRecord: ImageDraft.drop,
+    r.RemoveAccessControlEntryRecord: ImageDraft.drop,
+    r.RemoveDelegationTokenRecord: ImageDraft.drop,
 }

@@ -5,7 +5,8 @@ leaves a directory that is simply formatted again.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from random import Random
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from odradek.core.errors import StorageError, is_exhausted
@@ -18,20 +19,36 @@ from odradek.metadata.bootstrap import bootstrap_features
 from odradek.metadata.image import RESERVED_DIRS
 from odradek.metadata.records import MetadataRecord, decode_record, encode_record
 from odradek.raft.control import QuorumFacts
-from odradek.raft.driver import PARTITION_DIR
+from odradek.raft.opening import PARTITION_DIR
 from odradek.raft.snapshots import BOOTSTRAP_FILE, SnapshotBuilder, SnapshotId, read_snapshot
 from odradek.raft.voters import Voter, VoterEndpoint, VoterSet
 from odradek.records.batch import BatchMeta, iter_records
 from odradek.runtime.api import Disk, Runtime
-
-KRAFT_VERSION = 1
 
 
 class FormatError(Exception):
     """Directories that are not this node's, or that nobody dares to format; says which and why."""
 
 
-class Identity(NamedTuple):
+class FirstVoters(NamedTuple):
+    """How the metadata log of a new directory begins.
+
+    kraft.version 1 records its voters in the log. The first snapshot names them: this node alone, those of
+    `voters`, or nobody (`is_observer`: the node asks others who votes, and may join them). With kraft.version
+    0 the voters are those of the configuration.
+    """
+
+    kraft_version: int = 1
+    voters: VoterSet | None = None
+    is_observer: bool = False
+
+
+STANDALONE: Final = FirstVoters()
+STATIC: Final = FirstVoters(kraft_version=0)
+OBSERVER: Final = FirstVoters(is_observer=True)
+
+
+class NodeIdentity(NamedTuple):
     """Who this node is, by its directories."""
 
     cluster_id: str
@@ -49,7 +66,8 @@ def prepare_directories(
     metadata_log_dir: str,
     controller_endpoints: Sequence[VoterEndpoint],
     cluster_id: str | None = None,
-) -> Identity:
+    first_voters: FirstVoters = STANDALONE,
+) -> NodeIdentity:
     """Check the opened and locked directories of a node; format them where nobody has.
 
     An unformatted metadata directory makes a new cluster: of the given id, or a random one. Other new
@@ -72,17 +90,18 @@ def prepare_directories(
     if is_new and formatted:
         raise FormatError(
             f"No `{META_PROPERTIES}` found in {metadata_dir.path}, the metadata log directory, while "
-            f"{formatted[0].path} belongs to cluster {known}: the metadata of the cluster is not there."
+            f"{formatted[0].path} belongs to cluster {known}: the cluster's metadata is missing."
         )
-    cluster_id = known or cluster_id or uuid_to_text(_new_id(runtime))
+    cluster_id = known or cluster_id or uuid_to_text(new_id(runtime.rng))
     for directory in usable:
         if directory.meta is not None:
             continue
-        meta = MetaProperties(cluster_id, node_id, _new_id(runtime))
+        meta = MetaProperties(cluster_id, node_id, new_id(runtime.rng))
         try:
             _check_empty(runtime.disk, directory)
             if directory is metadata_dir:
-                _format_metadata_log(runtime, directory, meta, controller_endpoints)
+                meta = _as_planned(meta, first_voters)
+                _format_metadata_log(runtime, directory, meta, controller_endpoints, first_voters)
             _write_meta_properties(runtime, directory.path, meta)
         except OSError as e:
             if directory is metadata_dir or is_exhausted(e):
@@ -91,7 +110,7 @@ def prepare_directories(
         else:
             directory.meta = meta
     ids = {d.path: d.meta.directory_id for d in usable if d.meta is not None}
-    return Identity(cluster_id, node_id, ids, ids[metadata_dir.path], is_new)
+    return NodeIdentity(cluster_id, node_id, ids, ids[metadata_dir.path], is_new)
 
 
 def _check(formatted: Sequence[LogDir], node_id: int, cluster_id: str | None) -> str | None:
@@ -140,16 +159,26 @@ def _has_records(disk: Disk, path: str) -> bool:
     return any(not name.startswith(first) for name in disk.listdir(path))
 
 
-def _new_id(runtime: Runtime) -> UUID:
+def new_id(rng: Random) -> UUID:
     """Random, not reserved, and with a text form that no tool takes for an option."""
     while True:
-        value = UUID(bytes=runtime.rng.randbytes(16), version=4)
+        value = UUID(bytes=rng.randbytes(16), version=4)
         if value not in RESERVED_DIRS and not uuid_to_text(value).startswith("-"):
             return value
 
 
+def _as_planned(meta: MetaProperties, first_voters: FirstVoters) -> MetaProperties:
+    """A first voter has the directory id under which the others know it."""
+    voter = None if first_voters.voters is None else first_voters.voters.get(meta.node_id)
+    return meta if voter is None else meta._replace(directory_id=voter.directory_id)
+
+
 def _format_metadata_log(
-    runtime: Runtime, directory: LogDir, meta: MetaProperties, endpoints: Sequence[VoterEndpoint]
+    runtime: Runtime,
+    directory: LogDir,
+    meta: MetaProperties,
+    endpoints: Sequence[VoterEndpoint],
+    first_voters: FirstVoters,
 ) -> None:
     """bootstrap.checkpoint with the first records, and the snapshot at offset 0 with the first voters."""
     disk, now_ms = runtime.disk, runtime.clock.now_ms()
@@ -158,8 +187,11 @@ def _format_metadata_log(
     write_file(disk, f"{directory.path}/{BOOTSTRAP_FILE}", bootstrap.finish())
     path = f"{directory.path}/{PARTITION_DIR}"
     disk.makedirs(path)
-    voter = Voter(meta.node_id, meta.directory_id, tuple(endpoints))
-    first = SnapshotBuilder(0, now_ms, QuorumFacts(KRAFT_VERSION, VoterSet([voter])), now_ms)
+    if first_voters.kraft_version == 0 or first_voters.is_observer:
+        return
+    own = Voter(meta.node_id, meta.directory_id, tuple(endpoints))
+    facts = QuorumFacts(first_voters.kraft_version, first_voters.voters or VoterSet([own]))
+    first = SnapshotBuilder(0, now_ms, facts, now_ms)
     write_file(disk, f"{path}/{SnapshotId(0, 0).file_name}", first.finish())
 
 

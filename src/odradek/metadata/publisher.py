@@ -33,6 +33,7 @@ class MetadataPublisher:
         "_slices",
         "_subscribers",
         "_waiting",
+        "_watching",
         "applied_offset",
         "image",
         "kraft_version",
@@ -50,6 +51,7 @@ class MetadataPublisher:
         self._newest = EMPTY_IMAGE
         self._is_applying = False
         self._idle: asyncio.Future[None] | None = None
+        self._watching: dict[asyncio.Future[None], Callable[[MetadataImage], bool]] = {}
 
     def subscribe(self, *subscribers: Subscriber) -> None:
         """From now on; what is there already comes first, as one delta, and at once."""
@@ -74,6 +76,22 @@ class MetadataPublisher:
             self._idle = self._idle or asyncio.get_running_loop().create_future()
             await self._idle
 
+    async def until(self, condition: Callable[[MetadataImage], bool]) -> None:
+        """Wait until subscribers have applied an image that fulfils a condition."""
+        if not self._is_applying and condition(self.image):
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watching[waiter] = condition
+        try:
+            await waiter
+        finally:
+            self._watching.pop(waiter, None)
+
+    def _show(self, image: MetadataImage) -> None:
+        for waiter, condition in list(self._watching.items()):
+            if not waiter.done() and condition(image):
+                waiter.set_result(None)
+
     def _apply_waiting(self) -> Paced[None]:
         while self._waiting:
             delta = self._waiting.popleft()
@@ -85,6 +103,7 @@ class MetadataPublisher:
                     _log.exception("Error applying the metadata up to offset %d", delta.image.offset)
             self.applied_offset = delta.image.offset
             self.on_applied(self.applied_offset)
+            self._show(delta.image)
             yield STEP
         self._is_applying = False
         if self._idle is not None:

@@ -307,8 +307,31 @@ RECORD_TYPES: dict[int, type[MetadataRecord]] = {
 }
 
 
+class OpaqueRecord(MetadataRecord, versions=(0, 0), flexible_from=0):
+    """A record of a type unknown here, or of a newer version of one that is only kept: its bytes."""
+
+    api_key = -1
+    value: bytes = of("bytes")
+
+
+KEPT_TYPES: frozenset[type[MetadataRecord]] = frozenset(
+    (
+        DelegationTokenRecord,
+        UserScramCredentialRecord,
+        ClientQuotaRecord,
+        AccessControlEntryRecord,
+        RemoveAccessControlEntryRecord,
+        RemoveUserScramCredentialRecord,
+        RemoveDelegationTokenRecord,
+    )
+)
+"""Types that no code here acts on: their records stay in image and snapshots until they are removed."""
+
+
 def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
     """The value of a record in the log: frame version, type and version as varints, then the body."""
+    if isinstance(record, OpaqueRecord):
+        return record.value
     if version is None:
         version = record.write_version()
     frame = bytes((FRAME_VERSION, record.api_key, version))
@@ -316,11 +339,14 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
 
 
 def decode_record(value: Buffer) -> MetadataRecord:
-    """ProtocolError for bytes that are no metadata record, or one of a type or version unknown here."""
+    """ProtocolError for bytes that are no metadata record, or one that must be acted on and is too new.
+
+    What nothing here acts on is kept as it is, so that another node finds it in our snapshots.
+    """
     api_key, version, position = record_frame(value)
     cls = RECORD_TYPES.get(api_key)
-    if cls is None:
-        raise ProtocolError(f"unknown metadata record type {api_key}")
+    if cls is None or (cls in KEPT_TYPES and version > cls.codec.schema.versions[1]):
+        return OpaqueRecord(value=bytes(value))
     record: MetadataRecord
     record, position = cls.codec.decoder(version)(value, position)
     return record
@@ -333,7 +359,7 @@ def record_frame(value: Buffer) -> tuple[int, int, int]:
         api_key, position = decode_uvarint(value, position)
         version, position = decode_uvarint(value, position)
     except IndexError as e:
-        raise ProtocolError("a metadata record is cut short") from e
+        raise ProtocolError("a metadata record is truncated") from e
     if frame_version != FRAME_VERSION:
         raise ProtocolError(f"unknown frame version {frame_version} of a metadata record")
     return api_key, version, position

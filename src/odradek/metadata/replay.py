@@ -1,14 +1,15 @@
-"""The metadata log into images: batch by batch, transaction by transaction. Pure.
+"""The metadata log into images: advance by advance, transaction by transaction. Pure.
 
-A `Replayer` follows the log. Each batch of records becomes one `MetadataDelta`. Records of a metadata
-transaction take effect together, at its end. What a single record does is draft.py's.
+A `Replayer` follows the log. The batches of one advance become one `MetadataDelta`. Records of a metadata
+transaction take effect together, at its end: while one is open the image stays at the offset before it.
+What a single record does is draft.py's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from odradek.metadata.delta import MetadataDelta
-from odradek.metadata.draft import Draft, ReplayError
+from odradek.metadata.draft import ImageDraft, ReplayError
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
 from odradek.metadata.records import (
     AbortTransactionRecord,
@@ -16,74 +17,128 @@ from odradek.metadata.records import (
     EndTransactionRecord,
     MetadataRecord,
 )
-from odradek.runtime.slices import Paced, at_once
+from odradek.runtime.slices import FEW, Paced, at_once
 
 _RECORDS_PER_STEP = 16
 _STEP_CALLS = 10 * _RECORDS_PER_STEP
 
 
-class Staged(NamedTuple):
-    """What a batch would do, before it is known to be in the log."""
+class Position(NamedTuple):
+    """The last record that an image contains."""
+
+    offset: int
+    epoch: int
+    timestamp_ms: int
+
+
+class StagedDelta(NamedTuple):
+    """What batches would do, before they are known to be in the log."""
 
     delta: MetadataDelta
-    transaction: list[MetadataRecord] | None
+    transaction: tuple[MetadataRecord, ...] | None
+
+
+class Staging:
+    """Batches on their way into one delta. `add` them in the order of the log, then `finish`."""
+
+    __slots__ = ("_draft", "_position", "_transaction")
+
+    def __init__(self, image: MetadataImage, transaction: tuple[MetadataRecord, ...] | None) -> None:
+        self._draft = ImageDraft(image)
+        self._position = Position(image.offset, image.epoch, image.timestamp_ms)
+        self._transaction = None if transaction is None else list(transaction)
+
+    def add(
+        self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
+    ) -> Paced[None]:
+        """One batch, of which `last_offset` is the end. A control batch has no records here."""
+        draft, held = self._draft, self._transaction
+        base_offset = last_offset + 1 - len(records)
+        for i, record in enumerate(records):
+            if i % _RECORDS_PER_STEP == _RECORDS_PER_STEP - 1:
+                yield _STEP_CALLS
+            kind = type(record)
+            if kind is BeginTransactionRecord:
+                if held is not None:
+                    raise ReplayError("a metadata transaction begins inside another")
+                held = []
+                if i:
+                    self._position = Position(base_offset + i - 1, epoch, timestamp_ms)
+            elif kind is EndTransactionRecord:
+                if held is None:
+                    raise ReplayError("a metadata transaction ends without a begin")
+                for n, late in enumerate(held):
+                    if n % _RECORDS_PER_STEP == _RECORDS_PER_STEP - 1:
+                        yield _STEP_CALLS
+                    draft.replay(late)
+                held = None
+            elif kind is AbortTransactionRecord:
+                if held is None:
+                    raise ReplayError("a metadata transaction aborts without a begin")
+                held = None
+            elif held is not None:
+                held.append(record)
+            else:
+                draft.replay(record)
+        self._transaction = held
+        if held is None:
+            self._position = Position(last_offset, epoch, timestamp_ms)
+        yield FEW
+
+    def finish(self) -> Paced[StagedDelta]:
+        """Where everything belongs to an open transaction the image stays the one it is."""
+        held, base = self._transaction, self._draft.base
+        if self._position == (base.offset, base.epoch, base.timestamp_ms):
+            delta = MetadataDelta(base, base)
+        else:
+            delta = yield from self._draft.finish(*self._position)
+        return StagedDelta(delta, None if held is None else tuple(held))
 
 
 class Replayer:
-    """Holds the newest image and turns each further batch into a delta."""
+    """Holds the newest image, and the transaction that is open behind it."""
 
     __slots__ = ("_transaction", "image")
 
-    def __init__(self, image: MetadataImage = EMPTY_IMAGE) -> None:
+    def __init__(
+        self, image: MetadataImage = EMPTY_IMAGE, transaction: tuple[MetadataRecord, ...] | None = None
+    ) -> None:
         self.image = image
-        self._transaction: list[MetadataRecord] | None = None
+        self._transaction = transaction
 
     @property
     def in_transaction(self) -> bool:
         return self._transaction is not None
 
-    def apply(
-        self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
-    ) -> MetadataDelta:
-        """Replay one batch, of which `last_offset` is the end; the image moves only if all of it applies."""
-        return self.take(
-            at_once(self.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms))
-        )
+    def copy(self) -> "Replayer":
+        """Another one that goes on from the same place."""
+        return Replayer(self.image, self._transaction)
 
-    def take(self, staged: Staged) -> MetadataDelta:
+    def begin(self) -> Staging:
+        """Find out what further batches do, without doing it."""
+        return Staging(self.image, self._transaction)
+
+    def stage(
+        self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
+    ) -> Paced[StagedDelta]:
+        """Find out what one batch does. Raises ReplayError."""
+        staging = self.begin()
+        yield from staging.add(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
+        return (yield from staging.finish())
+
+    def take(self, staged: StagedDelta) -> MetadataDelta:
         """Let happen what was staged, on the image it was staged on."""
         assert staged.delta.previous is self.image, "something was replayed since this was staged"
         self._transaction = staged.transaction
         self.image = staged.delta.image
         return staged.delta
 
-    def stage(
+    def apply(
         self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
-    ) -> Paced[Staged]:
-        """Find out what a batch does, without doing it. Raises ReplayError."""
-        draft = Draft(self.image)
-        pending = None if self._transaction is None else list(self._transaction)
-        for i, record in enumerate(records):
-            if i % _RECORDS_PER_STEP == _RECORDS_PER_STEP - 1:
-                yield _STEP_CALLS
-            kind = type(record)
-            if kind is BeginTransactionRecord:
-                if pending is not None:
-                    raise ReplayError("a metadata transaction begins inside another")
-                pending = []
-            elif kind is EndTransactionRecord:
-                if pending is None:
-                    raise ReplayError("a metadata transaction ends that never began")
-                for held in pending:
-                    draft.replay(held)
-                    yield _STEP_CALLS // _RECORDS_PER_STEP
-                pending = None
-            elif kind is AbortTransactionRecord:
-                if pending is None:
-                    raise ReplayError("a metadata transaction is aborted that never began")
-                pending = None
-            elif pending is not None:
-                pending.append(record)
-            else:
-                draft.replay(record)
-        return Staged((yield from draft.finish(last_offset, epoch, timestamp_ms)), pending)
+    ) -> MetadataDelta:
+        """Replay one batch at once; the image moves only if all of it applies."""
+        return self.take(
+            at_once(
+                self.stage(list(records), last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
+            )
+        )

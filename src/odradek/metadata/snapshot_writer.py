@@ -6,11 +6,10 @@ from typing import Final
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
 from odradek.metadata.image import MetadataImage
-from odradek.metadata.publisher import MetadataPublisher
+from odradek.metadata.quorum_replica import QuorumReplica
 from odradek.metadata.records import encode_record
 from odradek.metadata.snapshot import image_records
 from odradek.metadata.versions import RecordVersions
-from odradek.raft.driver import RaftDriver
 from odradek.raft.snapshots import SnapshotBuilder, SnapshotId
 from odradek.runtime.api import Runtime
 from odradek.runtime.slices import Paced, Slices
@@ -33,15 +32,13 @@ class SnapshotWriter:
         self,
         runtime: Runtime,
         config: NodeConfig,
-        raft: RaftDriver,
-        publisher: MetadataPublisher,
+        raft: QuorumReplica,
         slices: Slices,
     ) -> None:
         self._slices = slices
         self._runtime = runtime
         self._config = config
         self._raft = raft
-        self._publisher = publisher
         self._max_bytes = config.int("metadata.log.max.record.bytes.between.snapshots")
         self._max_interval_ms = config.int("metadata.log.max.snapshot.interval.ms")
         self._size_at_last = 0
@@ -69,10 +66,9 @@ class SnapshotWriter:
         self._writing = True
         return True
 
-    async def write(self) -> None:
-        """Write the committed image as it is now, in slices, then drop what is too old."""
+    async def write(self, image: MetadataImage) -> None:
+        """Write a committed image, in slices, then drop what is too old."""
         assert self._writing, "a snapshot is written when it is due"
-        image = self._publisher.image
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
         self._size_at_last = self._raft.log.size_bytes
         self._oldest_ms = None

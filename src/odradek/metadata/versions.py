@@ -33,6 +33,9 @@ NEWEST_METADATA_VERSION = SUPPORTED_FEATURES[METADATA_VERSION].max
 _CHANGED_RECORDS = (7, 8, 11, 13, 14, 15, 17, 23, 30)
 
 _LEVEL_3_5_IV0 = 9
+_LEVEL_3_6_IV0 = 12
+_LEVEL_3_6_IV1 = 13
+_LEVEL_3_7_IV0 = 15
 _LEVEL_3_7_IV2 = 17
 _LEVEL_4_0_IV1 = 23
 _LEVEL_4_3_IV0 = 30
@@ -73,6 +76,21 @@ class RecordVersions(NamedTuple):
         if isinstance(record, RegisterBrokerRecord):
             return self.register_broker
         return record.write_version()
+
+
+def needs_epoch_for_shrink(level: int) -> bool:
+    """Whether an ISR that shrinks takes a new leader epoch at a metadata.version."""
+    return level < _LEVEL_3_6_IV0
+
+
+def has_transactions(level: int) -> bool:
+    """Whether a metadata.version knows transactions of metadata records (KIP-868)."""
+    return level >= _LEVEL_3_6_IV1
+
+
+def knows_controllers(level: int) -> bool:
+    """Whether controllers register at a metadata.version (KIP-919)."""
+    return level >= _LEVEL_3_7_IV0
 
 
 def loses_metadata(current: int, target: int) -> bool:

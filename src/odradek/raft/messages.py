@@ -182,7 +182,8 @@ class FetchAnswer(NamedTuple):
 
 class FetchSnapshotAnswer(NamedTuple):
     """A piece of a snapshot of `size` bytes. From the machine size and length are 0: the driver fills both
-    and the bytes in, or answers POSITION_OUT_OF_RANGE where the position is not below the size."""
+    and the bytes in, or answers POSITION_OUT_OF_RANGE where the position is not below the size. `data` is the
+    driver's: the machine never looks at it."""
 
     error: ErrorCode
     leader_id: int
@@ -192,6 +193,7 @@ class FetchSnapshotAnswer(NamedTuple):
     position: int = 0
     length: int = 0
     endpoints: Endpoints = ()
+    data: bytes = b""
 
 
 class VoterChangeAnswer(NamedTuple):

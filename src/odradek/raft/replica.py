@@ -25,8 +25,8 @@ class Replica:
     """`deadline_ms` is the role's own: the election timeout or the fetch timeout; None for a leader.
 
     counts          it is one of the voters that act: its vote and its log count
-    is_voter        it stands for leader: it counts, or a record removes it that may not be committed yet. Its
-                    log may be the longest one then, and the others cannot elect anybody without it.
+    is_voter        it stands for leader: it counts, or a record that may not be committed yet removes it.
+                    Its log may be the longest one then, and the others cannot elect anybody without it.
     high_watermark  what is committed as far as this replica knows; never goes back
     may_vote        false after its disk was wiped, until it has caught up with a leader of `vote_floor`
     leadership      of a leader only; ballot of a prospective or candidate only

@@ -26,6 +26,11 @@ def initial_role(r: Replica, state: QuorumState) -> Role:
     return (Follower if r.is_voter else Observer)(epoch, leader_id, voted)
 
 
+FIRST_LOOK_MS = 150
+"""A voter that knows of no leader asks for pre-votes this soon. They disturb nobody: those that have a leader
+deny them and name it."""
+
+
 def start(r: Replica, now_ms: int) -> None:
     """A voter that decides alone stands at once."""
     role = r.role
@@ -42,6 +47,8 @@ def start(r: Replica, now_ms: int) -> None:
         r.leader_endpoints = r.endpoints_of(role.leader_id)
     following = isinstance(role, Follower | Observer)
     r.deadline_ms = now_ms + (r.times.fetch_timeout_ms if following else r.election_timeout_ms())
+    if isinstance(role, Unattached) and role.leader_id == NO_LEADER and role.voted is None:
+        r.deadline_ms = now_ms + r.draw(FIRST_LOOK_MS)
     if r.counts and r.may_vote and not r.others:
         if isinstance(role, Resigned):
             moves.to_unattached(r, role.epoch, now_ms, leader_id=NO_LEADER)

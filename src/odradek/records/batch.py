@@ -1,6 +1,6 @@
-"""Record batches as records: reading those of every magic, building those of magic 2.
+"""Reads the records of batches of every magic, and builds batches of magic 2.
 
-The header alone is header.py's, what a leader accepts is check.py's.
+header.py has the batch header, check.py what a leader accepts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,7 +60,7 @@ class Record:
 def records_of(
     buf: Buffer, batch: BatchMeta, limit_bytes: int = compression.DEFAULT_DECOMPRESS_LIMIT_BYTES
 ) -> Buffer:
-    """The records of a magic 2 batch as bytes, decompressed; a view into the buffer where they are not."""
+    """The record bytes of a magic 2 batch, decompressed; a view into the buffer if it is not compressed."""
     body = memoryview(buf)[batch.position + HEADER_BYTES : batch.position + batch.size]
     return compression.decompress(batch.compression, body, limit_bytes)
 
@@ -68,9 +68,9 @@ def records_of(
 def iter_records(
     buf: Buffer, batch: BatchMeta, limit_bytes: int = compression.DEFAULT_DECOMPRESS_LIMIT_BYTES
 ) -> Iterator[Record]:
-    """Every record of a batch, decompressed, with its own offset and time; control records too.
+    """Every record of a batch, decompressed, with its offset and timestamp; control records too.
 
-    Raises CORRUPT_MESSAGE where the batch does not hold the records it claims.
+    Raises CORRUPT_MESSAGE if the batch does not contain the records that its header claims.
     """
     if batch.magic < 2:
         for entry in legacy.iter_entries(buf, batch.position, limit_bytes):
@@ -97,7 +97,7 @@ def iter_records(
 
 
 def _headers(section: bytes, count: int) -> tuple[tuple[str, bytes | None], ...]:
-    """A header section whose structure the walk has checked; names that are not UTF-8 read as in Java."""
+    """The headers of a record. `walk` has checked their structure. Invalid UTF-8 is replaced, as in Java."""
     position = 0
 
     def take() -> bytes | None:

@@ -1,13 +1,13 @@
-"""What a leader checks of what a producer sends, before the records have offsets. Pure; no log, no topic.
+"""How a leader checks the batches of a producer, before the records get offsets. Pure: no log, no topic.
 
-The order of the checks and the errors are Apache Kafka's: the request's own rules, then length and CRC of the
-batch, then its header, then every record. Deviations: offset deltas other than 0, 1, 2, … are refused (Apache
-stores them, so that offsets repeat or descend, or fails inside), and so is what decompresses beyond the limit
-(Apache has none). At most MAX_RECORD_ERRORS refused records are named (Apache names all).
+The order of the checks and the errors are Apache Kafka's: the rules of the request, then length and CRC of
+the batch, then its header, then every record. Deviations: offset deltas other than 0, 1, 2, … are refused
+(Apache stores them, so that offsets repeat or descend, or fails with an internal error). Records that
+decompress to more than a limit are refused (Apache has no limit). At most MAX_RECORD_ERRORS refused records
+are named (Apache names all).
 """
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
@@ -30,7 +30,7 @@ from odradek.records.header import (
 _MIN_INT64: Final = -(1 << 63)
 _MAX_INT64: Final = (1 << 63) - 1
 
-MAX_RECORD_ERRORS: Final = 100  # in one answer; what is left out can be seen by mending these
+MAX_RECORD_ERRORS: Final = 100  # in one answer; a client sees the others after it has corrected these
 _NO_KEY: Final = "Compacted topic cannot accept message without key"
 _ZSTD_MIN_PRODUCE_VERSION: Final = 7
 _NEWEST_PRODUCE_VERSION: Final = 13
@@ -38,15 +38,8 @@ _NEWEST_PRODUCE_VERSION: Final = 13
 _Found: TypeAlias = list[tuple[int, int, int, BatchMeta | None]]
 
 
-class Origin(IntEnum):
-    """Who appends: a client is trusted least."""
-
-    CLIENT = 0
-    COORDINATOR = 1
-
-
 class CheckRules(NamedTuple):
-    """What a topic's configuration says about records. A target codec of None keeps the producer's."""
+    """The rules of a topic's configuration for records. A target codec of None keeps the producer's codec."""
 
     max_message_bytes: int = 1048588
     timestamp_type: int = CREATE_TIME
@@ -56,11 +49,10 @@ class CheckRules(NamedTuple):
     target_codec: int | None = None
     compression_level: int | None = None
     decompress_limit_bytes: int = compression.DEFAULT_DECOMPRESS_LIMIT_BYTES
-    origin: Origin = Origin.CLIENT
 
 
 class CheckedRecords:
-    """Batches that may be appended: contiguous in a writable buffer, timestamps and codec final."""
+    """Batches that may be appended: contiguous in a writable buffer, with final timestamps and codec."""
 
     __slots__ = ("batches", "buffer")
 
@@ -72,9 +64,9 @@ class CheckedRecords:
 def check_produce(
     sets: Sequence[Buffer], rules: CheckRules, now_ms: int, version: int = _NEWEST_PRODUCE_VERSION
 ) -> list[CheckedRecords | KafkaError]:
-    """Judge what Produce requests of a version bring for partitions of one topic, set by set.
+    """Check the record sets that Produce requests of a version have for partitions of one topic.
 
-    Timestamps and CRC may be rewritten in place in a writable set; a read-only one is copied.
+    Timestamps and CRC may be rewritten in place in a writable set. A read-only set is copied first.
     """
     earliest, latest = _time_bounds(rules, now_ms)
     kept = rules.timestamp_type == CREATE_TIME and not rules.target_codec
@@ -91,12 +83,12 @@ def check_produce(
         try:
             results.append(_check_set(data, found, rules, now_ms, version))
         except KafkaError as e:
-            results.append(e.with_traceback(None))  # whose frames would stay as long as the request
+            results.append(e.with_traceback(None))  # its frames would live as long as the request
     return results
 
 
 def _time_bounds(rules: CheckRules, now_ms: int) -> tuple[int, int]:
-    _, timestamp_type, before_max_ms, after_max_ms, _, _, _, _, _ = rules
+    _, timestamp_type, before_max_ms, after_max_ms, _, _, _, _ = rules
     if timestamp_type == LOG_APPEND_TIME:
         return _MIN_INT64, _MAX_INT64
     earliest, latest = now_ms - before_max_ms, now_ms + after_max_ms
@@ -112,29 +104,16 @@ def _check_set(data: Buffer, found: _Found, rules: CheckRules, now_ms: int, vers
             ErrorCode.INVALID_RECORD,
             f"Produce requests with version {version} must have at least one record batch per partition",
         )
-    if rules.origin is Origin.CLIENT:
-        _check_request(found, version)
-    buffers: list[bytearray | memoryview] = []
-    batches: list[BatchMeta] = []
-    for finding, index, largest, batch in found:
-        if batch is None:
-            raise _unreadable(finding)
-        _check_batch(batch, finding, rules)
-        records, largest = _check_records(data, batch, finding, index, largest, rules, now_ms)
-        buffer, batch = _as_appended(data, batch, records, largest, rules, now_ms)
-        buffers.append(buffer)
-        batches.append(batch)
-    if len(buffers) == 1:
-        return CheckedRecords(buffers[0], batches)
-    joined = bytearray()
-    for i, buffer in enumerate(buffers):
-        batches[i] = batches[i]._replace(position=len(joined))
-        joined += buffer
-    return CheckedRecords(joined, batches)
+    finding, index, largest, _ = found[0]
+    batch = _only_batch(found, version)
+    _check_batch(batch, finding, rules)
+    records, largest = _check_records(data, batch, finding, index, largest, rules, now_ms)
+    buffer, batch = _as_appended(data, batch, records, largest, rules, now_ms)
+    return CheckedRecords(buffer, [batch])
 
 
-def _check_request(found: _Found, version: int) -> None:
-    """A Produce request brings exactly one batch of magic 2 per partition."""
+def _only_batch(found: _Found, version: int) -> BatchMeta:
+    """A Produce request must have exactly one batch of magic 2 per partition."""
     finding, _, _, batch = found[0]
     if batch is None:
         raise _unreadable(finding)
@@ -151,6 +130,7 @@ def _check_request(found: _Found, version: int) -> None:
             f"Produce requests with version {version} are only allowed to contain exactly one record batch "
             "per partition",
         )
+    return batch
 
 
 def _unreadable(finding: int) -> KafkaError:
@@ -164,8 +144,7 @@ def _unreadable(finding: int) -> KafkaError:
 
 
 def _check_batch(batch: BatchMeta, finding: int, rules: CheckRules) -> None:
-    client = rules.origin is Origin.CLIENT
-    if client and batch.base_offset != 0:
+    if batch.base_offset != 0:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
             f"The baseOffset of the record batch should be 0, but it is {batch.base_offset}",
@@ -179,9 +158,9 @@ def _check_batch(batch: BatchMeta, finding: int, rules: CheckRules) -> None:
             f"Inconsistent batch offset range [0, {batch.last_offset_delta}] and count of records "
             f"{batch.record_count}",
         )
-    if client and batch.attributes & CONTROL_FLAG:
+    if batch.attributes & CONTROL_FLAG:
         raise KafkaError(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
-    if client and batch.producer_id > NO_PRODUCER_ID and batch.base_sequence < 0:
+    if batch.producer_id > NO_PRODUCER_ID and batch.base_sequence < 0:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
             f"Invalid sequence number {batch.base_sequence} in record batch of producer {batch.producer_id}",
@@ -200,12 +179,12 @@ def _check_size(size: int, rules: CheckRules) -> None:
 def _check_records(
     data: Buffer, batch: BatchMeta, finding: int, index: int, largest: int, rules: CheckRules, now_ms: int
 ) -> tuple[Buffer | None, int]:
-    """Refuse what the records are refused for; otherwise what was decompressed, and the largest timestamp."""
+    """Raise KafkaError if a record is refused. Returns the decompressed records and the largest timestamp."""
     records: Buffer | None = None
     if finding == kernel.COMPRESSED:
         records = _decompressed(data, batch, rules)
     if records is not None or batch.attributes & LOG_APPEND_TIME_FLAG:
-        # The time of a record that claims to be stamped by a leader is not its own: judged below.
+        # Records of a batch with LogAppendTime share its timestamp: it is checked below.
         earliest, latest = _time_bounds(rules, now_ms)
         if batch.attributes & LOG_APPEND_TIME_FLAG:
             earliest, latest = _MIN_INT64, _MAX_INT64
@@ -235,8 +214,8 @@ def _check_records(
 
 
 def _decompressed(data: Buffer, batch: BatchMeta, rules: CheckRules) -> Buffer:
-    """The records of a batch. What no codec reads is an unknown error, not a corrupt message: that one a
-    client would send again."""
+    """The records of a batch. If decompression fails, the error is UNKNOWN_SERVER_ERROR: a client would
+    retry CORRUPT_MESSAGE."""
     try:
         return records_of(data, batch, rules.decompress_limit_bytes)
     except KafkaError as e:
@@ -246,7 +225,7 @@ def _decompressed(data: Buffer, batch: BatchMeta, rules: CheckRules) -> Buffer:
 
 
 def _record_errors(records: Buffer, batch: BatchMeta, rules: CheckRules, now_ms: int) -> RecordError | None:
-    """Name the records that are refused for their key or their time. Structure is known to be sound."""
+    """Name the records that are refused because of key or timestamp. Their structure is already checked."""
     bounds = earliest, latest = _time_bounds(rules, now_ms)
     stamped = batch.attributes & LOG_APPEND_TIME_FLAG
     no_keys, untimely, first = kernel.find_outsiders(
@@ -263,7 +242,7 @@ def _record_errors(records: Buffer, batch: BatchMeta, rules: CheckRules, now_ms:
     }
     if stamped:
         reason = _why_stamp_is_refused(batch.max_timestamp, rules, earliest, latest)
-        if reason is not None:  # for all of the batch, but for what lacks its key
+        if reason is not None:  # holds for all records, except those already refused for a missing key
             untimely = batch.record_count - no_keys
             for index in range(min(batch.record_count, MAX_RECORD_ERRORS)):
                 errors.setdefault(index, reason.format(index=index))
@@ -285,7 +264,7 @@ def _record_errors(records: Buffer, batch: BatchMeta, rules: CheckRules, now_ms:
 
 
 def _why_stamp_is_refused(stamp: int, rules: CheckRules, earliest: int, latest: int) -> str | None:
-    """What is wrong with the one time of a batch that claims to be stamped by a leader."""
+    """Why the timestamp of a batch with LogAppendTime is refused, or None."""
     if rules.timestamp_type == LOG_APPEND_TIME or stamp == NO_TIMESTAMP:
         return "Producer should not set timestamp type to LogAppendTime."
     return None if earliest <= stamp <= latest else _out_of_range("{index}", stamp, earliest, latest)
@@ -301,7 +280,7 @@ def _out_of_range(index: int | str, timestamp: int, earliest: int, latest: int) 
 def _as_appended(
     data: Buffer, batch: BatchMeta, records: Buffer | None, largest: int, rules: CheckRules, now_ms: int
 ) -> tuple[bytearray | memoryview, BatchMeta]:
-    """The batch as the topic wants it in the log, alone in a writable buffer: codec and timestamps final."""
+    """The batch as it goes into the log, in a writable buffer of its own: codec and timestamps are final."""
     target = rules.target_codec
     buffer: bytearray | memoryview
     if target is not None and target != batch.compression and not batch.attributes & CONTROL_FLAG:
@@ -342,10 +321,10 @@ def _recompress(
     return buffer, read_header(buffer, 0)
 
 
-# Decompressed bytes that take about as long as the way to another thread and back.
+# Decompressing this many bytes takes about as long as a round trip to another thread.
 _HEAVY_BYTES: Final = {
     compression.NONE: 4 << 20,
-    compression.GZIP: 1 << 20,  # its bound is far above what it comes to
+    compression.GZIP: 1 << 20,  # its bound is far above the real size
     compression.SNAPPY: 512 << 10,
     compression.LZ4: 512 << 10,
     compression.ZSTD: 128 << 10,
@@ -354,7 +333,7 @@ _HEAVY_RECOMPRESSION_BYTES: Final = 1 << 10
 
 
 def is_heavy(buf: Buffer, target_codec: int | None = None) -> bool:
-    """Whether checking a set takes so long that it should leave the event loop, as far as headers tell."""
+    """Whether checking a set takes too long for the event loop, judged by its headers."""
     if len(buf) < HEADER_BYTES:
         return False
     codec = buf[22] & CODEC_MASK

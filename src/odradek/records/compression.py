@@ -1,7 +1,7 @@
-"""Kafka's codecs by number: compress and decompress the records of a batch. How is told in codecs/.
+"""Compresses and decompresses the records of a batch, by Kafka's codec number. The codecs are in codecs/.
 
-Decompression is bounded: 1 MB of gzip can hold 1 GB. Apache Kafka has no such bound; here what decompresses
-to more than the limit is MESSAGE_TOO_LARGE, which makes a Java producer split the batch and try again.
+Decompression has a limit, because 1 MB of gzip can expand to 1 GB. Apache Kafka has no such limit. Records
+above it get MESSAGE_TOO_LARGE: a Java producer then splits the batch and retries.
 """
 
 from typing import Final, Protocol
@@ -33,14 +33,14 @@ _CODECS: dict[int, _Codec] = {GZIP: gzip, SNAPPY: snappy, LZ4: lz4, ZSTD: zstd}
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """Compress as every Kafka client can read it; a level of None is the codec's default."""
+    """Compress in the form that every Kafka client reads. A level of None is the codec's default."""
     if codec == NONE:
         return bytes(data)
     return _codec(codec).compress(memoryview(data), level)
 
 
 def decompress(codec: int, data: Buffer, limit_bytes: int = DEFAULT_DECOMPRESS_LIMIT_BYTES) -> Buffer:
-    """What a codec packed. CORRUPT_MESSAGE where it cannot have, MESSAGE_TOO_LARGE beyond the limit."""
+    """Decompress. Raises CORRUPT_MESSAGE for invalid input, MESSAGE_TOO_LARGE above the limit."""
     if codec == NONE:
         return data
     try:
@@ -49,7 +49,8 @@ def decompress(codec: int, data: Buffer, limit_bytes: int = DEFAULT_DECOMPRESS_L
         problem: CodecError | None = None
     except CodecError as e:
         problem = CodecError(*e.args)
-    # Not raised above: an error's context has the frames of the codec, and they have what it decompressed.
+    # Not raised above: the error's context would keep the codec's frames, and with them the decompressed
+    # data.
     if problem is None:
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -61,7 +62,7 @@ def decompress(codec: int, data: Buffer, limit_bytes: int = DEFAULT_DECOMPRESS_L
 
 
 def bound(codec: int, data: Buffer) -> int:
-    """How many bytes data decompresses to at most; 0 where it will be refused at once."""
+    """An upper bound of the decompressed size; 0 if the data will be refused at once."""
     if codec not in _CODECS:
         return len(data) if codec == NONE else 0
     try:

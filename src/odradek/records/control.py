@@ -1,6 +1,7 @@
-"""The keys and values of control records. Batches that carry them are built and read like any other.
+"""The keys of control records, and the values of transaction markers.
 
-The values of the KRaft control records are messages of their own and belong to metadata/records.py.
+Control batches are built and read like any other batch. The values of KRaft's control records are in
+metadata/records.py.
 """
 
 from enum import IntEnum
@@ -40,9 +41,9 @@ def control_key(control_type: ControlType) -> bytes:
 
 
 def parse_control_key(key: Buffer | None) -> ControlType:
-    """The type a control record's key names; a type of a newer Kafka is UNKNOWN, not an error."""
+    """The type of a control record, from its key. A type of a newer Kafka is UNKNOWN, not an error."""
     if key is None or len(key) < _KEY.size:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "A control record's key is at least 4 bytes.")
+        raise KafkaError(ErrorCode.INVALID_RECORD, "A control record's key must have at least 4 bytes.")
     version, number = _KEY.unpack_from(key)
     if version < 0:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"Invalid version {version} of a control record's key.")
@@ -63,7 +64,7 @@ def parse_marker(key: Buffer | None, value: Buffer | None) -> EndTransactionMark
     if control_type not in (ControlType.ABORT, ControlType.COMMIT):
         raise KafkaError(ErrorCode.INVALID_RECORD, f"{control_type.name} does not end a transaction.")
     if value is None or len(value) < _MARKER.size:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "A transaction marker's value is at least 6 bytes.")
+        raise KafkaError(ErrorCode.INVALID_RECORD, "A transaction marker's value must have at least 6 bytes.")
     version, coordinator_epoch = _MARKER.unpack_from(value)
     if version < 0:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"Invalid version {version} of a transaction marker.")

@@ -1,6 +1,6 @@
-"""The header of a record batch: its layout, its fields by name, and the bytes a leader may rewrite in it.
+"""The header of a record batch: its layout, its fields by name, and the fields that a leader rewrites.
 
-Records, compression and what is acceptable are decided elsewhere; here bytes are only located and named.
+This file only locates and names bytes. Records, compression and checks are in other files.
 """
 
 import zlib
@@ -57,10 +57,10 @@ _MAX_TIMESTAMP = Struct(">q")
 
 
 class BatchMeta(NamedTuple):
-    """A batch located in a buffer, with the fields of its header.
+    """The position of a batch in a buffer, and the fields of its header.
 
-    An entry of a magic 0 or 1 set is given in the same shape, as one record at the entry's offset. A
-    compressed entry of that age holds several records, of which its offset is the last.
+    An entry of a magic 0 or 1 set has the same form: one record at the entry's offset. A compressed entry of
+    these formats has several records. Its offset is that of the last one.
     """
 
     position: int
@@ -99,7 +99,7 @@ class BatchMeta(NamedTuple):
 
     @property
     def is_wrapper(self) -> bool:
-        """A compressed entry of magic 0 or 1: its records go up to its offset, from where on is not told."""
+        """Whether this is a compressed entry of magic 0 or 1: it names its last offset, not its first."""
         return self.magic < 2 and self.compression != 0
 
     @property
@@ -116,7 +116,7 @@ class BatchMeta(NamedTuple):
 
 
 def read_header(buf: Buffer, position: int) -> BatchMeta:
-    """The batch at a position of which at least the first 61 bytes are there; magic is not looked at."""
+    """The batch at a position. Its first 61 bytes must be in the buffer. The magic is not checked."""
     offset, length, epoch, magic, crc, attributes, last_delta, *rest = HEADER.unpack_from(buf, position)
     return BatchMeta._make(
         (position, length + LOG_OVERHEAD, offset, last_delta, epoch, attributes, *rest, crc, magic)
@@ -124,9 +124,9 @@ def read_header(buf: Buffer, position: int) -> BatchMeta:
 
 
 def iter_batches(buf: Buffer, start: int = 0) -> Iterator[BatchMeta]:
-    """The batches of a buffer by their headers alone, up to a partial one at its end.
+    """The batches of a buffer, from their headers alone. A partial batch at the end is ignored.
 
-    Raises CORRUPT_MESSAGE where a length or a magic cannot be one: what follows cannot be found.
+    Raises CORRUPT_MESSAGE for an invalid length or magic: the next batch cannot be found then.
     """
     end = len(buf)
     position = start
@@ -175,7 +175,7 @@ def _read_legacy_header(buf: Buffer, position: int) -> BatchMeta:
 
 
 def crc_matches(buf: Buffer, batch: BatchMeta) -> bool:
-    """Whether the checksum in the header is that of the batch: CRC-32C, in magic 0 and 1 CRC-32."""
+    """Whether the batch matches the checksum in its header: CRC-32C, or CRC-32 for magic 0 and 1."""
     view = memoryview(buf)
     end = batch.position + batch.size
     if batch.magic == 2:
@@ -186,7 +186,7 @@ def crc_matches(buf: Buffer, batch: BatchMeta) -> bool:
 def set_max_timestamp(
     buf: bytearray | memoryview, batch: BatchMeta, timestamp_type: int, max_timestamp: int
 ) -> BatchMeta:
-    """Rewrite timestamp type and max timestamp in place, with the CRC that follows from them."""
+    """Rewrite timestamp type, max timestamp and CRC in place."""
     attributes = batch.attributes & ~LOG_APPEND_TIME_FLAG
     if timestamp_type == LOG_APPEND_TIME:
         attributes |= LOG_APPEND_TIME_FLAG
@@ -212,7 +212,7 @@ def pack_header(
     base_sequence: int,
     record_count: int,
 ) -> None:
-    """Write the header over the first 61 bytes of a buffer that holds one batch, and its CRC."""
+    """Write header and CRC into the first 61 bytes of a buffer that holds one batch."""
     HEADER.pack_into(
         buf,
         0,

@@ -1,6 +1,7 @@
-"""The record kernel, native where it was built, Python otherwise; nothing else may import either of the two.
+"""The record kernel: the C extension if it was built, otherwise its twin in Python.
 
-`NATIVE` says which one this process runs. Both have the same functions, findings and columns.
+All other code imports this file, never one of the two. `NATIVE` says which one this process runs. Both have
+the same functions, findings and columns.
 """
 
 from odradek.records.twins.columns import Column, HeaderColumns, Part, Rows

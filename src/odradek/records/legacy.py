@@ -1,4 +1,4 @@
-"""Reading message sets of magic 0 and 1, as old segments hold them. Nothing here writes them."""
+"""Reads message sets of magic 0 and 1 from old segments. Nothing writes them."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -24,7 +24,8 @@ _LENGTH = Struct(">i")
 def iter_entries(
     buf: Buffer, position: int, limit_bytes: int
 ) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
-    """(offset, timestamp, key, value) of the entry at a position, or of all inside it if compressed."""
+    """(offset, timestamp, key, value) of the entry at a position, or of all entries inside a compressed
+    one."""
     offset, magic, attributes, timestamp, key, value = _read_entry(buf, position)[0]
     codec = attributes & CODEC_MASK
     if codec == compression.NONE:
@@ -33,7 +34,7 @@ def iter_entries(
     if value is None:
         raise _corrupt(f"The compressed entry at offset {offset} has no value.")
     if codec == compression.ZSTD:
-        raise _corrupt(f"The entry at offset {offset} is of magic {magic} and compressed with zstd.")
+        raise _corrupt(f"The entry at offset {offset} has magic {magic}, which does not support zstd.")
     if magic == 0 and codec == compression.LZ4:
         value = lz4.mend_header(value)
     inner = list(_read_set(compression.decompress(codec, value, limit_bytes)))
@@ -48,14 +49,14 @@ def iter_entries(
 
 
 def _base_offset(offset: int, last_inner: int) -> int:
-    """Where the inner offsets of magic 1, which count from 0, begin: the wrapper has the offset of the last.
+    """The offset that the inner offsets of magic 1 are relative to. The wrapper has the last record's offset.
 
-    A wrapper at offset 0 was never given one: some clients sent them like this.
+    A wrapper at offset 0 never got an offset: some clients sent them like this.
     """
     if offset == 0:
         return 0
     if offset < last_inner:
-        raise _corrupt(f"The compressed entry at offset {offset} holds a record of offset {last_inner}.")
+        raise _corrupt(f"The compressed entry at offset {offset} contains the offset {last_inner}.")
     return offset - last_inner
 
 
@@ -77,11 +78,11 @@ def _read_entry(buf: Buffer, position: int) -> tuple[Entry, int]:
             (timestamp,) = LEGACY_TIMESTAMP.unpack_from(buf, cursor)
             cursor += LEGACY_TIMESTAMP.size
         elif magic != 0:
-            raise _corrupt(f"An entry of magic {magic} stands in a set of magic 0 or 1.")
+            raise _corrupt(f"Found an entry of magic {magic} among entries of magic 0 and 1.")
         key, cursor = _read_bytes(buf, cursor, end)
         value, cursor = _read_bytes(buf, cursor, end)
     except StructError as e:
-        raise _corrupt(f"The entry at position {position} is cut short.") from e
+        raise _corrupt(f"The entry at position {position} is truncated.") from e
     if cursor != end or end > len(buf):
         raise _corrupt(f"The entry at position {position} does not fill its {size} bytes.")
     return (offset, magic, attributes, timestamp, key, value), end
@@ -93,7 +94,7 @@ def _read_bytes(buf: Buffer, position: int, end: int) -> tuple[bytes | None, int
     if length < 0:
         return None, position
     if length > end - position:
-        raise _corrupt(f"A field of {length} bytes at position {position} leaves its entry.")
+        raise _corrupt(f"A field of {length} bytes at position {position} extends past its entry.")
     return bytes(buf[position : position + length]), position + length
 
 

@@ -1,6 +1,6 @@
-"""The good batches of a buffer, of any magic, each held against its CRC. Pure.
+"""Finds the valid batches of a buffer, of any magic, and checks the CRC of each. Pure.
 
-Batches of magic 2 are gone over by the kernel; entries of magic 0 and 1, which old segments hold, one by one.
+The kernel scans batches of magic 2. Entries of magic 0 and 1, from old segments, are scanned one by one here.
 """
 
 from typing import TypeAlias
@@ -16,7 +16,7 @@ Scanned: TypeAlias = tuple[list[BatchMeta], int, int]
 
 
 def scan(data: Buffer, position: int = 0) -> Scanned:
-    """(batches from a position on, the position after the last one, why they end there).
+    """(the batches from a position, the position after the last one, why the scan ended).
 
     The reasons are those of the kernel's `scan_segment`, without LEGACY.
     """

@@ -57,19 +57,19 @@ class PartitionAnswer:
 class FetchRead:
     """The answers of one pass over the wanted partitions."""
 
-    __slots__ = ("answers", "settled", "size")
+    __slots__ = ("answers", "must_answer", "size")
 
     def __init__(self) -> None:
         self.answers: list[PartitionAnswer] = []
         self.size = 0
-        self.settled = False  # an error or a divergence must be told at once
+        self.must_answer = False  # an error or a divergence must be told at once
 
     def add(self, answer: PartitionAnswer) -> None:
         assert answer.error is ErrorCode.NONE or answer.size == 0
         self.answers.append(answer)
         self.size += answer.size
         if answer.error is not ErrorCode.NONE or answer.diverging_epoch is not None:
-            self.settled = True
+            self.must_answer = True
 
 
 def read_partitions(

@@ -81,7 +81,7 @@ class PartitionFetch:
         self.sent_log_start_offset = log_start_offset
 
 
-class Session:
+class FetchSession:
     """One client's session: its partitions in the order they are served."""
 
     __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
@@ -135,7 +135,7 @@ class Session:
 class FetchContext(NamedTuple):
     """How one fetch is to be answered."""
 
-    session: Session | None
+    session: FetchSession | None
     partitions: dict[PartitionKey, PartitionFetch]
     incremental: bool
 
@@ -148,11 +148,11 @@ class FetchSessions:
     def __init__(self, slots: int) -> None:
         self._slots = slots
         # The longest unused first.
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, FetchSession] = {}
         # Whom a follower (True) and whom a consumer would displace, until a session goes or changes its
         # worth (none comes to a full cache before one goes): a client that finds the cache full asks with
         # every fetch.
-        self._least: dict[bool, Session | None] = {}
+        self._least: dict[bool, FetchSession | None] = {}
 
     def begin(
         self,
@@ -205,14 +205,14 @@ class FetchSessions:
         privileged: bool,
         uses_topic_ids: bool,
         now_ms: int,
-    ) -> Session | None:
+    ) -> FetchSession | None:
         if len(self._sessions) >= self._slots and not self._evict(privileged, len(partitions), now_ms):
             return None
         session_id = new_id()
         while session_id in self._sessions or session_id == INVALID_SESSION_ID:
             session_id = new_id()
         assert len(self._sessions) < self._slots
-        session = Session(session_id, partitions, now_ms, privileged, uses_topic_ids)
+        session = FetchSession(session_id, partitions, now_ms, privileged, uses_topic_ids)
         self._sessions[session_id] = session
         return session
 
@@ -233,12 +233,12 @@ class FetchSessions:
         self._remove(least.id)
         return True
 
-    def _least_worthy(self, privileged: bool) -> Session | None:
+    def _least_worthy(self, privileged: bool) -> FetchSession | None:
         """The first to give way to a session of this kind."""
         if privileged not in self._least:
             self._least[privileged] = min(
                 (s for s in self._sessions.values() if s.is_old() or (privileged and not s.privileged)),
-                key=Session.worth,
+                key=FetchSession.worth,
                 default=None,
             )
         return self._least[privileged]

@@ -25,7 +25,9 @@ class CommittedIsr:
 IsrState = CommittedIsr
 
 
-def committed_offset(leader_id: int, leader_end: int, follower_ends: Mapping[int, int], isr: IsrState) -> int:
+def high_watermark_of(
+    leader_id: int, leader_end: int, follower_ends: Mapping[int, int], isr: IsrState
+) -> int:
     """The smallest log end over the maximal in-sync set; an unheard follower holds everything back."""
     end = leader_end
     for member in isr.maximal:

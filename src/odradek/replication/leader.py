@@ -1,6 +1,7 @@
 """What a leader keeps for one leader epoch: follower ends, the ISR, min ISR, and who waits for a commit.
 
-A new leader epoch gets a new `Leader`. It knows the log. Appends and waiting fetches belong to `Partition`.
+A new leader epoch gets a new `PartitionLeader`. It knows the log. Appends and waiting fetches belong to
+`Partition`.
 """
 
 from typing import TYPE_CHECKING
@@ -8,14 +9,14 @@ from typing import TYPE_CHECKING
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER_EPOCH
 from odradek.log.log import Log
-from odradek.replication.isr import CommittedIsr, IsrState, committed_offset
+from odradek.replication.isr import CommittedIsr, IsrState, high_watermark_of
 from odradek.replication.waiters import CommitWaiters
 
 if TYPE_CHECKING:
     from odradek.metadata.image import PartitionRegistration
 
 
-class Leader:
+class PartitionLeader:
     """This node leads a partition, at one leader epoch."""
 
     __slots__ = (
@@ -26,11 +27,11 @@ class Leader:
         "commit_waiters",
         "epoch",
         "epoch_start_offset",
+        "flush_waiters",
         "flushes",
         "isr",
         "min_isr",
         "replicas",
-        "settle_waiters",
         "under_min_isr",
     )
 
@@ -41,7 +42,7 @@ class Leader:
         self.epoch = registration.leader_epoch
         self.epoch_start_offset = log.log_end_offset
         self.commit_waiters = CommitWaiters()  # for the high watermark: acks=all
-        self.settle_waiters = CommitWaiters()  # for a flush: acks=1 with flush.messages
+        self.flush_waiters = CommitWaiters()  # for a flush: acks=1 with flush.messages
         self.replicas: tuple[int, ...]
         self.isr: IsrState
         self.min_isr: int
@@ -56,7 +57,7 @@ class Leader:
     def update(self, registration: "PartitionRegistration") -> None:
         """Take the assignment and the ISR of a newer partition epoch."""
         assert registration.leader == self._broker_id, f"{registration.leader} leads, not {self._broker_id}"
-        assert registration.leader_epoch == self.epoch, "a new leader epoch needs a new Leader"
+        assert registration.leader_epoch == self.epoch, "a new leader epoch needs a new PartitionLeader"
         assert self._broker_id in registration.isr, "the leader is in the ISR"
         assert set(registration.isr) <= set(registration.replicas), "the ISR is within the assignment"
         self.replicas = tuple(registration.replicas)
@@ -77,7 +78,7 @@ class Leader:
     def resign(self, code: ErrorCode) -> None:
         """Another epoch begins, or this node loses the partition: fail every wait."""
         self.commit_waiters.fail(code)
-        self.settle_waiters.fail(code)
+        self.flush_waiters.fail(code)
 
     # --- what it may do -------------------------------------------------------------------------------
 
@@ -118,7 +119,7 @@ class Leader:
 
     def record_flush(self) -> bool:
         """A flush that acknowledgements wait for has come further. True when the high watermark moved."""
-        self.settle_waiters.release(self._log.settled_offset)
+        self.flush_waiters.release(self._log.settled_offset)
         return self.advance_high_watermark()
 
     def advance_high_watermark(self) -> bool:
@@ -129,7 +130,7 @@ class Leader:
         if self.alone:
             offset = own_end
         else:
-            offset = committed_offset(self._broker_id, own_end, self._follower_ends, self.isr)
+            offset = high_watermark_of(self._broker_id, own_end, self._follower_ends, self.isr)
         if not log.advance_high_watermark(offset):
             return False
         if self.commit_waiters:

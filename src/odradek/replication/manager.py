@@ -39,7 +39,6 @@ class RoleChanges(NamedTuple):
 
     elected: list[Partition]
     resigned: list[TopicPartition]
-    deleted_topics: list[str]
 
 
 def _lasting(changes: RoleChanges) -> RoleChanges:
@@ -141,14 +140,12 @@ class ReplicaManager:
 
         A partition that fails is reported and does not keep the others from their roles.
         """
-        changes = RoleChanges([], [], [])
+        changes = RoleChanges([], [])
         for topic in delta.deleted_topics:
             yield from self._delete(topic, changes)
         for topic, index, registration in delta.changed_partitions:
-            if self.broker_id in registration.replicas:
-                is_open = TopicPartition(topic.name, index) in self.partitions
-                if self.is_stopping and not is_open:
-                    continue
+            is_open = TopicPartition(topic.name, index) in self.partitions
+            if is_open or (self.broker_id in registration.replicas and not self.is_stopping):
                 try:
                     self._apply(topic, index, registration, changes)
                 except Exception:
@@ -162,7 +159,7 @@ class ReplicaManager:
 
     def open_waiting(self) -> Paced[RoleChanges]:
         """Try again to open the logs for which descriptors or memory were lacking."""
-        changes = RoleChanges([], [], [])
+        changes = RoleChanges([], [])
         for tp in list(self._unopened):
             unopened = self._unopened.get(tp)  # what the metadata says of it now
             if unopened is not None and not self.is_stopping:
@@ -215,7 +212,9 @@ class ReplicaManager:
                     is_new=registration.partition_epoch == 0,
                 )
             except ExhaustedError as e:
-                _log.warning("Out of descriptors or memory to open %s, trying again: %s", tp, e.message)
+                _log.warning(
+                    "Out of file descriptors or memory while opening %s, retrying: %s", tp, e.message
+                )
                 self._unopened[tp] = _Unopened(topic, registration, e.message or "")
                 return
             except StorageError as e:
@@ -234,7 +233,6 @@ class ReplicaManager:
                 changes.elected.append(partition)
 
     def _delete(self, topic: "TopicImage", changes: RoleChanges) -> Paced[None]:
-        changes.deleted_topics.append(topic.name)
         self._names.pop(topic.id, None)
         self._metrics.forget_topic(topic.name)
         for index in topic.partitions:

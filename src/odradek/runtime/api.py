@@ -1,8 +1,9 @@
-"""What the node asks of the world, as protocols at the level of system calls: time, files, sockets, chance.
+"""Protocols for what a node uses of the operating system: clocks, files, sockets, random numbers, threads.
 
-`real.py` answers with the operating system, `sim/` with virtual time and faults. Nothing else in the
-package opens, sleeps, reads a clock or draws a random number. Errors are the operating system's own
-(OSError with errno, BlockingIOError for "not now"), counts may be short, as they are on a real machine.
+`real.py` implements them with the operating system, `sim/` with virtual time and faults. The code of a node
+opens files and sockets, reads clocks and draws random numbers only through them. Errors are the operating
+system's own (OSError with errno, BlockingIOError for "not now"), and counts may be short, as on a real
+machine.
 """
 
 import asyncio
@@ -16,10 +17,10 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Wall-clock time, which somebody may set, forward or back.
+    """`now_ms` is wall-clock time. It may jump, forward or back.
 
-    Durations and timers use a clock that only goes forward: the event loop's own (`loop.time`, `call_later`),
-    or this one's `steady_ms`, whose beginning means nothing.
+    Durations and timers use a clock that never goes back: the event loop's (`loop.time`, `call_later`), or
+    `steady_ms`, which counts from an arbitrary point.
     """
 
     def now_ms(self) -> int: ...
@@ -35,8 +36,8 @@ class FileStat(NamedTuple):
 class Disk(Protocol):
     """Files by descriptor, with the semantics and the errors of the POSIX calls of the same names.
 
-    The calls of the hot path take their arguments by position only, so that `real.py` can hand out the
-    operating system's functions themselves, without a Python frame in between.
+    The calls of the hot path have positional arguments only, so that `real.py` can use the functions of the
+    os module directly, without a Python frame in between.
     """
 
     def open(self, path: str, flags: int, mode: int = 0o644) -> int: ...
@@ -45,32 +46,32 @@ class Disk(Protocol):
     def pread(self, fd: int, count: int, offset: int, /) -> bytes: ...
     def preadv(self, fd: int, buffers: Sequence[Buffer], offset: int, /) -> int: ...
     def preadv_nowait(self, fd: int, buffers: Sequence[Buffer], offset: int) -> int:
-        """Read only what the page cache holds: raises BlockingIOError where the disk would be touched."""
+        """Read from the page cache only. Raises BlockingIOError if the disk would have to be read."""
         ...
 
     def pwrite(self, fd: int, data: Buffer, offset: int, /) -> int: ...
     def pwritev(self, fd: int, buffers: Sequence[Buffer], offset: int, /) -> int: ...
     def path_of(self, fd: int) -> str | None:
-        """What file a descriptor is of, as far as that can be told. Reads and writes by descriptor fail
-        without a name: this is for the message."""
+        """The path of a descriptor's file, if it can be found. For messages: errors of calls by descriptor
+        do not name the file."""
         ...
 
     def fsync(self, fd: int) -> None: ...
     def fdatasync(self, fd: int) -> None: ...
     def ftruncate(self, fd: int, length: int) -> None: ...
     def fallocate_keep_size(self, fd: int, offset: int, length: int) -> None:
-        """Reserve blocks without growing the file; does nothing where the file system cannot."""
+        """Reserve blocks without growing the file; does nothing if the file system cannot."""
         ...
 
     def stat(self, path: str) -> FileStat: ...
     def exists(self, path: str) -> bool: ...
     def listdir(self, path: str) -> list[str]:
-        """Names in sorted order, so that what follows does not depend on the file system."""
+        """Names in sorted order, so that the caller does not depend on the file system's order."""
         ...
 
     def mkdir(self, path: str) -> None: ...
     def makedirs(self, path: str) -> None:
-        """Make a directory and its missing parents; nothing to do when it exists."""
+        """Make a directory and its missing parents; does nothing if it exists."""
         ...
 
     def rmdir(self, path: str) -> None: ...
@@ -80,14 +81,14 @@ class Disk(Protocol):
         ...
 
     def set_mtime(self, path: str, mtime_ms: int) -> None:
-        """Give a file the time at which it counts as last written."""
+        """Set the modification time of a file."""
         ...
 
     def fsync_dir(self, path: str) -> None: ...
     def lock(self, path: str) -> int:
-        """Take an exclusive lock on a file, creating it; BlockingIOError when it is taken.
+        """Lock a file exclusively, creating it if needed. Raises BlockingIOError if it is locked.
 
-        Closing the returned descriptor gives the lock back, and so does the death of the process.
+        Closing the returned descriptor releases the lock, and so does the end of the process.
         """
         ...
 
@@ -115,7 +116,7 @@ class Socket(Protocol):
     def close(self) -> None: ...
 
 
-class Listener(Protocol):
+class ListeningSocket(Protocol):
     @property
     def address(self) -> tuple[str, int]: ...
     def fileno(self) -> int: ...
@@ -126,24 +127,24 @@ class Listener(Protocol):
 class Net(Protocol):
     """Sockets, and callbacks while they are ready (level-triggered).
 
-    One reader and one writer callback per socket: adding another replaces it. Removing what was never
-    added does nothing.
+    Each socket has one reader and one writer callback: adding another replaces it. Removing a callback that
+    was never added does nothing.
     """
 
-    def listen(self, host: str, port: int, backlog: int = 512) -> Listener: ...
+    def listen(self, host: str, port: int, backlog: int = 512) -> ListeningSocket: ...
     async def resolve(self, host: str) -> str:
         """The first address of a host name. Raises OSError."""
         ...
 
     async def connect(self, host: str, port: int) -> Socket: ...
-    def add_reader(self, sock: Socket | Listener, callback: Callable[[], None]) -> None: ...
-    def remove_reader(self, sock: Socket | Listener) -> None: ...
+    def add_reader(self, sock: Socket | ListeningSocket, callback: Callable[[], None]) -> None: ...
+    def remove_reader(self, sock: Socket | ListeningSocket) -> None: ...
     def add_writer(self, sock: Socket, callback: Callable[[], None]) -> None: ...
     def remove_writer(self, sock: Socket) -> None: ...
 
 
 class Runtime(Protocol):
-    """Everything a node is given at birth."""
+    """Everything that a node gets when it is created."""
 
     clock: Clock
     disk: Disk
@@ -151,13 +152,13 @@ class Runtime(Protocol):
     rng: random.Random
 
     def descriptor_limit(self) -> int:
-        """How many files and sockets this process may have open at the same time."""
+        """How many files and sockets the process may have open at a time."""
         ...
 
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Run a system call, or C code that releases the GIL, away from the event loop."""
+        """Run a system call, or C code that releases the GIL, outside the event loop."""
         ...
 
     def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """`offload` for long work that nobody waits for: whoever serves clients has the processor first."""
+        """`offload` for long work that no client waits for: it runs at a lower priority."""
         ...

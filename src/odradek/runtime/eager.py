@@ -1,9 +1,9 @@
-"""An event loop that does not go to sleep where the next event is about to come.
+"""An event loop that polls for a moment before it sleeps, while events come in quick succession.
 
-Between a request and the next one of a client that waits for its answer lie some tens of microseconds. To
-sleep and be woken costs more than that, on a virtual machine several times as much, in latency and in CPU. So
-the selector asks on for a moment before it sleeps, but only while nearly all of its waits are short: a node
-that is idle, or asked now and then, sleeps at once.
+A client that waits for each answer sends its next request after some tens of microseconds. Sleeping and
+waking up costs more than that in latency and in CPU, on a virtual machine several times as much. So the
+selector polls before it sleeps, but only while nearly all of its waits are short. An idle node sleeps at
+once.
 """
 
 import asyncio
@@ -13,16 +13,16 @@ import time
 from typing import Final
 
 EAGER_S: Final = 100e-6
-"""How long to ask on before sleeping."""
+"""How long to poll before sleeping."""
 SHORT_S: Final = 300e-6
-"""A wait with sleep that was no longer than this would have been cut short by asking on."""
+"""A wait shorter than this counts as short: polling would have saved the sleep."""
 _WORTH: Final = 4
 _MOST: Final = 8
-"""A short wait is worth one, up to so many; a long one costs what asking on must be worth."""
+"""Credit: +1 for a short wait (at most _MOST), -_WORTH for a long one; poll while it is at least _WORTH."""
 
 
 class EagerSelector(selectors.EpollSelector):
-    """`select` as in its base; where nothing comes it may return EAGER_S later."""
+    """`select` as in its base class. Without an event it may return EAGER_S later."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class EagerSelector(selectors.EpollSelector):
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """The loop of a node: eager where the system has epoll."""
+    """The loop of a node: with an EagerSelector if the system has epoll."""
     if hasattr(select, "epoll"):
         return asyncio.SelectorEventLoop(EagerSelector())
     return asyncio.new_event_loop()

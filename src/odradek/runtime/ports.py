@@ -1,15 +1,15 @@
-"""Ports for nodes that are to come back under the same address."""
+"""Finds free ports for nodes that must keep their address over a restart."""
 
 import contextlib
 import random
 import socket
 
 _FIRST, _LAST = 12_000, 32_000
-"""Below those that outgoing connections are given: one of these is soon somebody else's."""
+"""Below the ports of outgoing connections, which other programs take at any time."""
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on, another one each time."""
+    """A random port that no program of this machine listens on."""
     while True:
         port = random.SystemRandom().randrange(_FIRST, _LAST)
         with socket.socket() as probe, contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""The operating system as a Runtime: the only file that touches time, files, sockets or chance.
+"""The operating system as a Runtime: clocks, files, sockets, random numbers and threads of a real node.
 
-No policy lives here: each call is the system call of its name. What is costly to import is imported at its
-first use, because a node must answer within a third of a second of its start.
+No policy belongs here: each call is the system call of its name. Slow imports happen at the first use,
+because a node must answer within a third of a second after its start.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from concurrent.futures import Executor
 from typing import TypeVar
 
 from odradek.core.types import Buffer
-from odradek.runtime.api import Clock, Disk, FileStat, Listener, Net, Socket
+from odradek.runtime.api import Clock, Disk, FileStat, ListeningSocket, Net, Socket
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ class RealDisk:
         return fd
 
     def is_locked(self, path: str) -> bool:
-        """Whether a node holds the lock. Neither takes it nor makes the file."""
+        """Whether a node holds the lock. Does not take it, and does not create the file."""
         try:
             fd = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
@@ -154,7 +154,8 @@ class RealDisk:
 
 
 def _lock_file(fd: int) -> None:
-    """Lock by open file description: seen by other nodes of this process, and by the JVM's fcntl locks."""
+    """Lock the open file description: this excludes other nodes of this process, and the JVM's fcntl
+    locks."""
     if hasattr(fcntl, "F_OFD_SETLK"):
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
     else:
@@ -174,7 +175,7 @@ def _is_locked(fd: int) -> bool:
 
 
 def _load_fallocate() -> Callable[[int, int, int], None]:
-    """fallocate(2), which the os module does not have; a function that does nothing where libc lacks it."""
+    """fallocate(2), which the os module lacks; a function that does nothing if libc lacks it too."""
     import ctypes
 
     function = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
@@ -194,8 +195,9 @@ def _load_fallocate() -> Callable[[int, int, int], None]:
 
 
 UNSENT_BYTES = 512 << 10
-"""What the kernel takes for a peer that does not read: a thousand of them would take all there is for TCP.
-What is on its way does not count, so that a peer that reads is not slowed down."""
+"""How much unsent data the kernel buffers for a peer. Without a limit, a thousand peers that do not read
+would use up the kernel's memory for TCP. Data in flight does not count, so a peer that reads is not slowed
+down."""
 
 
 class RealSocket:
@@ -267,7 +269,7 @@ class RealNet:
         return str(found[0][4][0])
 
     async def connect(self, host: str, port: int) -> RealSocket:
-        """Connect to the first address of the host that answers; the last one's error when none does."""
+        """Connect to the first address of the host that answers. Raises the last error if none does."""
         loop = asyncio.get_running_loop()
         try:
             addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
@@ -289,10 +291,10 @@ class RealNet:
         assert failure is not None
         raise failure
 
-    def add_reader(self, sock: Socket | Listener, callback: Callable[[], None]) -> None:
+    def add_reader(self, sock: Socket | ListeningSocket, callback: Callable[[], None]) -> None:
         asyncio.get_running_loop().add_reader(sock.fileno(), callback)
 
-    def remove_reader(self, sock: Socket | Listener) -> None:
+    def remove_reader(self, sock: Socket | ListeningSocket) -> None:
         asyncio.get_running_loop().remove_reader(sock.fileno())
 
     def add_writer(self, sock: Socket, callback: Callable[[], None]) -> None:
@@ -303,7 +305,7 @@ class RealNet:
 
 
 class RealRuntime:
-    """The machine this process runs on. `close` waits for offloaded work and ends its threads."""
+    """The real runtime of one process. `close` waits for offloaded work and ends its threads."""
 
     def __init__(self) -> None:
         self.clock: Clock = RealClock()
@@ -341,8 +343,8 @@ class RealRuntime:
 
 
 def _threads(count: int, name: str, initializer: Callable[[], None] | None = None) -> Executor:
-    """A pool whose threads all run from the start: one that could not be started later would leave its work
-    in the queue, done by nobody or, after it was said to have failed, by another. Raises OSError."""
+    """A pool that starts all its threads now. If a thread could not be started later, its work would stay in
+    the queue: never done, or done by another thread after it was reported as failed. Raises OSError."""
     from concurrent.futures import ThreadPoolExecutor
 
     pool = ThreadPoolExecutor(count, name, initializer=initializer)
@@ -364,6 +366,6 @@ def _failed(error: OSError) -> "asyncio.Future[T]":
 
 
 def _step_back() -> None:
-    """Let this thread give way to all others where the system can tell threads apart."""
+    """Lower the priority of this thread, if the system has priorities for threads."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICENESS)

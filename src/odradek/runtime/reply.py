@@ -1,7 +1,7 @@
-"""An answer that is ready or to come: one type for both, so that nobody has to ask which of them it is.
+"""Reply: an answer that is ready or pending. One type for both, so that callers treat them the same way.
 
-What a reply is made of stays with it: a value, an error, or the future of either and the steps to take then.
-A reply has one consumer. Nothing is sent or scheduled here.
+A reply holds a value, an error, or a future of either with the steps to apply to its outcome. It has one
+consumer. Nothing is sent or scheduled here.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 Spawn = Callable[[Coroutine[Any, Any, Any], str], "asyncio.Task[Any]"]
-"""Makes a task that belongs to whoever gives it."""
+"""Makes a task in the scope of the component that provides this function."""
 
 
 class Reply(Generic[T]):
@@ -52,10 +52,10 @@ class Reply(Generic[T]):
         reply._steps = steps
         return reply
 
-    # --- going on -------------------------------------------------------------------------------------
+    # --- chaining -------------------------------------------------------------------------------------
 
     def then(self, make: Callable[[T], U]) -> "Reply[U]":
-        """What `make` makes of the value. An error that it raises is the new reply's."""
+        """A reply with `make(value)`. If `make` raises, the new reply fails with that error."""
         if not self.is_ready:
             return Reply._pending(self._future, (*self._steps, lambda ready: ready.then(make)))
         if self.error is not None:
@@ -66,7 +66,7 @@ class Reply(Generic[T]):
             return Reply.failed(e)
 
     def otherwise(self, make: Callable[[KafkaError], T]) -> "Reply[T]":
-        """What `make` makes of a refusal; any other outcome stays as it is."""
+        """A reply with `make(error)` after a KafkaError. Any other outcome stays as it is."""
         if not self.is_ready:
             return Reply._pending(self._future, (*self._steps, lambda ready: ready.otherwise(make)))
         if self.error is None or not isinstance(self.error, KafkaError):
@@ -79,7 +79,7 @@ class Reply(Generic[T]):
     # --- the outcome ----------------------------------------------------------------------------------
 
     def when_ready(self, use: "Callable[[Reply[T]], None]") -> None:
-        """Call `use` with a ready reply, now or from the loop; never if the work behind it is cancelled."""
+        """Call `use` with a ready reply, now or later from the loop; never if the work is cancelled."""
         if self.is_ready:
             use(self)
         else:
@@ -91,7 +91,7 @@ class Reply(Generic[T]):
         try:
             yield from self._future
         except Exception:
-            pass  # the steps may have an answer to it
+            pass  # the steps may handle it
         return self._outcome()._result()
 
     def _result(self) -> T:
@@ -114,7 +114,7 @@ class Reply(Generic[T]):
 
 
 def start(work: Coroutine[Any, Any, T], spawn: Spawn, name: str) -> Reply[T]:
-    """Run work until it first has to wait. Only if it does, what is left of it becomes a task."""
+    """Run work until its first wait. Only if it waits, the rest becomes a task."""
     try:
         waits_for = work.send(None)
     except StopIteration as done:
@@ -122,14 +122,14 @@ def start(work: Coroutine[Any, Any, T], spawn: Spawn, name: str) -> Reply[T]:
     except Exception as e:
         return Reply.failed(e)
     if waits_for is not None:
-        # A future is marked while it is on its way to a task. The task comes later: others may await it now.
+        # asyncio marks a future while it passes it to a task. No task has it yet, and others may await it.
         waits_for._asyncio_future_blocking = False
     return Reply.later(spawn(_resumed(work, waits_for), name))
 
 
 @coroutine
 def _resumed(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """A coroutine that goes on where `work` stands: it waits for `waits_for`."""
+    """A coroutine that continues `work`, which waits for `waits_for`."""
     if waits_for is not None:
         waits_for._asyncio_future_blocking = True
     try:

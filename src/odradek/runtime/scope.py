@@ -1,7 +1,7 @@
-"""Structured concurrency in order of birth: the tasks of a scope never outlive it.
+"""Structured concurrency in a fixed order: the tasks of a scope never outlive it.
 
-asyncio.TaskGroup and asyncio.wait keep tasks in sets ordered by address, so that two runs of one seed part
-ways; here every walk over the children follows the order in which they were spawned.
+asyncio.TaskGroup and asyncio.wait keep tasks in sets ordered by address, so two runs of one seed would
+differ. A scope always goes through its children in the order in which they were spawned.
 """
 
 import asyncio
@@ -13,15 +13,15 @@ T = TypeVar("T")
 
 
 class Scope:
-    """A family of tasks, ended together.
+    """A group of tasks that end together.
 
-    Around a block, `async with Scope() as scope`: leaving the block cancels the children and waits for them;
-    a child that fails interrupts the block, and its error is what leaves the block. `await scope.join()`
-    inside the block waits for the children instead of cancelling them.
+    Around a block, use `async with Scope() as scope`. Leaving the block cancels the children and waits for
+    them. A child that fails interrupts the block, and the block raises its error. `await scope.join()` inside
+    the block waits for the children instead of cancelling them.
 
-    For as long as a node lives, `scope = Scope(on_failure)` and at the end `await scope.close()`: every
-    failure of a child is handed to `on_failure` when it happens. Without the callback the first failure is
-    raised by `join` or `close`, and later ones go to the loop's exception handler.
+    For the lifetime of a node, use `scope = Scope(on_failure)` and at the end `await scope.close()`. Each
+    failure of a child goes to `on_failure` when it happens. Without the callback, `join` or `close` raises
+    the first failure, and later ones go to the loop's exception handler.
     """
 
     __slots__ = ("_children", "_closing", "_failure", "_interrupted", "_on_failure", "_owner", "_waiter")
@@ -48,21 +48,21 @@ class Scope:
         return len(self._children)
 
     async def join(self) -> None:
-        """Wait until every child, those spawned meanwhile included, has ended."""
+        """Wait until every child has ended, including children spawned during the wait."""
         while self._children:
             await self._next_end()
         self._raise_failure()
 
     def cancel(self) -> None:
-        """Ask every child to end, without waiting for it; nothing more can be spawned."""
+        """Cancel every child without waiting for it. After that the scope spawns nothing."""
         self._closing = True
         for task in list(self._children):
             task.cancel()
 
     async def close(self) -> None:
-        """Cancel the children in order of birth, wait for all of them, and raise the first failure.
+        """Cancel the children in the order of their spawning, wait for all, and raise the first failure.
 
-        A cancellation of the caller meanwhile is kept until the last child has ended.
+        If the caller is cancelled during the wait, the cancellation is raised after the last child has ended.
         """
         cancelled = await self._end()
         self._raise_failure()
@@ -128,5 +128,5 @@ class Scope:
 
     @staticmethod
     def _report(error: BaseException) -> None:
-        context = {"message": "a task of a scope failed beside the error that was raised", "exception": error}
+        context = {"message": "another task of the scope also failed", "exception": error}
         asyncio.get_running_loop().call_exception_handler(context)

@@ -1,9 +1,10 @@
-"""Long work in slices: what grows with a request, or with the cluster, does not hold up the loop.
+"""Runs long work in slices, so that work that grows with a request or with the cluster does not block the
+loop.
 
-Work is a generator. After each step it yields about how many Python calls the step made; between two steps
-others may run, so whoever writes it says there what is looked at again. Short work ends where it begins. All
-work that does not shares one slice for each turn of the loop, in turns: a thousand requests that take long
-delay a short one no more than one does.
+Work is a generator. After each step it yields about how many Python calls the step made. Other code may run
+between two steps, so the work must check again what may have changed. Short work ends at once. All other work
+shares one slice per turn of the loop, round robin: a thousand long requests delay a short one no more than
+one long request does.
 """
 
 import asyncio
@@ -19,20 +20,21 @@ Paced: TypeAlias = Generator[int, None, T]
 """Yields what each step cost, in Python calls; returns the result."""
 
 SLICE_CALLS: Final = 10_000
-"""What one turn of the loop gives to long work: about 5 ms. A tenth of it is short: done where it begins."""
+"""The share of long work in one turn of the loop: about 5 ms. Work of a tenth of it is short and ends at
+once."""
 
 FEW: Final = 3
-"""What a step costs that looks at an entry and no more."""
+"""The cost of a step that only looks at an entry."""
 STEP: Final = 20
-"""What a step costs that makes a row of an answer, or two."""
+"""The cost of a step that makes one or two rows of an answer."""
 
 
 GATHERED: Final = 100
-"""Calls that are told of together: to be asked again after each step of a few is work in itself."""
+"""`gathered` yields after this many calls: resuming a generator after every small step has a cost too."""
 
 
 def gathered(work: Paced[T]) -> Paced[T]:
-    """The same work in larger steps, for whoever is far from those that run it."""
+    """The same work in larger steps, for generators that are nested deeply."""
     calls = 0
     while True:
         try:
@@ -47,7 +49,7 @@ def gathered(work: Paced[T]) -> Paced[T]:
 
 
 def at_once(work: Paced[T]) -> T:
-    """The result, however long it takes."""
+    """Run the work to its end, however long it takes."""
     while True:
         try:
             work.send(None)
@@ -57,7 +59,7 @@ def at_once(work: Paced[T]) -> T:
 
 
 class Slices:
-    """Runs work. The node's own work and that of its clients take turns."""
+    """Runs work. The node's own work and the work of its clients alternate."""
 
     __slots__ = (
         "_is_scheduled",
@@ -78,14 +80,14 @@ class Slices:
         self._is_scheduled = False
 
     def resize(self, slice_calls: int, short_calls: int | None = None) -> None:
-        """Make slices of another size, and what counts as short with them."""
+        """Change the size of a slice, and with it what counts as short."""
         self.slice_calls = slice_calls
         self.short_calls = slice_calls // 10 if short_calls is None else short_calls
-        self.short_bytes = slice_calls // 4  # what is decoded in one go: an entry takes a few bytes
-        self.few_entries = slice_calls // 100  # partitions that are read or written in one go
+        self.short_bytes = slice_calls // 4  # decoded at once: an entry takes a few bytes
+        self.few_entries = slice_calls // 100  # partitions that are read or written at once
 
     def run(self, work: Paced[T], *, own: bool = False) -> Reply[T]:
-        """Begin work, and end it now if it is short. `own` work is the node's, not one client's."""
+        """Begin work, and finish it now if it is short. `own` work is the node's, not a client's."""
         left = self.short_calls
         try:
             while left > 0:
@@ -103,11 +105,11 @@ class Slices:
         return Reply.later(future)
 
     def pacer(self) -> "Pacer":
-        """For a coroutine whose work may be long."""
+        """A Pacer for a coroutine whose work may be long."""
         return Pacer(self)
 
     def _turn(self) -> None:
-        """One slice, of whoever's turn it is."""
+        """Run one slice of the next work in turn."""
         self._turn_of_node = not self._turn_of_node
         queue = self._of_node if self._turn_of_node else self._of_clients
         if not queue:
@@ -123,7 +125,7 @@ class Slices:
             self._is_scheduled = False
 
     def _advance(self, work: Paced[T], future: "asyncio.Future[T]") -> bool:
-        """Whether the work is over."""
+        """Run one slice of the work. Returns whether the work has ended."""
         left = self.slice_calls
         try:
             while left > 0:
@@ -138,7 +140,7 @@ class Slices:
 
 
 class Pacer:
-    """`await pace(calls)` after each step of a coroutine: it goes on at once, or when its turn comes."""
+    """`await pace(calls)` after each step of a coroutine returns at once, or when it is its turn again."""
 
     __slots__ = ("_left", "_slices")
 

@@ -149,11 +149,11 @@ def report(outcome: Outcome, *, story: StoryKind = StoryKind.GROUPS) -> str:
         f"  {outcome.virtual_seconds:.1f} virtual seconds, {outcome.lives} lives, {outcome.events} events, "
         f"{outcome.acknowledged_records} records and {outcome.acknowledged_commits} commits acknowledged, "
         f"{outcome.read_records} records read; trace {outcome.digest}",
-        "what befell the node:",
+        "faults:",
         *(f"  {fault}" for fault in outcome.faults),
     ]
     if outcome.violations:
-        lines += ["violations, the first one first:"]
+        lines += ["violations, in order:"]
         lines += [f"  {violation}" for violation in outcome.violations[:SHOWN_VIOLATIONS]]
         if len(outcome.violations) > SHOWN_VIOLATIONS:
             lines.append(f"  and {len(outcome.violations) - SHOWN_VIOLATIONS} more")

@@ -25,7 +25,7 @@ def kept(key: Hashable, make: Callable[[], Any]) -> Any:
     return _kept[of_process]
 
 
-def settle() -> None:
+def freeze_what_is_loaded() -> None:
     """At the beginning of every call. Spark's workers collect garbage after each, and looking at all that is
     loaded took 20 ms of it, four times a micro-batch: it is set aside, once the first call has loaded it."""
     process = os.getpid()

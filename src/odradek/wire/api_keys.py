@@ -1,6 +1,6 @@
-"""Kafka's API keys, and what can be said of an API without knowing its messages.
+"""Kafka's API keys, and the first flexible version of each API.
 
-Which versions a node serves is decided where it serves them (broker/dispatch.py).
+broker/apis.py has the versions that a node serves.
 """
 
 from enum import IntEnum
@@ -193,4 +193,4 @@ FLEXIBLE_FROM: dict[int, int] = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: 0,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: 0,
 }
-"""The first version of each API with compact lengths, tagged fields, and the headers that go with them."""
+"""The first version of each API with compact lengths, tagged fields and flexible headers."""

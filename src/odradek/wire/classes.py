@@ -1,7 +1,7 @@
-"""The Python classes that messages are made of: one per struct, with the fields of all its versions.
+"""Builds the Python classes of messages: one class per struct, with the fields of all versions.
 
-A constructor takes any of the fields by name and refuses names that no version has; a field left out has
-the schema's default. What the bytes look like is not known here.
+A constructor takes fields by name and refuses unknown names. A missing field gets the schema's default. This
+file does not know the bytes.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from odradek.wire.schema import Struct
 
 
 class Message:
-    """Base of all messages: fields are slots, mutable, compared by value."""
+    """Base class of all messages. Fields are mutable slots. Messages are compared by value."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -48,7 +48,7 @@ def build_classes(root: Struct) -> dict[str, type[Message]]:
 def build_constructors(
     structs: list[Struct], classes: Mapping[str, type[Message]], required: frozenset[str] = frozenset()
 ) -> list[Callable[..., None]]:
-    """An `__init__` for each struct; `classes` may be filled later, but before the first call."""
+    """An `__init__` for each struct. `classes` may be filled later, but before the first call."""
     namespace: dict[str, Any] = {"classes": classes}
     for i, struct in enumerate(structs):
         for field in struct.fields:

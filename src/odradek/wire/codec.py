@@ -1,7 +1,8 @@
-"""Bytes <-> objects for one message in all its versions; encoders and decoders are made when first used.
+"""Codec: encodes and decodes one message in all its versions. It builds each encoder and decoder at its first
+use.
 
-Which messages exist is not known here: messages.py asks for those of the protocol, and the record types
-of the metadata log and the coordinators bring their own definitions.
+It does not know which messages exist. messages.py makes the codecs of the protocol, and the record types of
+the metadata log and the coordinators have their own.
 """
 
 from collections.abc import Callable
@@ -35,7 +36,7 @@ class Codec:
         self._decoders: dict[int, Decoder] = {}
 
     def encoder(self, version: int) -> Encoder:
-        """Takes any object with the version's attributes; what the version does not have is left out."""
+        """Takes any object with the attributes of the version. Other attributes are ignored."""
         found = self._encoders.get(version)
         if found is None:
             self._check(version)
@@ -43,7 +44,7 @@ class Codec:
         return found
 
     def decoder(self, version: int) -> Decoder:
-        """Takes a buffer that ends where its frame ends, and a position; gives (object, position after)."""
+        """Takes a buffer that ends with its frame, and a position. Returns (object, position after it)."""
         found = self._decoders.get(version)
         if found is None:
             self._check(version)
@@ -51,7 +52,7 @@ class Codec:
         return found
 
     def sliced_encoder(self, version: int) -> SlicedEncoder:
-        """For messages that may be long; whoever asks keeps it."""
+        """For messages that may be long. It is built at each call, so callers keep it."""
         self._check(version)
         return build_sliced_encoder(self.schema, version, self.classes)
 

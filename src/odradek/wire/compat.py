@@ -1,8 +1,9 @@
-"""Fields that were renamed or regrouped between versions: old ones in the shape of the newest, and back.
+"""Converts fields that were renamed or regrouped between versions, to the form of the newest version and
+back.
 
-Each rule fills, in place, the fields of one shape from those of the other; a message has room for both. One
-that makes something of every entry of a request is paced work (runtime/slices.py): there may be many.
-What is the same under another version needs no rule, and topic names are never turned into topic ids here.
+Each rule fills the fields of one form from the fields of the other, in place: a message has both. A rule that
+goes through the entries of a message is paced work (runtime/slices.py), because there may be many. Fields
+that are the same in all versions need no rule. Topic names are not converted to topic ids here.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ Steps = Callable[..., Paced[None]]
 
 
 class Rule(NamedTuple):
-    """Holds up to `last_version`, the last one with the old shape; called with (message, types, version)."""
+    """Applies up to `last_version`, the last one with the old form. Called with (message, types, version)."""
 
     last_version: int
     convert: Steps
@@ -29,7 +30,7 @@ RESPONSE_DOWNGRADES: dict[int, Rule] = {}
 
 
 def _rule(table: dict[int, Rule], api_key: ApiKey, last_version: int) -> Callable[[Convert], Convert]:
-    """Register a rule that takes the same few calls whatever the message."""
+    """Register a rule whose cost does not depend on the message."""
 
     def register(convert: Convert) -> Convert:
         def steps(message: Any, types: Any, version: int) -> Paced[None]:
@@ -43,7 +44,7 @@ def _rule(table: dict[int, Rule], api_key: ApiKey, last_version: int) -> Callabl
 
 
 def _paced_rule(table: dict[int, Rule], api_key: ApiKey, last_version: int) -> Callable[[Steps], Steps]:
-    """Register a rule that grows with the message."""
+    """Register a rule whose cost grows with the message."""
 
     def register(convert: Steps) -> Steps:
         table[api_key] = Rule(last_version, convert)
@@ -123,7 +124,7 @@ def _offset_fetched_up(message: Any, types: Any, version: int) -> None:
         )
         for topic in message.topics
     ]
-    # The answer of these versions does not name its group: whoever asked knows it.
+    # The response of these versions does not name its group: the client knows it.
     message.groups = [types.OffsetFetchResponseGroup(topics=topics, error_code=message.error_code)]
 
 
@@ -132,7 +133,7 @@ def _offset_fetched_down(message: Any, types: Any, version: int) -> Paced[None]:
     (group,) = message.groups
     message.topics, message.error_code = group.topics, group.error_code
     if version < 2 and group.error_code:
-        # v1 has no error of the whole: every partition that was asked for carries it.
+        # v1 has no top-level error: every requested partition gets it.
         for topic in group.topics:
             for partition in topic.partitions:
                 partition.error_code = group.error_code
@@ -259,7 +260,7 @@ def _alter_partition_down(message: Any, types: Any, version: int) -> None:
             partition.new_isr = [member.broker_id for member in partition.new_isr_with_epochs]
 
 
-# UpdateFeatures: v0 can only allow a downgrade; later versions tell a safe one (2) from an unsafe one (3).
+# UpdateFeatures: v0 can only allow a downgrade; later versions distinguish safe (2) and unsafe (3) ones.
 
 _UPGRADE, _SAFE_DOWNGRADE = 1, 2
 

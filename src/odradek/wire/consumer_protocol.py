@@ -1,6 +1,6 @@
-"""What members of a consumer group tell each other through the coordinator, which does not look inside.
+"""Subscriptions and assignments of the classic consumer protocol: messages between the members of a group.
 
-A subscription or an assignment is an int16 version and its body; newer ones are read as the newest known.
+Each one is an int16 version and a body. A version newer than the newest known one is read as that one.
 """
 
 import struct
@@ -48,7 +48,7 @@ def encode_assignment(assignment: Assignment, version: int = NEWEST_VERSION) -> 
 
 
 def decode_assignment(data: Buffer) -> Assignment:
-    """Empty bytes, which a coordinator gives to a member its leader left out, are an empty assignment."""
+    """Empty bytes are an empty assignment: a coordinator sends them if the leader assigned nothing."""
     if not data:
         return Assignment(assigned_partitions=[])
     assignment: Assignment
@@ -58,8 +58,8 @@ def decode_assignment(data: Buffer) -> Assignment:
 
 def _version(data: Buffer) -> int:
     if len(data) < 2:
-        raise ProtocolError("a member's metadata is cut short")
+        raise ProtocolError("a member's metadata is truncated")
     version: int = _VERSION.unpack_from(data)[0]
     if version < 0:
-        raise ProtocolError(f"a member's metadata has version {version}")
+        raise ProtocolError(f"a member's metadata has the unsupported version {version}")
     return min(version, NEWEST_VERSION)

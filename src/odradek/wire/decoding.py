@@ -1,8 +1,8 @@
-"""Writes the source of decoders: straight-line code that fills one struct from one version's bytes.
+"""Generates the source of decoders: straight-line code that reads one struct in one version.
 
-Every field gets a value: those the version lacks get their defaults. Unknown tagged fields are skipped.
-Whatever the bytes hold, the only error that leaves a decoder is ProtocolError. A sliced decoder is the same
-code as a generator, which says after every element what it cost (runtime/slices.py).
+Every field gets a value. Fields that the version lacks get their defaults. Unknown tagged fields are skipped.
+A decoder raises ProtocolError and no other error, whatever the bytes are. A sliced decoder is the same code
+as a generator: it yields the cost of every element (runtime/slices.py).
 """
 
 import struct
@@ -28,7 +28,7 @@ _RUN = 256  # numbers that a sliced decoder reads in one step
 
 @lru_cache(maxsize=8192)
 def decode_uuid(data: bytes) -> UUID:
-    """Cached: the same topic ids come with every request, and a UUID is slow to make."""
+    """Cached, because requests repeat the same topic ids, and making a UUID is slow."""
     return ZERO_UUID if data == _ZERO_BYTES else UUID(bytes=data)
 
 
@@ -74,7 +74,7 @@ class _Reader:
                 " try:",
                 *self.lines,
                 "  return o, pos",
-                *(["  yield"] if self.sliced else []),  # a generator, also where nothing repeats
+                *(["  yield"] if self.sliced else []),  # makes it a generator even without arrays
                 " except errors as e:",
                 f"  raise ProtocolError(f'not a {what}: {{e}}') from e",
             ]
@@ -90,7 +90,7 @@ class _Reader:
         return f"v{self.names}"
 
     def rest(self, calls: int) -> None:
-        """After an element that took about so many calls."""
+        """End an element that cost about `calls` Python calls."""
         if self.sliced:
             self.line(f"yield {calls}")
 
@@ -102,7 +102,7 @@ class _Reader:
         return name
 
     def fixed(self, fmt: str, target: str, finish: str | None = None) -> None:
-        """A field of fixed size; `finish` is run after its run of fields has been unpacked."""
+        """A field of fixed size. `finish` runs after the adjacent fixed-size fields are unpacked."""
         self.run.append((fmt, target))
         if finish:
             self.finish.append(finish)
@@ -167,7 +167,7 @@ class _Reader:
             return
         self.flush()
         self.line("n = buf[pos]; pos += 1")
-        # The marker is -1 for null, but 0 inside a tag; anything else says that the struct follows.
+        # The marker of null is -1, but 0 inside a tag. Any other value means that the struct follows.
         self.line(f"if n == 255 or n == 0: {place} = None")
         self.line("else:")
         self.indent += 1
@@ -177,7 +177,7 @@ class _Reader:
         self.indent -= 1
 
     def count(self, fmt: str, nullable: bool, null_action: str) -> None:
-        """Read a length into `n`; open the branch for a value that is not null."""
+        """Read a length into `n`, and open the branch for a value that is not null."""
         if self.flexible:
             self.flush()
             self.line("n = buf[pos]; pos += 1")
@@ -246,7 +246,7 @@ class _Reader:
         self.indent -= 1
 
     def least_bytes(self, field: Field, *, inside: bool = False) -> int:
-        """How many bytes a field takes at least; `inside` an array: one of its elements."""
+        """The minimum size of a field in bytes; with `inside`, of one element of an array."""
         if field.is_array and not inside:
             return 1 if self.flexible else 4
         if field.struct is not None:

@@ -1,8 +1,8 @@
-"""Writes the source of encoders: straight-line code for one struct in one version.
+"""Generates the source of encoders: straight-line code that writes one struct in one version.
 
 An encoder reads attributes by name from any object, so one object serves all versions. Adjacent fields of
-fixed size, lengths among them, become one `struct.pack`. A sliced encoder is the same code as a generator,
-which says after every element what it cost (runtime/slices.py), and gives pieces instead of one message.
+fixed size, including lengths, become one `struct.pack`. A sliced encoder is the same code as a generator: it
+yields the cost of every element (runtime/slices.py), and returns pieces instead of one message.
 """
 
 import struct
@@ -30,7 +30,7 @@ _RUN = 256  # numbers, or parts of a piece, that a sliced encoder writes in one 
 
 
 def build_encoder(root: Struct, version: int, classes: Mapping[str, type]) -> Callable[[Any], bytes]:
-    """`classes` are those of the structs, by name: a tagged struct is left out when it equals a fresh one."""
+    """`classes` has the class of each struct by name: a tagged struct that equals a new one is omitted."""
     encoder: Callable[[Any], bytes] = _Writer(root, version, classes).function(root)
     return encoder
 
@@ -69,7 +69,7 @@ class _Writer:
         start = ["def encode(o):", " out = []", " add = out.append"]
         end = [" return b''.join(out)"]
         if self.sliced:
-            # The last line makes it a generator, also where nothing repeats.
+            # The last line makes it a generator even without arrays.
             start, end = [*start, " done = []"], [" done.append(b''.join(out))", " return done", " yield"]
         source = "\n".join([*start, *self.lines, *end])
         exec(compile(source, f"<encoder of {root.name} v{self.version}>", "exec"), self.namespace)
@@ -83,7 +83,7 @@ class _Writer:
         return f"v{self.names}"
 
     def rest(self, calls: str) -> None:
-        """After an element that took about so many calls; what is complete becomes a piece."""
+        """End an element that cost about `calls` Python calls. Complete parts become a piece."""
         if self.sliced:
             if not self.in_tag:
                 self.line(f"if len(out) > {_RUN}: done.append(b''.join(out)); out.clear()")
@@ -170,7 +170,7 @@ class _Writer:
             self.indent -= 1
 
     def length(self, name: str) -> None:
-        """The compact length: one more than the count, zero being null."""
+        """The compact length: the count plus one, or zero for null."""
         self.line(f"n = len({name}) + 1")
         self.line("add(V[n] if n < 128 else uv(n))")
 

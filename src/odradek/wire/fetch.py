@@ -1,6 +1,7 @@
-"""Fetch requests and responses, coded by hand: a response is pieces of bytes with the records left out,
+"""Hand-written codec of Fetch, versions 4 to 18.
 
-so that the server can send those straight from their files. Versions 4 to 18. Sessions are not known here.
+A response is a list of pieces. The records are separate pieces, so that the server can send them directly
+from their files. Fetch sessions are in broker/.
 """
 
 import struct
@@ -34,7 +35,7 @@ _REPLICA = struct.Struct(">iq")
 
 
 class FetchPartition(NamedTuple):
-    """What is asked of one partition."""
+    """The request for one partition."""
 
     partition_index: int
     current_leader_epoch: int
@@ -70,7 +71,7 @@ class FetchRequest:
 
     @staticmethod
     def parse(buffer: Buffer, position: int, version: int, most: int = ANY_NUMBER) -> "FetchRequest":
-        """The body of a request that ends where the buffer ends. LongRequest above `most` entries."""
+        """The body of a request that fills the rest of the buffer. LongRequest above `most` entries."""
         request = FetchRequest()
         try:
             if version < _REPLICA_STATE:
@@ -288,7 +289,7 @@ def _text(buffer: Buffer, position: int) -> tuple[str, int]:
 
 
 class PartitionFetched(NamedTuple):
-    """The answer for one partition. `records` is anything of `records_size` bytes; it goes into the pieces.
+    """The answer for one partition. `records` is any object of `records_size` bytes; it becomes a piece.
 
     aborted: (producer id, first offset) of each aborted transaction, None when not asked for.
     diverging_epoch: (epoch, end offset); current_leader: (id, epoch); snapshot_id: (end offset, epoch).
@@ -375,11 +376,11 @@ def fetch_response_in_slices(
     session_id: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> Paced[list[Any]]:
-    """The same for many partitions."""
+    """`encode_fetch_response` in slices, for many partitions."""
     pieces = _Pieces()
     if version >= _FLEXIBLE:
         pieces.add(struct.pack(">ixihi", correlation_id, throttle_time_ms, error_code, session_id))
-        yield from _encode_flexible(pieces, version, topics)
+        yield from _encode_flexible(pieces, topics)
         pieces.add(encode_node_endpoints(node_endpoints if version >= _ENDPOINTS else ()))
     else:
         if version >= _SESSIONS:
@@ -434,7 +435,7 @@ _ANSWER_V4 = struct.Struct(">ihqq")
 _ANSWER_NOT_ABORTED = struct.Struct(">ihqqqxi")
 
 
-def _encode_flexible(pieces: _Pieces, version: int, topics: Sequence[TopicFetched]) -> Paced[None]:
+def _encode_flexible(pieces: _Pieces, topics: Sequence[TopicFetched]) -> Paced[None]:
     add = pieces.add
     add(encode_uvarint(len(topics) + 1))
     for topic, partitions in topics:

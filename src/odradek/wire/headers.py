@@ -1,5 +1,5 @@
-"""Request and response headers, and the frames around requests. The bodies belong to messages.py,
-produce.py and fetch.py.
+"""Request and response headers, and the frames around requests. messages.py, produce.py and fetch.py have the
+bodies.
 """
 
 import struct
@@ -33,7 +33,7 @@ def is_flexible(api_key: int, version: int) -> bool:
 
 
 def parse_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, int]:
-    """The header and the position of the body. ProtocolError when it is none, or the API is unknown."""
+    """(header, position of the body). Raises ProtocolError for an invalid header or an unknown API."""
     try:
         api_key, version, correlation_id, length = _REQUEST.unpack_from(buffer, position)
         position += 10
@@ -58,8 +58,8 @@ def parse_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHead
 
 
 def skip_tagged_fields(buffer: Buffer, position: int) -> int:
-    """The position after the tagged fields that begin here. IndexError or ProtocolError past the end,
-    LongRequest where there are many."""
+    """The position after the tagged fields at `position`. Raises IndexError or ProtocolError past the end,
+    and LongRequest for many fields."""
     count, position = decode_uvarint(buffer, position)
     if count > MOST_TAGS:
         raise LongRequest(f"{count} tagged fields in one place")
@@ -73,7 +73,7 @@ def skip_tagged_fields(buffer: Buffer, position: int) -> int:
 
 
 def response_header(api_key: int, version: int, correlation_id: int) -> bytes:
-    """ApiVersions is answered with v0 always: the client does not know yet what it is talking to."""
+    """ApiVersions always has response header v0: the client does not know the broker's versions yet."""
     if version >= FLEXIBLE_FROM.get(api_key, NEVER_FLEXIBLE) and api_key != ApiKey.API_VERSIONS:
         return _RESPONSE_V1.pack(correlation_id)
     return _RESPONSE_V0.pack(correlation_id)
@@ -94,7 +94,7 @@ def parse_response_header(buffer: Buffer, position: int, api_key: int, version: 
 def request_frame_header(
     api_key: int, version: int, correlation_id: int, client_id: str | None, body_size: int
 ) -> bytes:
-    """Everything of a request frame that comes before its body."""
+    """The part of a request frame before its body."""
     name = b"" if client_id is None else client_id.encode()
     tail = b"\0" if is_flexible(api_key, version) else b""
     size = 10 + len(name) + len(tail) + body_size
@@ -105,7 +105,7 @@ def request_frame_header(
 def encode_request(
     api_key: int, version: int, correlation_id: int, client_id: str | None, message: Any
 ) -> bytes:
-    """A whole request frame, length prefix included."""
+    """A complete request frame, including the length prefix."""
     from odradek.wire.messages import request_encoder
 
     body = request_encoder(api_key, version)(message)

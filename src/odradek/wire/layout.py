@@ -1,12 +1,12 @@
-"""Messages declared as classes, for the records that this package writes into its own topics and files.
+"""Messages declared as Python classes, for records of internal topics and of the metadata log.
 
-A class body lists the fields in wire order; type checkers see its constructor as that of a dataclass.
+A class body lists the fields in wire order. Type checkers see its constructor as that of a dataclass.
 
     class TopicRecord(Layout, versions=(0, 0), flexible_from=0):
         name: str = of("string")
         topic_id: UUID = of("uuid")
 
-Requests and responses have text definitions instead (wire/definitions), read when first used.
+Requests and responses have text definitions instead (wire/definitions), which are read at the first use.
 """
 
 from typing import Any, ClassVar, NamedTuple, dataclass_transform
@@ -17,7 +17,7 @@ from odradek.wire.schema import NEVER, Field, Struct, Versions
 
 
 class _Declared(NamedTuple):
-    """A field as written in a class body, before the class has a schema."""
+    """A field as declared in a class body, before the class has a schema."""
 
     type: "str | type[Layout]"
     array: bool
@@ -38,12 +38,12 @@ def of(
     null_from: int = NEVER,
     tag: int | None = None,
 ) -> Any:
-    """A field of a `Layout`. One without a default must be given to the constructor."""
+    """A field of a `Layout`. A field without a default is a required argument of the constructor."""
     return _Declared(type_, array, default, since, until, null_from, tag)
 
 
 def _build_constructor_on_first_call(self: Any, **fields: Any) -> None:
-    """Most record types are never made in a given process: compiling them all would slow its start."""
+    """Build the constructor now. A process uses few record types, and compiling all would slow its start."""
     cls = type(self)
     (cls.__init__,) = build_constructors([cls.codec.schema], cls.codec.classes, cls.required)
     cls.__init__(self, **fields)
@@ -78,7 +78,7 @@ class _LayoutType(type):
 
 
 class Layout(Message, metaclass=_LayoutType):
-    """Base of declared messages: `codec` writes and reads them."""
+    """Base class of declared messages. `codec` encodes and decodes them."""
 
     codec: ClassVar[Codec]
     required: ClassVar[frozenset[str]]

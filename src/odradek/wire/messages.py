@@ -1,7 +1,7 @@
-"""The protocol's requests and responses, by API key and version, in one shape for all versions.
+"""Kafka's requests and responses by API key and version, in one form for all versions.
 
-A decoded message has every field that any version has, in the shape of the newest version; an encoder
-takes such a message and writes what its version knows (compat.py converts renamed and regrouped fields).
+A decoded message has the fields of all versions, in the form of the newest. An encoder takes such a message
+and writes the fields of its version. compat.py converts renamed and regrouped fields.
 """
 
 from functools import cache, partial
@@ -27,7 +27,7 @@ def response_codec(api_key: int) -> Codec:
 
 
 def request_types(api_key: int) -> Any:
-    """A namespace with the request's classes, e.g. `request_types(ApiKey.METADATA).MetadataRequestTopic`."""
+    """The classes of a request as a namespace: `request_types(ApiKey.METADATA).MetadataRequestTopic`."""
     return request_codec(api_key).types
 
 
@@ -54,7 +54,7 @@ def response_decoder(api_key: int, version: int) -> Decoder:
 
 @cache
 def sliced_request_decoder(api_key: int, version: int) -> SlicedDecoder:
-    """For requests that may be long."""
+    """A decoder for requests that may be long."""
     codec, rule = request_codec(api_key), compat.REQUEST_UPGRADES.get(api_key)
     decode = codec.sliced_decoder(version)
     if rule is None or version > rule.last_version:
@@ -71,7 +71,7 @@ def sliced_request_decoder(api_key: int, version: int) -> SlicedDecoder:
 
 @cache
 def sliced_response_encoder(api_key: int, version: int) -> SlicedEncoder:
-    """For answers that may be long."""
+    """An encoder for answers that may be long."""
     if api_key == ApiKey.OFFSET_FETCH and version >= offset_fetch.FIRST_BY_HAND:
         return partial(offset_fetch.encode_in_slices, version)
     codec, rule = response_codec(api_key), compat.RESPONSE_DOWNGRADES.get(api_key)

@@ -1,6 +1,6 @@
-"""The answer to OffsetFetch v8 and above, packed by hand: a group may have thousands of partitions.
+"""Hand-written encoder of OffsetFetch responses, v8 and above: a group may have thousands of partitions.
 
-A row of no metadata and no error, which most are, is one pack.
+Most rows have no metadata and no error. Such a row is one `struct.pack`.
 """
 
 import struct
@@ -14,7 +14,7 @@ from odradek.wire.varint import encode_uvarint
 FIRST_BY_HAND: Final = 8
 ROWS_PER_STEP: Final = 64
 _ROW_CALLS: Final = 2
-_PARTS_PER_PIECE: Final = 256  # what is joined: every piece of an answer costs the connection something
+_PARTS_PER_PIECE: Final = 256  # joined into one piece, because every piece has a cost for the connection
 _FIRST_WITH_TOPIC_IDS: Final = 10
 
 # partition int32, offset int64, leader epoch int32, length of the metadata plus one, error int16, no tags
@@ -62,12 +62,12 @@ class Response(Protocol):
 
 
 def encode_response(version: int, response: Response) -> bytes:
-    """The body, as the definition of the API describes it."""
+    """The body of the response."""
     return b"".join(at_once(encode_in_slices(version, response)))
 
 
 def encode_in_slices(version: int, response: Response) -> Paced[list[bytes]]:
-    """The same in pieces."""
+    """The body in pieces."""
     assert version >= FIRST_BY_HAND
     done: list[bytes] = []
     out = [struct.pack(">i", response.throttle_time), encode_uvarint(len(response.groups) + 1)]
@@ -93,7 +93,7 @@ def encode_in_slices(version: int, response: Response) -> Paced[list[bytes]]:
 
 
 def _row(row: Row) -> bytes:
-    """A row that is a tuple begins with the first four fields and has no error: most are."""
+    """Most rows are tuples: they start with the first four fields and have no error."""
     metadata: str | None
     if isinstance(row, tuple):
         index, offset, leader_epoch, metadata = row[:4]

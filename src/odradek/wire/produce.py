@@ -1,6 +1,7 @@
-"""Produce requests and responses, coded by hand: the records stay views of the received bytes.
+"""Hand-written codec of Produce, versions 3 to 13. Records stay views of the received bytes.
 
-Versions 3 to 13 (0 to 2 are advertised for librdkafka's sake but not served). No record is looked at here.
+Versions 0 to 2 are advertised, because librdkafka expects it, but not served. This file does not read
+records.
 """
 
 import struct
@@ -47,7 +48,7 @@ class ProduceRequest:
 
     @staticmethod
     def parse(buffer: Buffer, position: int, version: int, most: int = ANY_NUMBER) -> "ProduceRequest":
-        """The body of a request that ends where the buffer ends. LongRequest above `most` entries."""
+        """The body of a request that fills the rest of the buffer. LongRequest above `most` entries."""
         view = buffer if type(buffer) is memoryview else memoryview(buffer)
         try:
             if version >= _FLEXIBLE:
@@ -188,7 +189,7 @@ class PartitionProduced(NamedTuple):
 
 
 class NodeEndpoint(NamedTuple):
-    """Where a leader that an answer names can be reached."""
+    """The address of a leader that an answer names."""
 
     node_id: int
     host: str
@@ -198,7 +199,7 @@ class NodeEndpoint(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _one_partition(version: int, name_size: int) -> struct.Struct:
-    """A whole response frame for one partition without particulars; see the call for the order of fields."""
+    """A complete response frame for one partition without errors. The call has the order of the fields."""
     if version >= _FLEXIBLE:
         # size, correlation id, header tags | topics, name or id | partitions, index, error, base offset,
         # append time, log start, record errors, message, tags | topic tags | throttle time, tags
@@ -215,7 +216,7 @@ def encode_produce_response(
     throttle_time_ms: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytes:
-    """The whole frame, header and length prefix included."""
+    """The complete frame, including header and length prefix."""
     if len(topics) == 1 and not node_endpoints:
         topic, partitions = topics[0]
         if len(partitions) == 1:
@@ -263,9 +264,9 @@ Acknowledge = Callable[[int, int, int, int], bytes]
 
 
 def produce_reply(version: int, topic: str | UUID, index: int) -> Acknowledge:
-    """What packs the good answers for one partition, again and again (flexible versions).
+    """A function that packs successful answers for one partition (flexible versions).
 
-    Called with correlation id, base offset, append time and log start offset; gives the whole frame.
+    It takes correlation id, base offset, append time and log start offset, and returns the complete frame.
     """
     assert version >= _FLEXIBLE
     if isinstance(topic, UUID):
@@ -273,7 +274,7 @@ def produce_reply(version: int, topic: str | UUID, index: int) -> Acknowledge:
     else:
         name = topic.encode()
         name = encode_uvarint(len(name) + 1) + name
-    # The fields of `_one_partition`, with all that does not change from answer to answer in two constants.
+    # The fields of `_one_partition`. Two constants hold everything that is the same in all answers.
     before = b"\0\x02" + name + b"\x02" + struct.pack(">ih", index, 0)
     after = b"\x01\0\0\0" + _I32.pack(0) + b"\0"
     layout = struct.Struct(f">ii{len(before)}sqqq{len(after)}s")
@@ -304,7 +305,7 @@ def _encode_flexible(
 
 
 def encode_partitions(version: int, partitions: Iterable[PartitionProduced]) -> bytes:
-    """The answers for partitions of one topic, as a response has them one after the other."""
+    """The answers for the partitions of one topic, in the encoding of the response."""
     out = []
     for index, error, base, append_time_ms, log_start, record_errors, message, leader in partitions:
         if version >= _FLEXIBLE:
@@ -333,7 +334,7 @@ def encode_partitions(version: int, partitions: Iterable[PartitionProduced]) -> 
 def produce_response_in_slices(
     version: int, correlation_id: int, topics: Iterable[tuple[str | UUID, int, list[bytes]]], topic_count: int
 ) -> Paced[list[bytes]]:
-    """The whole frame in pieces. A topic comes with how many partitions it has and their answers, encoded."""
+    """The complete frame in pieces. Each topic has its number of partitions and their encoded answers."""
     pieces: list[bytes] = []
     flexible = version >= _FLEXIBLE
     if flexible:

@@ -1,15 +1,15 @@
-"""What a message looks like on the wire, as data: fields, their types and the versions that have them.
+"""The schema of a message: its fields, their types and versions. Parses the notation of `wire/definitions`.
 
-Parses the notation of `wire/definitions`. No bytes are read or written here; that is codec.py.
+decoding.py and encoding.py turn a schema into code.
 
     MetadataRequest 0-13 flexible 9+              message, its versions, the first flexible one
-      topics: []MetadataRequestTopic null 1+      an array of structs, nullable from version 1 on
+      topics: []MetadataRequestTopic null 1+      an array of structs, nullable since version 1
         topic_id: uuid 10+                        its fields, indented; absent before version 10
         name: string null 10+
       allow_auto_topic_creation: bool 4+ = true   a default; without one it is the type's zero value
 
-`tag N` marks a tagged field. A struct named a second time needs no fields beneath it. A field without
-versions has those of the field above it. Durations and timestamps are integers in milliseconds.
+`tag N` marks a tagged field. A struct that is named again has no fields beneath it. A field without versions
+has the versions of the field above it. Durations and timestamps are integers in milliseconds.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ ZERO_VALUES: dict[str, Any] = {
 
 
 class Field:
-    """One field. `default` is the value when absent; for a struct, None or `...` (a struct of defaults)."""
+    """One field. `default` is its value when absent; for a struct, None or `...` (a struct of defaults)."""
 
     __slots__ = ("default", "is_array", "name", "null_versions", "struct", "tag", "type", "versions")
 

@@ -1,10 +1,10 @@
-"""Kafka's variable-length integers: unsigned (lengths, counts, tags). Signed ones live with the records."""
+"""Kafka's unsigned variable-length integers, for lengths, counts and tags. records/ has the signed ones."""
 
 from odradek.core.errors import ProtocolError
 from odradek.core.types import Buffer
 
 ONE_BYTE = [bytes((n,)) for n in range(128)]
-"""The encodings of 0..127, which nearly every length and count is."""
+"""The encodings of 0..127: nearly all lengths and counts."""
 
 
 def encode_uvarint(value: int) -> bytes:
@@ -19,7 +19,7 @@ def encode_uvarint(value: int) -> bytes:
 
 
 def decode_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """(value, position after it). At most five bytes, as for the JVM's int; IndexError past the end."""
+    """(value, position after it). At most five bytes, as for Java's int. Raises IndexError past the end."""
     value = shift = 0
     while True:
         byte = buffer[position]

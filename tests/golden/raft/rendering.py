@@ -71,7 +71,7 @@ def _message(message: m.Request | m.AnswerBody) -> str:
     fields = [
         text
         for field, value in message._asdict().items()
-        if field not in ("endpoints", "waits_for_high_watermark", "log_start_offset")
+        if field not in ("endpoints", "waits_for_high_watermark", "log_start_offset", "data")
         and (text := _field(field, value))
     ]
     return " ".join([name, *fields])

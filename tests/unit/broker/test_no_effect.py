@@ -104,9 +104,9 @@ def test_quotas_and_features_of_an_opened_directory_are_warned_of(
     features = [FeatureLevelRecord(name=f"{kind}.version", feature_level=1) for kind in ("share", "streams")]
     formatted_with([quota, *features], monkeypatch)
     expected = [
-        ("WARNING", "share.version=1 is finalized, but share groups are not served yet"),
-        ("WARNING", "streams.version=1 is finalized, but streams groups are not served yet"),
-        ("WARNING", "Kept in the metadata log, but not enforced: 1 client quotas"),
+        ("WARNING", "share.version=1 is finalized, but share groups are not supported yet"),
+        ("WARNING", "streams.version=1 is finalized, but streams groups are not supported yet"),
+        ("WARNING", "Stored in the metadata log but not enforced: 1 client quotas"),
     ]
     with Broker(data_dir=str(tmp_path)) as broker:
         assert said(broker) == expected
@@ -128,7 +128,7 @@ def test_protection_in_the_metadata_log_refuses_the_start(
     name: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     formatted_with([config(RESOURCE_BROKER, "1", name, value)], monkeypatch)
-    with pytest.raises(ConfigError, match=rf"{message}.* \(it is set in the metadata log\)"), Broker():
+    with pytest.raises(ConfigError, match=rf"{message}.* \(set in the metadata log\)"), Broker():
         pass
 
 
@@ -173,5 +173,5 @@ def test_a_feature_that_is_raised_and_not_served_is_told() -> None:
         request = {"timeout": 10_000, "feature_updates": [update], "validate_only": False}
         assert connection.call(UPDATE_FEATURES, 2, request).error_code == 0
         assert said(broker) == [
-            ("WARNING", "share.version=1 is finalized, but share groups are not served yet")
+            ("WARNING", "share.version=1 is finalized, but share groups are not supported yet")
         ]

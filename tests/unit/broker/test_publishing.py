@@ -134,7 +134,7 @@ def test_a_partition_that_fails_is_reported_and_keeps_no_other_from_its_role(
 def test_a_checkpoint_is_gathered_in_slices_and_news_meanwhile_are_written_too(tmp_path: Path) -> None:
     with staged(tmp_path / "data") as stage, stage.client() as client:
         create(stage, client, "broad", MANY)
-        stage.settle()
+        stage.wait_until_idle()
         logs, checkpoint = stage.node.logs, tmp_path / "data" / "replication-offset-checkpoint"
         stage.node.slices.resize(20)
         stage.loop.call_soon(logs.checkpoint_high_watermarks)
@@ -142,7 +142,7 @@ def test_a_checkpoint_is_gathered_in_slices_and_news_meanwhile_are_written_too(t
         produced = stage.ask(client, request_bytes(ApiKey.PRODUCE, 9, produce_values("broad", RECORDS)))
         assert answer_of(ApiKey.PRODUCE, 9, produced).responses[0].partition_responses[0].error_code == 0
         stage.loop.call_soon(logs.checkpoint_high_watermarks)
-        stage.settle()
+        stage.wait_until_idle()
         lines = checkpoint.read_text().splitlines()
         end = logs.logs[TopicPartition("broad", 0)].high_watermark
         assert end > 0 and f"broad 0 {end}" in lines

@@ -111,13 +111,13 @@ def test_a_produce_is_answered_when_every_in_sync_follower_has_asked_for_more(tm
     with staged(tmp_path / "data") as stage, stage.client() as client, stage.client() as follower:
         replicated(stage, client, 1, 2, 3)
         client.send(produce_frame())
-        stage.settle()
+        stage.wait_until_idle()
         assert fetched(stage.ask(follower, fetch_frame(2, 0))).records
         assert fetched(stage.ask(follower, fetch_frame(3, 0))).records
         stage.ask(follower, fetch_frame(2, 1))
         assert client.answer() is None, "one of them has not got it yet"
         assert fetched(stage.ask(follower, fetch_frame(3, 1))).high_watermark == 1
-        stage.settle()
+        stage.wait_until_idle()
         assert produced(client.answer()) == (0, 0)
 
 
@@ -134,9 +134,9 @@ def test_a_fetch_that_waits_counts_once(tmp_path: Path, monkeypatch: pytest.Monk
     with staged(tmp_path / "data") as stage, stage.client() as client, stage.client() as follower:
         replicated(stage, client, 1, 2)
         follower.send(fetch_frame(2, 0, max_wait_ms=60_000))
-        stage.settle()
+        stage.wait_until_idle()
         assert produced(stage.ask(client, produce_frame(acks=1))) == (0, 0)
-        stage.settle()
+        stage.wait_until_idle()
         assert fetched(follower.answer()).records, "it was read again"
         assert recorded == [(2, 0)]
 
@@ -160,11 +160,11 @@ def test_produces_with_and_without_acks_all_in_one_receive_keep_their_order(tmp_
     with staged(tmp_path / "data") as stage, stage.client() as client:
         partition = replicated(stage, client, 1)
         client.send(b"".join(produce_frame(acks) for acks in (1, -1, -1, 1, -1)))
-        stage.settle()
+        stage.wait_until_idle()
         assert [produced(client.answer()) for _ in range(5)] == [(0, offset) for offset in range(5)]
         partition.configure(dataclasses.replace(partition.log.config, min_insync_replicas=2))
         client.send(b"".join(produce_frame(acks) for acks in (1, -1, -1, 1, -1)))
-        stage.settle()
+        stage.wait_until_idle()
         refused = (ErrorCode.NOT_ENOUGH_REPLICAS, -1)
         assert [produced(client.answer()) for _ in range(5)] == [(0, 5), refused, refused, (0, 6), refused]
 

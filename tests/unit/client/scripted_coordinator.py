@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from odradek.client.batches import Identity
 from odradek.client.client import Client
 from odradek.client.transaction_states import State
 from odradek.client.transactional import TransactionalProducer
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
 from tests.unit.client.fake_broker import FakeBroker, fake_broker
@@ -22,7 +21,7 @@ class Coordinator:
     def __init__(self, broker: FakeBroker, version: int) -> None:
         self.broker = broker
         self.version = version
-        self.identity = Identity(70, 0)
+        self.identity = ProducerIdAndEpoch(70, 0)
         self.script: dict[ApiKey, list[Any]] = {}
         broker.features = {"transaction.version": version}
         for api_key in (
@@ -56,7 +55,7 @@ class Coordinator:
         return {version for key, version, _ in self.broker.seen if key == api_key}
 
     def bump(self, request: Any) -> None:
-        self.identity = Identity(request.producer_id, request.producer_epoch + 1)
+        self.identity = ProducerIdAndEpoch(request.producer_id, request.producer_epoch + 1)
 
     def find_coordinator(self, request: Any, code: int) -> Any:
         types = response_types(ApiKey.FIND_COORDINATOR)

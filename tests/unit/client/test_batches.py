@@ -2,8 +2,8 @@
 
 import pytest
 
-from odradek.client.batches import Identity, PartitionQueue, Stage, record_size
-from odradek.core.types import TopicPartition
+from odradek.client.batches import PartitionQueue, Stage, record_size
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 
 
 def test_a_queue_waits_grows_and_keeps_its_order() -> None:
@@ -16,7 +16,7 @@ def test_a_queue_waits_grows_and_keeps_its_order() -> None:
     assert queue.ready_at(1.0) == 10.0
     first, second = queue.batches
     assert (first.waiters, second.waiters) == (["A", "B"], ["C"])
-    us = Identity(7, 0)
+    us = ProducerIdAndEpoch(7, 0)
     queue.take(first, us)
     assert queue.ready_at(1.0) is None
     queue.delivered(first)
@@ -30,14 +30,14 @@ def queue_of(*stages: Stage) -> PartitionQueue:
     """Batches of one record each, in these stages; those in doubt are lost, the others refused."""
     queue = PartitionQueue(TopicPartition("t", 0), 1, max_in_flight=5)
     queue.add((0, None, b"", ()), 10, None, now=0.0)
-    queue.take(queue.batches[0], Identity(7, 0))
+    queue.take(queue.batches[0], ProducerIdAndEpoch(7, 0))
     queue.delivered(queue.batches[0])
     queue.next_sequence = 0
     for i, _ in enumerate(stages):
         queue.add((0, None, b"", ()), 10, i, now=0.0)
     for batch, stage in zip(list(queue.batches), stages, strict=True):
         if stage is not Stage.FRESH:
-            queue.take(batch, Identity(7, 0))
+            queue.take(batch, ProducerIdAndEpoch(7, 0))
         if stage is Stage.RETRY:
             queue.put_back(batch, 0.0)
     for batch, stage in zip(list(queue.batches), stages, strict=True):
@@ -94,12 +94,12 @@ def test_a_lost_batch_is_forgotten_when_a_later_one_proves_to_be_in_the_log() ->
 
 def test_a_restart_gives_new_sequences_in_the_old_order() -> None:
     queue = queue_of(X, R, R, F)
-    assert not queue.wants(Identity(7, 1))
+    assert not queue.wants(ProducerIdAndEpoch(7, 1))
     queue.restart()
-    assert queue.wants(Identity(7, 1))
+    assert queue.wants(ProducerIdAndEpoch(7, 1))
     for batch in list(queue.batches):
         assert queue.candidate() is batch
-        queue.take(batch, Identity(7, 1))
+        queue.take(batch, ProducerIdAndEpoch(7, 1))
     assert [(b.waiters[0], b.sequence) for b in queue.batches] == [(1, 0), (2, 1), (3, 2)]
 
 

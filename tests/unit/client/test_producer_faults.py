@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odradek.client.batches import Identity
 from odradek.client.client import Client
 from odradek.client.producer import Producer
 from odradek.client.transaction_errors import AbortableError, OutcomeUnknownError
 from odradek.client.transaction_states import State
 from odradek.client.transactional import TransactionalProducer
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import ProducerIdAndEpoch
 from odradek.records.batch import iter_batches, iter_records
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
     """A record in the log: its value, and as whom it was written."""
 
     value: bytes
-    identity: Identity
+    identity: ProducerIdAndEpoch
 
 
 class ModelBroker:
@@ -40,7 +40,7 @@ class ModelBroker:
     def __init__(self, broker: FakeBroker, version: int, faults: list[str]) -> None:
         self.version, self.faults = version, list(faults)
         self.log: list[Entry] = []
-        self.identity = Identity(70, -1)
+        self.identity = ProducerIdAndEpoch(70, -1)
         self.partition_epoch = -1
         self.recent: list[tuple[int, int, int]] = []  # first and last sequence, base offset
         self.open_from: int | None = None
@@ -139,7 +139,7 @@ class ModelBroker:
         self.recent = [*self.recent, (batch.base_sequence, batch.last_sequence, base)][-KEPT_BATCHES:]
         if transactional and self.open_from is None:
             self.open_from = base
-        identity = Identity(batch.producer_id, batch.producer_epoch)
+        identity = ProducerIdAndEpoch(batch.producer_id, batch.producer_epoch)
         self.log += [Entry(bytes(record.value or b""), identity) for record in iter_records(data, batch)]
         return 0, base
 

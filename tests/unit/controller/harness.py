@@ -37,14 +37,8 @@ class Harness:
     """`call` decides and applies; `records` and `delta` are those of the last call."""
 
     def __init__(self, settings: Mapping[str, str] | None = None, *, elr: bool = True) -> None:
-        config, _ = NodeConfig.from_sources({}, dict(settings or {}))
-        self.controller = Controller(
-            config=config,
-            cluster_id=CLUSTER_ID,
-            kraft_version=1,
-            rng=random.Random(7),
-            replayer=Replayer(),
-        )
+        self._config, _ = NodeConfig.from_sources({}, dict(settings or {}))
+        self.controller = self._new_controller(Replayer())
         self.now_ms = 1_000_000
         self.next_offset = 0
         self.records: list[MetadataRecord] = []
@@ -56,6 +50,20 @@ class Harness:
                 ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1")
             )
         self.apply(bootstrap)
+
+    def _new_controller(self, replayer: Replayer) -> Controller:
+        return Controller(
+            config=self._config,
+            cluster_id=CLUSTER_ID,
+            kraft_version=1,
+            rng=random.Random(7),
+            replayer=replayer,
+        )
+
+    def fail_over(self) -> None:
+        """Another controller takes over: it knows the image, and no broker yet."""
+        self.controller = self._new_controller(Replayer(self.image))
+        self.controller.start_sessions(incarnation(1), self.now_ms)
 
     @property
     def image(self) -> MetadataImage:

@@ -59,6 +59,26 @@ def test_a_broker_is_unfenced_once_it_has_seen_its_registration() -> None:
     assert not h.image.brokers[1].fenced
 
 
+def test_a_broker_is_unfenced_at_the_offset_of_its_record_not_of_its_epoch() -> None:
+    h = with_one_broker()
+    h.create("t")
+    h.now_ms += SESSION_MS
+    epoch = h.register(process=2).broker_epoch
+    assert h.kinds() == ["PartitionChangeRecord", "RegisterBrokerRecord"]
+    assert h.heartbeat(current_metadata_offset=epoch).is_fenced
+    assert not h.heartbeat(current_metadata_offset=epoch + 1).is_fenced
+
+
+def test_a_new_controller_unfences_a_broker_that_has_seen_all_that_the_last_one_left() -> None:
+    h = with_one_broker()
+    h.create("t")
+    h.now_ms += SESSION_MS
+    epoch = h.register(process=2).broker_epoch
+    h.fail_over()
+    assert h.heartbeat(current_metadata_offset=epoch).is_fenced
+    assert not h.heartbeat(current_metadata_offset=epoch + 1).is_fenced
+
+
 def test_cordoned_directories_are_recorded_when_they_change() -> None:
     h = Harness()
     h.register()
@@ -246,3 +266,18 @@ def test_producer_ids_are_handed_out_once_in_blocks() -> None:
     assert h.image.next_producer_id == 2000
     stale = types.AllocateProducerIdsRequest(broker_id=1, broker_epoch=-1)
     assert h.call(ApiKey.ALLOCATE_PRODUCER_IDS, stale).error_code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_three_brokers_and_two_controllers_never_get_the_same_block_of_producer_ids() -> None:
+    h = Harness()
+    for broker_id in (1, 2, 3):
+        h.start_broker(broker_id)
+    types = request_types(ApiKey.ALLOCATE_PRODUCER_IDS)
+    starts = []
+    for _ in range(2):
+        for broker_id in (1, 2, 3):
+            epoch = h.image.brokers[broker_id].epoch
+            request = types.AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=epoch)
+            starts.append(h.call(ApiKey.ALLOCATE_PRODUCER_IDS, request).producer_id_start)
+        h.fail_over()
+    assert starts == [0, 1000, 2000, 3000, 4000, 5000]

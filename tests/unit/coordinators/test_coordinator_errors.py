@@ -5,7 +5,7 @@ import pytest
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import coordinator_partition
 from odradek.wire.api_keys import ApiKey
-from tests.unit.broker.handlers.requests import E, commit, fetch_group, join_fields, run, settle
+from tests.unit.broker.handlers.requests import E, a_few_turns, commit, fetch_group, join_fields, run
 from tests.unit.coordinators.node import PARTITIONS, T_ID, Node
 
 
@@ -56,7 +56,7 @@ def test_while_groups_load_only_heartbeats_are_fine() -> None:
         assert await ask_everything(node) == expected
         listed = await node.call(ApiKey.LIST_GROUPS, 5)
         assert (listed.error_code, list(listed.groups)) == (E.COORDINATOR_LOAD_IN_PROGRESS, [])
-        await settle()
+        await a_few_turns()
         assert (await node.call(ApiKey.LIST_GROUPS, 5)).groups[0].group_id == "g"
         await node.groups.close()
 

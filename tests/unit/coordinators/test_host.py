@@ -10,7 +10,7 @@ import pytest
 from odradek.coordinators.groups.log_format import decode, encode
 from odradek.coordinators.host import REPLY_CALLS, CoordinatorHost
 from odradek.coordinators.records import GroupMetadataKey
-from odradek.coordinators.shard import Format, Now, Result
+from odradek.coordinators.shard import CoordinatorResult, Now, RecordFormat
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import SLICE_CALLS, Paced
@@ -67,32 +67,32 @@ class ToyShard:
         self.tick_steps = 0
         self.failures: list[ErrorCode] = []
 
-    def handle(self, command: Any, ticket: int, now: Now) -> Result:
+    def handle(self, command: Any, ticket: int, now: Now) -> CoordinatorResult:
         if isinstance(command, Put | LongPut):
-            result = Result(
+            result = CoordinatorResult(
                 command.text, [(group_key(t), None) for t in command.text.split(",")], atomic=command.atomic
             )
             result.failed = self.on_failed
             if command.then is not None:
                 text = command.then
                 result.response = None
-                result.then = lambda now: Result(f"{text} after {len(self.replayed)}")
+                result.then = lambda now: CoordinatorResult(f"{text} after {len(self.replayed)}")
             return result
         if isinstance(command, Park):
             self.parked.append(ticket)
-            return Result()
+            return CoordinatorResult()
         if isinstance(command, Wake):
-            result = Result("woke")
+            result = CoordinatorResult("woke")
             result.replies = [(parked, command.answer) for parked in self.parked]
             self.parked = []
             return result
         if isinstance(command, Refuse):
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        return Result([key for key, _ in self.replayed])
+        return CoordinatorResult([key for key, _ in self.replayed])
 
-    def on_failed(self, error: KafkaError, now: Now) -> Result:
+    def on_failed(self, error: KafkaError, now: Now) -> CoordinatorResult:
         self.failures.append(error.code)
-        return Result()
+        return CoordinatorResult()
 
     def replay(self, key: Any, value: Any, offset: int, producer_id: int) -> None:
         self.replayed.append((key.group, offset))
@@ -100,22 +100,22 @@ class ToyShard:
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         raise AssertionError
 
-    def activate(self, now: Now) -> Result:
+    def activate(self, now: Now) -> CoordinatorResult:
         self.active = True
-        return Result()
+        return CoordinatorResult()
 
-    def tick(self, now: Now) -> Result | Paced[Result] | None:
+    def tick(self, now: Now) -> CoordinatorResult | Paced[CoordinatorResult] | None:
         if self.deadline_ms is None or now.steady_ms < self.deadline_ms:
             return None
         self.deadline_ms = None
         return self._tick_in_steps() if self.tick_steps else self._tick()
 
-    def _tick(self) -> Result:
+    def _tick(self) -> CoordinatorResult:
         self.replayed.append((f"tick after {len(self.replayed)}", -1))
         self.ticks += 1
-        return Result()
+        return CoordinatorResult()
 
-    def _tick_in_steps(self) -> Paced[Result]:
+    def _tick_in_steps(self) -> Paced[CoordinatorResult]:
         for _ in range(self.tick_steps):
             yield SLICE_CALLS
         return self._tick()
@@ -134,7 +134,7 @@ class Bench:
         self.host = CoordinatorHost(
             "__topic",
             self._new_shard,
-            Format(encode, decode),
+            RecordFormat(encode, decode),
             Clock(),
             **{"commit_timeout_ms": 50, "load_buffer_bytes": 1_000, **options},
         )

@@ -8,9 +8,9 @@ import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.log.log import AppendInfo
+from odradek.log.producers.rules import AppendOrigin
 from odradek.log.segments.segment import Segment
 from odradek.records.batch import iter_batches
-from odradek.records.check import Origin
 from odradek.records.header import MAX_INT32, crc_matches
 from tests.unit.log.support import (
     NOW_MS,
@@ -171,7 +171,7 @@ def test_the_room_in_the_indexes_is_asked_for_by_batches(
         return free_bounds(segment, segment_bytes, roll_after_ms, batches)
 
     monkeypatch.setattr(Segment, "free_bounds", spy)
-    log.append_as_leader([merged(batch(), batch(), batch()), batch()], 0, Origin.COORDINATOR)
+    log.append_as_leader([merged(batch(), batch(), batch()), batch()], 0, AppendOrigin.COORDINATOR)
     assert asked == [4]
     assert log.log_end_offset == 4
 
@@ -331,7 +331,7 @@ def test_a_follower_refuses_what_does_not_follow_its_end(runtime: LogRuntime, tm
 def test_an_aborted_transaction_is_indexed(runtime: LogRuntime, tmp_path: Path) -> None:
     log = open_log(runtime, tmp_path)
     append(log, transactional(0, 2))
-    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False), origin=AppendOrigin.COORDINATOR)
     assert "00000000000000000000.txnindex" in files(log)
     assert log.segments.active.txn_index.entries == [(7, 0, 2, 3)]
 

@@ -124,12 +124,12 @@ def test_truncation_inside_a_batch_removes_the_batch(runtime: LogRuntime, tmp_pa
 
 
 def test_truncation_reopens_a_transaction_whose_marker_is_gone(runtime: LogRuntime, tmp_path: Path) -> None:
-    from odradek.records.check import Origin
+    from odradek.log.producers.rules import AppendOrigin
     from tests.unit.log.support import marker
 
     log = open_log(runtime, tmp_path)
     append(log, transactional(0, 2))
-    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False), origin=AppendOrigin.COORDINATOR)
     log.truncate_to(2)
     assert log.last_stable_offset == 0
     assert log.segments.active.txn_index.entries == []

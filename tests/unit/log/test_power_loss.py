@@ -9,7 +9,7 @@ from odradek.core.errors import StorageError
 from odradek.log.cleaning.cleaned_segment import CleanedSegment
 from odradek.log.log import Isolation, Log
 from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
-from odradek.records.check import Origin
+from odradek.log.producers.rules import AppendOrigin
 from odradek.sim.world.disk import DiskFault
 from odradek.sim.world.volume import CrashModel, Volume
 from tests.unit.log.support import (
@@ -111,7 +111,7 @@ def test_indexes_of_a_segment_that_was_flushed_while_active_are_durable_once_it_
 ) -> None:
     log = machine.open()
     append(log, transactional(0, 2))
-    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False), origin=AppendOrigin.COORDINATOR)
     log.flush()
     log.roll()
     append(log, batch())
@@ -159,7 +159,7 @@ def test_a_transaction_whose_marker_was_deleted_with_its_segment_is_not_open_for
     log = machine.open()
     append(log, transactional(0))
     log.roller.take_snapshot(1)  # as a stop does, with the transaction open
-    append(log, marker(committed=True), origin=Origin.COORDINATOR)
+    append(log, marker(committed=True), origin=AppendOrigin.COORDINATOR)
     log.roll()
     append(log, batch())
     log.increment_log_start_offset(2)
@@ -193,7 +193,7 @@ def test_a_transaction_index_that_recovery_made_anew_is_durable_after_a_clean_st
 ) -> None:
     log = machine.open()
     append(log, transactional(0))
-    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False), origin=AppendOrigin.COORDINATOR)
     log.flush()
     machine.kill()
     log = machine.open(recovery_point=2)
@@ -208,7 +208,7 @@ def test_a_transaction_index_that_recovery_made_anew_is_durable_after_a_clean_st
 def test_aborted_transactions_that_a_truncation_dropped_do_not_come_back(machine: Machine) -> None:
     log = machine.open()
     append(log, transactional(0))
-    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False), origin=AppendOrigin.COORDINATOR)
     log.close()
     log = machine.open(clean=True)
     log.truncate_to(0)
@@ -216,7 +216,7 @@ def test_aborted_transactions_that_a_truncation_dropped_do_not_come_back(machine
     machine.lose_power()
     log = machine.open(clean=True)
     append(log, transactional(0))
-    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False), origin=AppendOrigin.COORDINATOR)
     assert log.segments.active.txn_index.entries == [(7, 0, 1, 2)]
 
 
@@ -278,7 +278,7 @@ def test_a_transaction_index_that_lags_behind_its_marker_catches_up(machine: Mac
     append(log, transactional(0, 2))
     machine.runtime.faults.rules.append(DiskFault(errno.EIO, ["pwrite"], "*.txnindex"))
     with pytest.raises(StorageError, match=r"txnindex"):
-        append(log, marker(committed=False), origin=Origin.COORDINATOR)
+        append(log, marker(committed=False), origin=AppendOrigin.COORDINATOR)
     with pytest.raises(StorageError):
         log.read(0, 1000, Isolation.TXN_COMMITTED)
     machine.kill()

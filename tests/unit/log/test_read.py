@@ -6,7 +6,7 @@ import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.log.log import Isolation
-from odradek.records.check import Origin
+from odradek.log.producers.rules import AppendOrigin
 from tests.unit.log.support import (
     LogRuntime,
     append,
@@ -113,7 +113,7 @@ def test_committed_reads_end_where_the_first_open_transaction_begins(
     append(log, batch(1))
     assert log.last_stable_offset == 2
     assert log.read(2, 1000, Isolation.TXN_COMMITTED).slice is None
-    append(log, marker(committed=True), origin=Origin.COORDINATOR)
+    append(log, marker(committed=True), origin=AppendOrigin.COORDINATOR)
     assert log.last_stable_offset == log.high_watermark == 6
 
 
@@ -122,7 +122,7 @@ def test_a_decided_transaction_stays_unstable_until_its_marker_is_replicated(
 ) -> None:
     log = open_log(runtime, tmp_path)
     append(log, transactional(0, 2))
-    log.append_as_leader([marker(committed=True)], 0, Origin.COORDINATOR)
+    log.append_as_leader([marker(committed=True)], 0, AppendOrigin.COORDINATOR)
     assert log.last_stable_offset == 0
     log.advance_high_watermark(3)
     assert log.last_stable_offset == 3
@@ -134,11 +134,11 @@ def test_aborted_transactions_are_listed_with_the_data_they_touch(
     log = open_log(runtime, tmp_path)
     append(log, transactional(0, 2, producer_id=1))
     append(log, transactional(0, 2, producer_id=2))
-    append(log, marker(committed=False, producer_id=1), origin=Origin.COORDINATOR)
-    append(log, marker(committed=True, producer_id=2), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False, producer_id=1), origin=AppendOrigin.COORDINATOR)
+    append(log, marker(committed=True, producer_id=2), origin=AppendOrigin.COORDINATOR)
     log.roll()
     append(log, transactional(0, 1, producer_id=3))
-    append(log, marker(committed=False, producer_id=3), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False, producer_id=3), origin=AppendOrigin.COORDINATOR)
     assert log.read(0, 10_000, Isolation.TXN_COMMITTED).aborted == [(1, 0)]
     assert log.read(5, 10_000, Isolation.TXN_COMMITTED).aborted == []
     assert log.read(6, 10_000, Isolation.TXN_COMMITTED).aborted == [(3, 6)]
@@ -153,7 +153,7 @@ def test_an_abort_in_a_later_segment_is_listed_with_the_earlier_data(
     log.roll()
     append(log, batch())
     log.roll()
-    append(log, marker(committed=False, producer_id=1), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False, producer_id=1), origin=AppendOrigin.COORDINATOR)
     assert log.read(0, 10_000, Isolation.TXN_COMMITTED).aborted == [(1, 0)]
 
 

@@ -8,7 +8,7 @@ from odradek.core.types import uuid_to_text
 from odradek.log.checkpoints import MetaProperties, format_meta_properties
 from odradek.log.files import read_file, write_file
 from odradek.log.managing.log_dir import LogDir
-from odradek.metadata.formatting import FormatError, Identity, prepare_directories, read_bootstrap
+from odradek.metadata.formatting import FormatError, NodeIdentity, prepare_directories, read_bootstrap
 from odradek.metadata.records import FeatureLevelRecord, decode_record
 from odradek.raft.control import QuorumFacts
 from odradek.raft.snapshots import read_snapshot
@@ -27,7 +27,7 @@ def runtime() -> SimRuntime:
 
 def prepare(
     rt: SimRuntime, *paths: str, node_id: int = 1, cluster_id: str | None = None
-) -> tuple[Identity, list[LogDir]]:
+) -> tuple[NodeIdentity, list[LogDir]]:
     directories = [LogDir(rt.disk, path) for path in paths]
     for directory in directories:
         directory.open()
@@ -144,7 +144,7 @@ def test_a_new_directory_beside_a_formatted_one_joins_its_cluster() -> None:
 def test_a_new_metadata_directory_beside_a_formatted_one_is_refused() -> None:
     rt = runtime()
     prepare(rt, "/b")
-    with pytest.raises(FormatError, match="the metadata of the cluster is not there"):
+    with pytest.raises(FormatError, match="the cluster's metadata is missing"):
         prepare(rt, "/a", "/b")
 
 

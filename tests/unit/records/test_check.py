@@ -1,4 +1,4 @@
-"""What the check does beyond Apache's table: several sets at once, other origins, heavy work."""
+"""What the check does beyond Apache's table: several sets at once, heavy work."""
 
 import random
 import shutil
@@ -8,14 +8,7 @@ import pytest
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
 from odradek.records import compression, kernel
 from odradek.records.batch import LOG_APPEND_TIME, RecordTuple, build_batch, iter_batches, iter_records
-from odradek.records.check import (
-    MAX_RECORD_ERRORS,
-    CheckedRecords,
-    CheckRules,
-    Origin,
-    check_produce,
-    is_heavy,
-)
+from odradek.records.check import MAX_RECORD_ERRORS, CheckedRecords, CheckRules, check_produce, is_heavy
 from odradek.records.header import crc_matches
 
 NOW_MS = 1_700_000_000_000
@@ -57,31 +50,21 @@ def test_a_writable_set_is_not_copied_and_a_read_only_one_is() -> None:
         assert next(iter_batches(accepted(result).buffer)).base_offset == 17
 
 
-def test_a_coordinator_may_write_control_batches_at_any_offset_and_several_of_them() -> None:
-    rules = CheckRules(origin=Origin.COORDINATOR, target_codec=compression.GZIP)
-    marker = build_batch(
-        [(NOW_MS, b"\x00\x00\x00\x01", bytes(6), ())],
-        base_offset=5,
-        producer_id=1,
-        producer_epoch=2,
-        transactional=True,
-        control=True,
-    )
-    plain = build_batch(ROWS)
-    (result,) = check_produce([marker + plain], rules, NOW_MS)
-    checked = accepted(result)
-    assert [(batch.base_offset, batch.record_count) for batch in checked.batches] == [(5, 1), (0, 3)]
-    assert list(iter_batches(checked.buffer)) == checked.batches
-    assert [batch.compression for batch in checked.batches] == [compression.NONE, compression.GZIP]
-    (refused,) = check_produce([marker], CheckRules(), NOW_MS)
-    assert isinstance(refused, KafkaError)
+def test_a_marker_is_refused_at_any_offset() -> None:
+    rows: list[RecordTuple] = [(NOW_MS, b"\x00\x00\x00\x01", bytes(6), ())]
+    fields = {"producer_id": 1, "producer_epoch": 2, "transactional": True, "control": True}
+    for base_offset, reason in ((0, "control records"), (5, "baseOffset")):
+        (refused,) = check_produce(
+            [build_batch(rows, base_offset=base_offset, **fields)], CheckRules(), NOW_MS
+        )
+        assert isinstance(refused, KafkaError)
+        assert refused.code == ErrorCode.INVALID_RECORD and reason in str(refused.message)
 
 
-def test_a_coordinators_legacy_or_damaged_set_is_refused_too() -> None:
-    rules = CheckRules(origin=Origin.COORDINATOR)
+def test_a_set_without_a_length_is_refused() -> None:
     damaged = build_batch(ROWS)
     damaged[8:12] = bytes(4)
-    (result,) = check_produce([damaged], rules, NOW_MS)
+    (result,) = check_produce([damaged], CheckRules(), NOW_MS)
     assert isinstance(result, KafkaError)
     assert result.code == ErrorCode.CORRUPT_MESSAGE
 
@@ -94,6 +77,45 @@ def test_the_leaders_time_replaces_the_producers() -> None:
         (batch,) = checked.batches
         assert crc_matches(checked.buffer, batch)
         assert {record.timestamp for record in iter_records(checked.buffer, batch)} == {NOW_MS + 77}
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_a_batch_may_be_as_large_as_the_topic_allows_and_no_larger(
+    kind: type[bytes] | type[bytearray],
+) -> None:
+    data = kind(build_batch(ROWS))
+    (result,) = check_produce([data], CheckRules(max_message_bytes=len(data)), NOW_MS)
+    assert isinstance(result, CheckedRecords)
+    (result,) = check_produce([data], CheckRules(max_message_bytes=len(data) - 1), NOW_MS)
+    assert isinstance(result, KafkaError)
+    assert result.code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize(("at", "value", "what"), [(16, 3, "magic"), (11, 3, "length")])
+def test_an_unreadable_batch_is_refused_for_what_cannot_be_in_it(at: int, value: int, what: str) -> None:
+    data = build_batch(ROWS)
+    data[at] = value
+    (result,) = check_produce([data], CheckRules(), NOW_MS)
+    assert isinstance(result, KafkaError)
+    assert result.code == ErrorCode.CORRUPT_MESSAGE
+    assert what in str(result.message)
+
+
+def test_a_leaders_stamp_may_be_at_the_bounds() -> None:
+    rules = CheckRules(timestamp_before_max_ms=5, timestamp_after_max_ms=5)
+    for shift, good in [(-5, True), (5, True), (-6, False), (6, False)]:
+        data = build_batch([(NOW_MS + shift, None, b"v", ())], timestamp_type=LOG_APPEND_TIME)
+        (result,) = check_produce([data], rules, NOW_MS)
+        assert isinstance(result, CheckedRecords) is good
+
+
+def test_records_that_all_lack_their_key_are_not_refused_for_their_time() -> None:
+    rows: list[RecordTuple] = [(NOW_MS - 10, None, b"v", ())] * 5
+    data = build_batch(rows, timestamp_type=LOG_APPEND_TIME)
+    (result,) = check_produce([data], CheckRules(timestamp_before_max_ms=5, compacted=True), NOW_MS)
+    assert isinstance(result, RecordError)
+    assert result.code == ErrorCode.INVALID_RECORD
+    assert str(result.message).count("without key") == 3, "the first three are shown"
 
 
 def test_every_refused_record_is_named() -> None:

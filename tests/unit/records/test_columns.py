@@ -157,7 +157,20 @@ def test_a_time_that_microseconds_cannot_tell_is_cut(kernel: Any, time_ms: int, 
 
 @pytest.mark.parametrize(
     "changes",
-    [{1: -1}, {1: 1}, {1: 99}, {2: -1}, {2: 10}, {2: 1000}, {3: 2}, {3: 4}, {3: -1}, {3: 1 << 40}],
+    [
+        {1: -1},
+        {1: 1},
+        {1: 99},
+        {1: 5, 2: 5, 3: -1},
+        {1: 1_000, 2: 1_000, 3: 0},
+        {2: -1},
+        {2: 10},
+        {2: 1000},
+        {3: 2},
+        {3: 4},
+        {3: -1},
+        {3: 1 << 40},
+    ],
     ids=str,
 )
 def test_a_part_must_hold_its_records_and_nothing_else(kernel: Any, changes: dict[int, int]) -> None:
@@ -393,6 +406,7 @@ def change(column: tuple[Any, ...], field: int, value: bytes | None) -> tuple[An
         {"headers": change(HEADERS, 2, ints(0, 1, 3, 2))},
         {"headers": change(HEADERS, 3, b"")},
         {"headers": change(HEADERS, 4, ints(0, 1, 1))},
+        {"headers": change(change(HEADERS, 0, ints(0, 0, 2, 3, 4)), 4, ints(0, 1, 1, 1, 1))},
         {"headers": change(HEADERS, 4, ints(0, 2, 1, 1))},
         {"headers": change(HEADERS, 5, b"")},
         {"headers": change(HEADERS, 6, b"")},

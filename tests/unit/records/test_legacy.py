@@ -6,6 +6,8 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.records import compression
 from odradek.records.batch import Record, iter_batches, iter_records
 from odradek.records.header import crc_matches
+from odradek.records.kernel import BAD_LENGTH
+from odradek.records.scanning import scan
 from tests.unit.records.produce_cases import legacy_entry
 
 
@@ -70,3 +72,42 @@ def test_a_wrapper_around_magic_2_is_corrupt() -> None:
     data = legacy_entry(1, compression.compress(1, inner), attributes=1)
     with pytest.raises(KafkaError):
         list(iter_records(data, next(iter_batches(data))))
+
+
+def inside(inner: bytes, codec: int = 1, offset: int = 42) -> bytes:
+    return legacy_entry(1, compression.compress(codec, inner), offset=offset, attributes=codec)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        inside(b""),
+        inside(legacy_entry(1, b"v"), codec=compression.ZSTD),
+        inside(legacy_entry(1, b"v", attributes=1)),
+        inside(legacy_entry(1, b"v", offset=43)),
+        inside(legacy_entry(0, b"v").replace(b"\x00\x00\xff", b"\x02\x00\xff")),
+    ],
+    ids=["no record", "zstd", "compressed twice", "an offset beyond the wrapper's", "another magic"],
+)
+def test_a_wrapper_around_what_no_client_wrote_is_corrupt(data: bytes) -> None:
+    with pytest.raises(KafkaError) as caught:
+        read(data)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_wrapper_may_have_the_offset_of_its_only_record() -> None:
+    assert [record.offset for record in read(inside(legacy_entry(1, b"v", offset=42)))] == [42]
+    assert [record.offset for record in read(inside(legacy_entry(1, b"v", offset=3), offset=0))] == [3]
+
+
+def test_the_leaders_time_is_marked_in_magic_1_only() -> None:
+    for magic, marked in ((0, False), (1, True)):
+        (batch,) = iter_batches(legacy_entry(magic, b"v", attributes=8))
+        assert bool(batch.timestamp_type) is marked
+
+
+def test_a_scan_ends_at_an_entry_too_short_for_its_magic() -> None:
+    good, short = legacy_entry(1, b"v"), bytearray(legacy_entry(0, b""))
+    short[16] = 1
+    batches, end, finding = scan(good + bytes(short))
+    assert (len(batches), end, finding) == (1, len(good), BAD_LENGTH)

@@ -53,7 +53,7 @@ def test_a_partition_answers_with_its_records_and_offsets(tmp_path: Path) -> Non
     assert (answer.high_watermark, answer.last_stable_offset, answer.log_start_offset) == (2, 2, 0)
     assert answer.records is not None and len(answer.records.read()) == answer.size == SIZE
     assert answer.diverging_epoch is None and answer.current_leader is None
-    assert (found.size, found.settled) == (SIZE, False)
+    assert (found.size, found.must_answer) == (SIZE, False)
     replicas.delete_records(partition.topic_partition, 1)
     assert read(replicas, wants(2)).answers[0].log_start_offset == 1
 
@@ -62,7 +62,7 @@ def test_a_partition_without_news_is_answered_without_records(tmp_path: Path) ->
     found = read(filled(tmp_path, 1), wants(2))
     (answer,) = found.answers
     assert (answer.error, answer.records, answer.size) == (ErrorCode.NONE, None, 0)
-    assert (found.size, found.settled) == (0, False)
+    assert (found.size, found.must_answer) == (0, False)
 
 
 def test_the_limits_are_the_partitions_and_the_fetchs(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_an_error_is_told_at_once_with_the_leader_to_ask(tmp_path: Path) -> None
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ]
     assert [a.current_leader for a in found.answers] == [(ME, 3), (2, 4)]
-    assert found.settled and found.size == 0
+    assert found.must_answer and found.size == 0
     (answer,) = read(replicas, wants(current_leader_epoch=9)).answers
     assert (answer.error, answer.current_leader) == (ErrorCode.UNKNOWN_LEADER_EPOCH, None)
     assert (answer.high_watermark, answer.last_stable_offset, answer.log_start_offset) == (UNKNOWN,) * 3
@@ -109,7 +109,7 @@ def test_a_partition_that_is_not_here_is_unknown(tmp_path: Path) -> None:
     found = read(managed(tmp_path), wants())
     (answer,) = found.answers
     assert (answer.error, answer.partition) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-    assert found.settled
+    assert found.must_answer
 
 
 def test_a_consumer_is_told_where_its_log_diverges(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_consumer_is_told_where_its_log_diverges(tmp_path: Path) -> None:
     found = read(replicas, wants(2, last_fetched_epoch=2))
     (answer,) = found.answers
     assert (answer.diverging_epoch, answer.records, answer.size) == ((2, 0), None, 0)
-    assert answer.high_watermark == 2 and found.settled
+    assert answer.high_watermark == 2 and found.must_answer
     assert read(replicas, wants(1, last_fetched_epoch=3)).size == SIZE
 
 

@@ -5,20 +5,20 @@ from pathlib import Path
 import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.replication.leader import Leader
+from odradek.replication.leader import PartitionLeader
 from odradek.replication.partition import Partition
 from tests.unit.log.support import append, batch, config
 from tests.unit.replication.support import ME, led, opened, refused
 
 
-def leading(path: Path, *isr: int, records: int = 10, **changes: int) -> tuple[Partition, Leader]:
+def leading(path: Path, *isr: int, records: int = 10, **changes: int) -> tuple[Partition, PartitionLeader]:
     """Brokers 1, 2 and 3 have replicas; records are in the log already."""
     partition = opened(path, led(*isr, replicas=(1, 2, 3)), **changes)
     partition.append_as_leader([batch(records)], acks_all=False)
     return partition, partition.require_leader()
 
 
-def outcomes(leader: Leader, offset: int) -> list[KafkaError | None]:
+def outcomes(leader: PartitionLeader, offset: int) -> list[KafkaError | None]:
     seen: list[KafkaError | None] = []
     leader.commit_waiters.add(offset, seen.append)
     return seen
@@ -106,12 +106,12 @@ def test_a_replica_that_left_the_assignment_starts_from_nothing_when_it_is_back(
 def test_acknowledgements_wait_for_a_flush_where_the_topic_asks_for_it(tmp_path: Path) -> None:
     partition, leader = leading(tmp_path, 1, 2, flush_messages=1)
     assert leader.flushes
-    settled: list[KafkaError | None] = []
-    leader.settle_waiters.add(10, settled.append)
+    flushed: list[KafkaError | None] = []
+    leader.flush_waiters.add(10, flushed.append)
     leader.record_fetch(2, 10)
-    assert partition.log.high_watermark == 0 and settled == []
+    assert partition.log.high_watermark == 0 and flushed == []
     partition.log.flush()
-    assert partition.log.high_watermark == 10 and settled == [None]
+    assert partition.log.high_watermark == 10 and flushed == [None]
 
 
 def test_a_new_leader_is_caught_up_when_all_it_was_elected_with_is_committed(tmp_path: Path) -> None:
@@ -165,6 +165,6 @@ def test_metadata_that_cannot_be_is_refused(tmp_path: Path, registration: object
 def test_a_leader_that_resigns_fails_every_wait(tmp_path: Path) -> None:
     _, leader = leading(tmp_path, 1, 2)
     seen = outcomes(leader, 10)
-    leader.settle_waiters.add(10, seen.append)
+    leader.flush_waiters.add(10, seen.append)
     leader.resign(ErrorCode.KAFKA_STORAGE_ERROR)
     assert [error and error.code for error in seen] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2

@@ -19,13 +19,13 @@ def ready(value: Any) -> Reply[Any]:
 def to_come(value: Any) -> Reply[Any]:
     future = asyncio.get_running_loop().create_future()
 
-    def settle() -> None:
+    def complete() -> None:
         if isinstance(value, Exception):
             future.set_exception(value)
         else:
             future.set_result(value)
 
-    asyncio.get_running_loop().call_soon(settle)
+    asyncio.get_running_loop().call_soon(complete)
     return Reply.later(future)
 
 

@@ -55,7 +55,7 @@ def test_a_refused_record_that_is_there_is_found() -> None:
 
 def test_a_log_that_begins_too_late_is_found() -> None:
     assert checkers.wrong_start(TP, 5, trimmed=5) == []
-    assert "begins at 6" in checkers.wrong_start(TP, 6, trimmed=5)[0]
+    assert "starts at 6" in checkers.wrong_start(TP, 6, trimmed=5)[0]
 
 
 def test_a_lost_and_a_resurrected_topic_are_found() -> None:
@@ -65,8 +65,8 @@ def test_a_lost_and_a_resurrected_topic_are_found() -> None:
     history.topic_changes("unknown")
     assert checkers.wrong_topics(history.topics, {"created"}, NOW) == []
     assert checkers.wrong_topics(history.topics, {"created", "unknown"}, NOW) == []
-    assert "created and is not there" in checkers.wrong_topics(history.topics, {}, NOW)[0]
-    assert "deleted and is there" in checkers.wrong_topics(history.topics, {"created", "deleted"}, NOW)[0]
+    assert "created but does not exist" in checkers.wrong_topics(history.topics, {}, NOW)[0]
+    assert "deleted but still exists" in checkers.wrong_topics(history.topics, {"created", "deleted"}, NOW)[0]
     assert checkers.wrong_topics(history.topics, {}, asked=0) == []
 
 
@@ -164,7 +164,7 @@ def test_a_zombie_is_found_across_a_restart_but_not_across_a_power_loss() -> Non
         history = History()
         history.commit_acknowledged(history.commit_sent("g", 2, TP, 6))
         log = history.commits["g", TP]
-        log.settle(6, history.next_place(), keep_generation=keep)
+        log.audited(6, history.next_place(), keep_generation=keep)
         history.commit_acknowledged(history.commit_sent("g", 1, TP, 4))
         assert len(checkers.zombie_commits(log)) == count
 
@@ -174,7 +174,7 @@ def test_what_was_looked_up_is_what_counts_from_then_on() -> None:
     history.commit_acknowledged(history.commit_sent("g", 1, TP, 5))
     history.commit_sent("g", 1, TP, 9)
     log = history.commits["g", TP]
-    log.settle(9, history.next_place(), keep_generation=True)
+    log.audited(9, history.next_place(), keep_generation=True)
     assert checkers.lost_commits("g", log, 9, NOW) == []
     assert checkers.lost_commits("g", log, 5, NOW) != []
 
@@ -287,7 +287,7 @@ def test_an_answer_that_comes_after_the_audit_changes_nothing() -> None:
     history = History()
     commit = history.commit_sent("g", 1, TP, 5)
     log = history.commits["g", TP]
-    log.settle(5, history.next_place(), keep_generation=True)
+    log.audited(5, history.next_place(), keep_generation=True)
     history.commit_acknowledged(commit)
     assert checkers.lost_commits("g", log, 5, NOW) == []
     assert checkers.lost_commits("g", log, 4, NOW) != []

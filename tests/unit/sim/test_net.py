@@ -20,14 +20,14 @@ async def _accept(runtime: SimRuntime, listener: SimListener) -> SimSocket:
     return sock
 
 
-def _settle(future: "asyncio.Future[None]") -> None:
+def _complete(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)
 
 
 async def _readable(runtime: SimRuntime, sock: SimSocket) -> None:
     ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    runtime.net.add_reader(sock, lambda: _settle(ready))
+    runtime.net.add_reader(sock, lambda: _complete(ready))
     await ready
     runtime.net.remove_reader(sock)
 
@@ -99,7 +99,7 @@ def test_a_slow_reader_fills_the_buffers_and_frees_them() -> None:
         with pytest.raises(BlockingIOError):
             near.send(b"x")
         writable = asyncio.get_running_loop().create_future()
-        client.net.add_writer(near, lambda: _settle(writable))
+        client.net.add_writer(near, lambda: _complete(writable))
         await asyncio.sleep(10)
         assert not writable.done()
         assert len(await _recv(server, far, 400)) == 400
@@ -222,7 +222,7 @@ def test_a_sender_who_hears_nothing_back_can_send_no_more_than_its_buffer() -> N
         with pytest.raises(BlockingIOError):
             near.send(b"x")
         writable: asyncio.Future[None] = world.loop.create_future()
-        client.net.add_writer(near, lambda: _settle(writable))
+        client.net.add_writer(near, lambda: _complete(writable))
         await asyncio.sleep(10)
         assert not writable.done()
         world.network.heal()

@@ -12,7 +12,7 @@ def test_a_partition_given_twice_is_found() -> None:
     assert owners.given("g", "one", {A, B}, asked=1.0, now=1.1) == []
     assert owners.given("other", "two", {A}, asked=1.0, now=1.1) == []
     (found,) = owners.given("g", "two", {B}, asked=2.0, now=2.1)
-    assert "t-1 was given to two, and one has it until 7.000 s" in found
+    assert "t-1 was assigned to two, but one owns it until 7.000 s" in found
 
 
 def test_a_member_that_was_told_to_give_up_a_partition_has_it_until_it_says_so() -> None:

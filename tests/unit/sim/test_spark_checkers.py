@@ -38,7 +38,7 @@ def test_what_is_lost_duplicated_or_invented_is_found() -> None:
     assert checkers.not_exactly_once(3, [*VISIBLE, twice]) == [
         "duplicated: 1 came out at out-0 1 and out-0 5"
     ]
-    assert checkers.not_exactly_once(4, VISIBLE) == ["lost: 3 was put in and never came out"]
+    assert checkers.not_exactly_once(4, VISIBLE) == ["lost: 3 is in the input but not in the output"]
     assert checkers.not_exactly_once(2, VISIBLE) == ["invented: b'2' came out at out-0 3"]
 
 
@@ -64,7 +64,7 @@ def test_another_range_than_the_checkpoint_has_is_found() -> None:
 
 def test_a_commit_without_a_decision_is_found() -> None:
     (found,) = checkers.undecided_commits([ZERO], VISIBLE)
-    assert found == "producer 8 epoch 0 was committed with 1 records, and no decision names it"
+    assert found == "producer 8 epoch 0 was committed with 1 records, but no decision names it"
 
 
 def test_a_decision_that_was_not_carried_out_is_found() -> None:

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from odradek.client.admin import Admin
-from odradek.client.batches import Identity
 from odradek.client.client import Client
 from odradek.core.errors import ErrorCode
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
 from odradek.spark.ledger.deciding import Decider
@@ -163,7 +162,7 @@ def test_partitions_that_had_one_leader_are_written_to_several_when_they_have_mo
         ):
             cluster = Cluster({1: one, 2: two, 3: three})
             await client.refresh(["t"])
-            outbox = Outbox(client, Identity(7, 0), None, delivery_timeout_s=5)
+            outbox = Outbox(client, ProducerIdAndEpoch(7, 0), None, delivery_timeout_s=5)
             cluster.leaders = after
             # Together in one request, as when both were idle: the first is busy until the second is queued.
             outbox._send_ready, send = lambda: None, outbox._send_ready  # type: ignore[method-assign]

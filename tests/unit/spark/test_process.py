@@ -5,11 +5,11 @@ import sys
 
 _PROGRAM = """
 import gc
-from odradek.spark.process import settle
+from odradek.spark.process import freeze_what_is_loaded
 
 counts = []
 for _ in range(4):
-    settle()
+    freeze_what_is_loaded()
     counts.append(gc.get_freeze_count())
 print(*counts)
 """

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.spark.ledger.ledger import Decision, Participant, Range, Stream
 from odradek.spark.proving.overlaps import check_bounds, check_known, check_overlaps
 from odradek.spark.proving.ranges import check_ranges, once_each, writers_of
 from odradek.spark.proving.rows import check_by
-from odradek.spark.proving.transactions import NO_TRANSACTION, Judge, Judged, Producer, Written, merge
+from odradek.spark.proving.transactions import NO_TRANSACTION, Judge, Judged, Written, merge
 from odradek.spark.proving.violations import DUPLICATE, FOREIGN, LOST, UNKNOWN, Violation, total
 
 Q, R = Stream("q", "sink"), Stream("r", "sink")
@@ -187,9 +187,9 @@ def test_a_stream_that_wrote_and_of_which_nobody_knows_what_it_read_is_told() ->
 # --- transactions ----------------------------------------------------------------------------------------
 
 WRITTEN = [
-    Written(B0, Producer(1, 0), 15, 0, 14),
-    Written(B0, Producer(1, 1), 10, 16, 25),
-    Written(B0, Producer(1, 2), 4, 27, 30),
+    Written(B0, ProducerIdAndEpoch(1, 0), 15, 0, 14),
+    Written(B0, ProducerIdAndEpoch(1, 1), 10, 16, 25),
+    Written(B0, ProducerIdAndEpoch(1, 2), 4, 27, 30),
 ]
 
 
@@ -203,7 +203,7 @@ def judged(
     others: dict[int, str] | None = None,
     has_all: bool = False,
 ) -> Judged:
-    named = {Producer(p.producer_id, p.producer_epoch) for d in decisions for p in d.participants}
+    named = {ProducerIdAndEpoch(p.producer_id, p.producer_epoch) for d in decisions for p in d.participants}
     judge = Judge("b", written, named, unfinished or set(), starts or {}, has_all=has_all)
     judge.judge(Q, decisions, own or {})
     if others is not None:
@@ -212,27 +212,29 @@ def judged(
 
 
 def test_transactions_that_decisions_name_are_whole() -> None:
-    found = judged([*WRITTEN, Written(B1, NO_TRANSACTION, 7, 0, 6), Written(B1, Producer(9, 0), 2, 7, 8)])
+    found = judged(
+        [*WRITTEN, Written(B1, NO_TRANSACTION, 7, 0, 6), Written(B1, ProducerIdAndEpoch(9, 0), 2, 7, 8)]
+    )
     assert found.violations == []
     assert (found.outputs, found.transactions, found.other_records) == (29, 3, 9)
 
 
 def test_outputs_are_those_of_the_output_and_rows_those_of_all_topics() -> None:
     both = [decision(0, None, line(p0=10), wrote(1, 0, 20, B0, TopicPartition("c", 0)))]
-    elsewhere = Written(TopicPartition("c", 0), Producer(1, 0), 5, 0, 4)
+    elsewhere = Written(TopicPartition("c", 0), ProducerIdAndEpoch(1, 0), 5, 0, 4)
     found = judged([WRITTEN[0], elsewhere], both)
     assert (found.outputs, found.violations) == (15, [])
 
 
 def test_what_no_decision_covers_is_foreign() -> None:
-    strangers = [Written(B1, NO_TRANSACTION, 7, 0, 6), Written(B1, Producer(9, 0), 2, 7, 8)]
-    strangers.append(Written(B0, Producer(9, 3), 4, 40, 43))
+    strangers = [Written(B1, NO_TRANSACTION, 7, 0, 6), Written(B1, ProducerIdAndEpoch(9, 0), 2, 7, 8)]
+    strangers.append(Written(B0, ProducerIdAndEpoch(9, 3), 4, 40, 43))
     found = judged([*WRITTEN, *strangers], others={9: "somebody"})
     assert [(v.kind, v.amount) for v in found.violations] == [(FOREIGN, 7), (FOREIGN, 6)]
     assert "producers without transactions wrote 7 records (b-1 offsets 0 to 6)" in found.violations[0].told
     assert found.violations[1].told.startswith("somebody (producer 9) committed 6 records")
     assert total(found.violations, DUPLICATE) == 0
-    older = [Written(B0, Producer(9, 0), 2, 1, 2)]
+    older = [Written(B0, ProducerIdAndEpoch(9, 0), 2, 1, 2)]
     assert judged([*WRITTEN[1:], *older], GOOD[1:], others={}).violations == [], "before the history begins"
     late = judged([*WRITTEN[1:], *older], GOOD[1:], others={}, has_all=True)
     assert [v.kind for v in late.violations] == [FOREIGN], "a stream that begins late, as in foreachBatch"
@@ -249,9 +251,9 @@ def test_records_that_are_missing_are_lost() -> None:
 
 
 def test_a_transaction_that_no_decision_names_is_a_duplicate() -> None:
-    (found,) = judged([*WRITTEN, Written(B1, Producer(1, 7), 3, 40, 42)]).violations
+    (found,) = judged([*WRITTEN, Written(B1, ProducerIdAndEpoch(1, 7), 3, 40, 42)]).violations
     assert (found.kind, found.amount, found.place) == (DUPLICATE, 3, "b-1 offsets 40 to 42")
-    foreign = Written(B1, Producer(8, 0), 3, 40, 42)
+    foreign = Written(B1, ProducerIdAndEpoch(8, 0), 3, 40, 42)
     assert judged([*WRITTEN, foreign]).violations == []
     (found,) = judged([*WRITTEN, foreign], own={8: "odradek.q.sink.run.x.0"}).violations
     assert "odradek.q.sink.run.x.0" in found.told
@@ -259,7 +261,7 @@ def test_a_transaction_that_no_decision_names_is_a_duplicate() -> None:
 
 def test_what_is_older_than_the_history_is_not_judged() -> None:
     assert judged(WRITTEN, GOOD[1:]).violations == []
-    (found,) = judged([*WRITTEN, Written(B0, Producer(1, 9), 1, 40, 40)], GOOD[1:]).violations
+    (found,) = judged([*WRITTEN, Written(B0, ProducerIdAndEpoch(1, 9), 1, 40, 40)], GOOD[1:]).violations
     assert found.kind == DUPLICATE
 
 
@@ -272,8 +274,12 @@ def test_a_decision_that_is_being_carried_out_is_waited_for() -> None:
 
 
 def test_pieces_of_a_partition_are_put_together() -> None:
-    pieces = [Written(B0, Producer(1, 0), 3, 10, 12), Written(B0, Producer(1, 0), 2, 4, 5), WRITTEN[1]]
-    assert merge(pieces) == [Written(B0, Producer(1, 0), 5, 4, 12), WRITTEN[1]]
+    pieces = [
+        Written(B0, ProducerIdAndEpoch(1, 0), 3, 10, 12),
+        Written(B0, ProducerIdAndEpoch(1, 0), 2, 4, 5),
+        WRITTEN[1],
+    ]
+    assert merge(pieces) == [Written(B0, ProducerIdAndEpoch(1, 0), 5, 4, 12), WRITTEN[1]]
 
 
 def test_checks_that_see_the_same_records_are_not_added_up() -> None:

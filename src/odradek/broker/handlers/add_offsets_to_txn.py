@@ -6,8 +6,7 @@ from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.handlers.end_txn import told
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
-from odradek.coordinators.transactions.metadata import Identity
-from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.core.types import GROUP_METADATA_TOPIC, ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.reply import Reply
 from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
@@ -28,7 +27,7 @@ def add_offsets_to_txn(ctx: RequestContext[Needs], request: "AddOffsetsToTxnRequ
     types = responses.add_offsets_to_txn
     services = ctx.services
     partition = TopicPartition(GROUP_METADATA_TOPIC, services.groups.partition_for(request.group_id))
-    producer = Identity(request.producer_id, request.producer_epoch)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     reply = services.transactions.add_partitions(
         request.transactional_id, producer, [partition], 0, ctx.connection.number
     )

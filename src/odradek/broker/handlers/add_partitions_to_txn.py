@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.broker.handlers.end_txn import told
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
-from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.slices import FEW, STEP, Paced, Slices
 from odradek.wire import responses
@@ -34,7 +34,7 @@ async def add_partitions_to_txn(ctx: RequestContext[Needs], request: "AddPartiti
     slices = ctx.services.slices
     pace = slices.pacer()
     for txn in request.transactions:
-        producer = Identity(txn.producer_id, txn.producer_epoch)
+        producer = ProducerIdAndEpoch(txn.producer_id, txn.producer_epoch)
         partitions = await slices.run(_partitions(txn.topics))
         codes = await _add(ctx, txn.transactional_id, producer, partitions, txn.verify_only)
         results.append(
@@ -60,7 +60,7 @@ def _partitions(topics: Sequence[Any]) -> Paced[list[TopicPartition]]:
 async def _add(
     ctx: RequestContext[Needs],
     transactional_id: str,
-    producer: Identity,
+    producer: ProducerIdAndEpoch,
     partitions: list[TopicPartition],
     verify_only: bool,
 ) -> dict[TopicPartition, ErrorCode]:

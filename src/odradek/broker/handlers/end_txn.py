@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
-from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import ProducerIdAndEpoch
 from odradek.runtime.reply import Reply
 from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
@@ -31,14 +32,14 @@ class Needs(Protocol):
 def end_txn(ctx: RequestContext[Needs], request: "EndTxnRequest") -> Reply[Any]:
     types = responses.end_txn
     client_version = EPOCH_PER_TRANSACTION if ctx.api_version >= _FIRST_WITH_IDENTITY else 0
-    producer = Identity(request.producer_id, request.producer_epoch)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
 
     connection, whose = ctx.connection, (request.transactional_id, producer)
     is_acknowledged = connection.acknowledged_commit == whose
     if request.committed:
         connection.acknowledged_commit = None
 
-    def ended(identity: Identity) -> Any:
+    def ended(identity: ProducerIdAndEpoch) -> Any:
         if request.committed:
             connection.acknowledged_commit = whose
         return types.EndTxnResponse(producer_id=identity.producer_id, producer_epoch=identity.producer_epoch)

@@ -8,12 +8,11 @@ Where no producer id is at hand the first request waits for the controller inste
 from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.broker.producer_ids import ProducerIds
 from odradek.coordinators.transactions.commands import Initialized
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
-from odradek.coordinators.transactions.metadata import Identity
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
 from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
 
@@ -59,7 +58,7 @@ async def _init(ctx: RequestContext[Needs], request: "InitProducerIdRequest") ->
         return Initialized(services.producer_ids.take(), 0)
     expected = None
     if request.producer_id != NO_PRODUCER_ID:
-        expected = Identity(request.producer_id, request.producer_epoch)
+        expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     return await services.transactions.init_producer_id(
         request.transactional_id,
         request.transaction_timeout,

@@ -11,8 +11,8 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.broker.apis import is_served
-from odradek.broker.faults import Faults
+from odradek.broker.apis import BROKER_APIS
+from odradek.broker.faults import PlantedErrors
 from odradek.broker.produce.requests import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -43,14 +43,14 @@ from odradek.wire.produce import ProduceRequest, encode_produce_response
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection
-    from odradek.replication.leader import Leader
+    from odradek.replication.leader import PartitionLeader
     from odradek.replication.partition import Partition
 
 _log = logging.getLogger(__name__)
 
 
 class Needs(TransactionNeeds, Protocol):
-    faults: Faults
+    faults: PlantedErrors
     heavy_checks: asyncio.Semaphore
     replicas: ReplicaManager
     runtime: Runtime
@@ -100,7 +100,7 @@ def handle_run(
         sets = [entry.records for entry in entries if entry.records is not None]
         checked = check_produce(sets, partition.rules, services.runtime.clock.now_ms(), version)
         outcomes = partition.append_checked(checked, acks_all=requests[0].acks == ACKS_ALL)
-        _settle(entries, outcomes, partition.leader)
+        _note_outcomes(entries, outcomes, partition.leader)
     for request in requests:
         if request.transactional_id is not None:
             release_guards(request)
@@ -210,14 +210,16 @@ async def _write(
             checked = check()
         checked = unless_overtaken(services, entries, checked)
         outcomes = partition.append_checked(checked, acks_all=request.acks == ACKS_ALL)
-        _settle(entries, outcomes, partition.leader)
+        _note_outcomes(entries, outcomes, partition.leader)
 
 
 def _parse(
     connection: "Connection", header: RequestHeader, frame: memoryview, position: int, most: int
 ) -> PendingProduce:
-    if not is_served(ApiKey.PRODUCE, header.api_version):
-        raise ProtocolError(f"api PRODUCE v{header.api_version} of client {header.client_id!r} is not served")
+    if not BROKER_APIS.serves(ApiKey.PRODUCE, header.api_version):
+        raise ProtocolError(
+            f"unsupported request from client {header.client_id!r}: api PRODUCE v{header.api_version}"
+        )
     request = ProduceRequest.parse(frame, position, header.api_version, most)
     learn_route(connection.routes, header, request, frame)
     return PendingProduce(connection, header, request)
@@ -275,7 +277,9 @@ def _is_transactional(request: PendingProduce) -> bool:
     return any(is_transactional(entry.records) for _, entries in request.topics for entry in entries)
 
 
-def _settle(entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]", leader: "Leader | None") -> None:
+def _note_outcomes(
+    entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]", leader: "PartitionLeader | None"
+) -> None:
     for entry, outcome in zip(entries, outcomes, strict=True):
         entry.outcome = outcome
         entry.leader = leader

@@ -25,7 +25,7 @@ _WRITE_CALLS = 120  # for one partition, its answer included
 
 
 class _Part:
-    """A few partitions of the request, and the answers for them once they are settled."""
+    """A few partitions of the request, and the answers for them once they are known."""
 
     __slots__ = ("_pending", "_wait", "answers", "begins")
 
@@ -43,14 +43,14 @@ class _Part:
         else:
             for entry in pending.entries:
                 entry.outcome = refused
-        self._wait = pending.when_settled()
+        self._wait = pending.when_acknowledged()
         if self._wait.is_ready:
             self._encode()
         else:
             for entry in pending.entries:
                 entry.records = None  # they are in the log
 
-    async def settle(self) -> None:
+    async def finish(self) -> None:
         if self._pending is not None:
             assert self._wait is not None
             await self._wait
@@ -95,7 +95,7 @@ async def produce_many(ctx: RequestContext[Needs], message: Any) -> None:
         return
     for part in parts:
         await pace(STEP)
-        await part.settle()
+        await part.finish()
     topics = _topics(ctx, message, parts)
     header, count = place.header, len(message.topic_data)
     pieces = await slices.run(

@@ -10,10 +10,9 @@ from odradek.broker.dispatch import RequestContext, serves
 from odradek.coordinators.groups.commands import CommitOffsets, OffsetToCommit
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
-from odradek.coordinators.transactions.metadata import Identity
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition
+from odradek.core.types import GROUP_METADATA_TOPIC, ProducerIdAndEpoch, TopicPartition
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.slices import FEW, STEP, Slices
@@ -80,7 +79,7 @@ async def _commit(
 ) -> list[int]:
     """One code per offset."""
     groups = ctx.services.groups
-    producer = Identity(request.producer_id, request.producer_epoch)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     try:
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
@@ -105,14 +104,14 @@ async def _commit(
 
 
 async def _join_transaction(
-    ctx: RequestContext[Needs], request: "TxnOffsetCommitRequest", producer: Identity, index: int
+    ctx: RequestContext[Needs], request: "TxnOffsetCommitRequest", producer: ProducerIdAndEpoch, index: int
 ) -> None:
     """Have the offsets' partition be part of the transaction. Raises KafkaError."""
     services = ctx.services
     partition = services.replicas.find(GROUP_METADATA_TOPIC, index)
     if partition is None:
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
-    if _is_settled_here(partition, producer):
+    if _is_ongoing_here(partition, producer):
         return
     adds = ctx.api_version >= _FIRST_THAT_ADDS
     tp = TopicPartition(GROUP_METADATA_TOPIC, index)
@@ -122,20 +121,22 @@ async def _join_transaction(
         guard = partition.verification.begin(producer.producer_id)
         try:
             await _verify(services, request.transactional_id, producer, tp)
-            if not (_is_settled_here(partition, producer) or partition.verification.holds(guard)):
+            if not (_is_ongoing_here(partition, producer) or partition.verification.holds(guard)):
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE)
         finally:
             partition.verification.release(guard)
 
 
-def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
+def _is_ongoing_here(partition: "Partition", producer: ProducerIdAndEpoch) -> bool:
     """Whether the transaction goes on here. Raises INVALID_PRODUCER_EPOCH for a zombie, before all else."""
     if partition.log.producers.is_fenced(*producer):
         raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
     return partition.log.producers.in_transaction(*producer)
 
 
-async def _verify(services: Needs, transactional_id: str, producer: Identity, tp: TopicPartition) -> None:
+async def _verify(
+    services: Needs, transactional_id: str, producer: ProducerIdAndEpoch, tp: TopicPartition
+) -> None:
     (code,) = await services.txn_partitions.verify(transactional_id, producer, [tp])
     if code is not ErrorCode.NONE:
         raise KafkaError(code)

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.broker.txn_markers import MarkerWriter
 from odradek.coordinators.transactions.commands import WriteMarkers
+from odradek.coordinators.transactions.marker_writer import MarkerWriter
 from odradek.coordinators.transactions.markers import Outcomes
-from odradek.coordinators.transactions.metadata import Identity
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.slices import FEW, STEP, Paced, Slices
 from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
@@ -38,7 +37,7 @@ async def write_txn_markers(ctx: RequestContext[Needs], request: "WriteTxnMarker
             continue  # not answered either
         markers = WriteMarkers(
             "",
-            Identity(marker.producer_id, marker.producer_epoch),
+            ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch),
             marker.transaction_result,
             marker.coordinator_epoch,
             marker.transaction_version,

@@ -44,7 +44,7 @@ class AddressLimits:
         try:
             return _normal(await self._runtime.net.resolve(host))
         except OSError as e:
-            raise ConfigError("max.connections.per.ip.overrides", item, f"{host} has no address: {e}") from e
+            raise ConfigError("max.connections.per.ip.overrides", item, f"cannot resolve {host}: {e}") from e
 
     def limit(self, address: str) -> int:
         return self._overrides.get(_normal(address), self._default)

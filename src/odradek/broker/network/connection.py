@@ -26,7 +26,7 @@ from odradek.wire.headers import RequestHeader, parse_request_header
 
 if TYPE_CHECKING:
     from odradek.broker.network.server import Server
-    from odradek.coordinators.transactions.metadata import Identity
+    from odradek.core.types import ProducerIdAndEpoch
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +36,6 @@ T = TypeVar("T")
 _FRAME = Struct(">ih")
 _SIZE = Struct(">i")
 SMALLEST_FRAME = 8  # a request header without a client id
-_PRODUCE = 0
 # What a peer may have asked for and not been answered yet, since an earlier reply is still to come.
 MAX_PENDING_REPLIES = 1000
 MAX_PARKED_BYTES = 4 << 20
@@ -97,7 +96,7 @@ class Connection:
         self.number = number
         self.closed = False
         # The producer whose commit this connection acknowledged last. None while a commit is not answered.
-        self.acknowledged_commit: tuple[str, Identity] | None = None
+        self.acknowledged_commit: tuple[str, ProducerIdAndEpoch] | None = None
         self.on_close: dict[object, Callable[[], object]] = {}  # what waits on behalf of the peer
         self.last_active = server.loop.time()  # when something was received
         self.last_sent = self.last_active  # when a peer that is slow to read took more
@@ -197,19 +196,20 @@ class Connection:
         produces: list[tuple[int, int]] = []
         need = 4
         self._more = False
-        left = self._server.services.slices.slice_calls
+        services = self._server.services
+        left, produce_key = services.slices.slice_calls, services.apis.produce_key
         while end - start >= 6:
             if left <= 0 or (pending and self._is_full()):
                 self._more = True
                 break
             size, api_key = _FRAME.unpack_from(buffer, start)
-            if size < SMALLEST_FRAME or size > limit or (size > MAX_DECODED_BYTES and api_key != _PRODUCE):
+            if size < SMALLEST_FRAME or size > limit or (size > MAX_DECODED_BYTES and api_key != produce_key):
                 break
             stop = start + 4 + size
             if stop > end:
                 need = 4 + size
                 break
-            if api_key == _PRODUCE:
+            if api_key == produce_key:
                 left -= PRODUCE_CALLS
                 produces.append((start + 4, stop))
             else:
@@ -221,7 +221,7 @@ class Connection:
                 waiting.start = stop
                 frame = view[start + 4 : stop]
                 header, position = parse_request_header(frame)
-                dispatch(self._server.services, self, header, frame, position)
+                dispatch(services, self, header, frame, position)
                 if self.closed or self._suspended:
                     return
             start = stop
@@ -231,7 +231,7 @@ class Connection:
             waiting.start = start
             return
         if end - start >= 4:
-            _check_size(buffer, start, end, limit)
+            _check_size(buffer, start, end, limit, produce_key)
         waiting.keep(start, need)
 
     def _produce(self, buffer: bytearray, view: memoryview, frames: list[tuple[int, int]]) -> bool:
@@ -418,12 +418,12 @@ def _held_bytes(pieces: tuple[bytes | Slice, ...]) -> int:
     return sum(map(len, cast(Iterator[bytes], of_bytes))) + PIECE_BYTES * len(pieces)
 
 
-def _check_size(buffer: bytearray, start: int, end: int, limit: int) -> None:
+def _check_size(buffer: bytearray, start: int, end: int, limit: int, produce_key: int) -> None:
     """Refuse an incomplete frame as soon as its head tells that it will not be taken."""
     (size,) = _SIZE.unpack_from(buffer, start)
     if size < SMALLEST_FRAME or size > limit:
         raise ProtocolError(f"frame of {size} bytes (allowed: 8 to socket.request.max.bytes={limit})")
     if size > MAX_DECODED_BYTES and end - start >= 6:
         _, api_key = _FRAME.unpack_from(buffer, start)
-        if api_key != _PRODUCE:
+        if api_key != produce_key:
             raise ProtocolError(f"api {api_key} with {size} bytes (allowed: {MAX_DECODED_BYTES})")

@@ -23,7 +23,7 @@ GATHER_BYTES = 256 * 1024
 TURN_PIECES = 2 * GATHER_PIECES
 SHORT_PIECES = 8
 SHORT_BYTES = 64 * 1024
-_ENDS_EARLY = "the log file ends before the slice that was to be sent"
+_ENDS_EARLY = "the log file ends before the end of the slice to send"
 
 
 class Slice(Protocol):

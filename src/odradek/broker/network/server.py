@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from odradek.broker.network.address_limits import AddressLimits
 from odradek.broker.network.buffers import BufferPool
@@ -13,9 +13,10 @@ from odradek.broker.network.sending import SendingTurns
 from odradek.core.configs import NodeConfig
 from odradek.core.metrics import Metrics
 from odradek.log.files import FilePool
-from odradek.runtime.api import Listener, Runtime, Socket
+from odradek.runtime.api import ListeningSocket, Runtime, Socket
 
 if TYPE_CHECKING:
+    from odradek.broker.controller_services import ControllerServices
     from odradek.broker.services import Services
 
 _log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Server:
         self._told_refused_s = -TELL_S
         self._max_idle_s = config.int("connections.max.idle.ms") / 1000
         self.addresses: dict[str, tuple[str, int]] = {}
-        self._listeners: dict[str, Listener] = {}
+        self._listeners: dict[str, ListeningSocket] = {}
         self._waiting: dict[str, None] = {}  # listeners that accept nobody until somebody leaves
         self._is_open = False
         self._accepted = 0
@@ -72,9 +73,9 @@ class Server:
         self.addresses[name] = listener.address
         return listener.address
 
-    def open(self, services: "Services") -> None:
-        """Begin to accept."""
-        self.services = services
+    def open(self, services: "Services | ControllerServices") -> None:
+        """Begin to accept. The handlers of the table in `services` are typed by what they need of them."""
+        self.services = cast("Services", services)
         self._is_open = True
         for name in self._listeners:
             self._accept_again(name)
@@ -104,7 +105,7 @@ class Server:
         for connection in list(self.connections.values()):
             await connection.end()
 
-    def _accept(self, name: str, listener: Listener) -> None:
+    def _accept(self, name: str, listener: ListeningSocket) -> None:
         for _ in range(ACCEPT_AT_ONCE):
             if not self._has_room(name):
                 self._wait(name, listener)
@@ -175,9 +176,9 @@ class Server:
         """Make room for a connection of a listener among those of the others."""
         others = [connection for connection in self.connections.values() if connection.listener != name]
         oldest = min(others, key=lambda connection: max(connection.last_active, connection.last_sent))
-        oldest.close("least recently used, and there are too many connections (max.connections)")
+        oldest.close("least recently used connection, and max.connections is reached")
 
-    def _wait(self, name: str, listener: Listener) -> None:
+    def _wait(self, name: str, listener: ListeningSocket) -> None:
         """Leave who comes in the backlog until somebody goes."""
         if self._is_full():
             count, limit, what = len(self.connections), self.max_connections, "max.connections"
@@ -186,12 +187,12 @@ class Server:
             what = f"listener.name.{name.lower()}.max.connections"
         few = self._is_full() and limit != self._config.int("max.connections")
         _log.warning(
-            "Listener %s waits: %d connections, %s is %d%s",
+            "Listener %s stopped accepting: %d connections, %s is %d%s",
             name,
             count,
             what,
             limit,
-            ", as the process has too few descriptors for more" if few else "",
+            ", limited by the file descriptors of the process" if few else "",
         )
         self._waiting[name] = None
         self.runtime.net.remove_reader(listener)
@@ -210,7 +211,7 @@ class Server:
         if now_s >= self._told_refused_s + TELL_S:
             _log.info(
                 "Rejected connection from %s, address already has the configured maximum of %d connections "
-                "(%d rejected since this was last told)",
+                "(%d rejected since the last message)",
                 address,
                 self.address_limits.limit(address),
                 self._refused,
@@ -232,7 +233,7 @@ class Server:
         for _, _, connection in sorted(slow):
             if not files.is_short:
                 break
-            connection.close("its replies keep too many files open, and it does not read them")
+            connection.close("the client does not read its replies, and they keep too many files open")
 
     def _sweep_idle(self) -> None:
         """Close what has neither sent nor taken anything for connections.max.idle.ms, half-open peers too."""

@@ -12,7 +12,7 @@ from odradek.wire.produce import PartitionProduced, ProduceRequest, encode_produ
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection, Place
-    from odradek.replication.leader import Leader
+    from odradek.replication.leader import PartitionLeader
     from odradek.replication.partition import Partition
     from odradek.replication.verification import Guard
 
@@ -32,7 +32,7 @@ class Entry:
         self.index = index
         self.records = records
         self.partition: Partition | None = None
-        self.leader: Leader | None = None  # that appended it
+        self.leader: PartitionLeader | None = None  # that appended it
         self.outcome: AppendInfo | KafkaError | None = None
         self.guard: Guard | None = None  # while its transaction's coordinator is asked
 
@@ -115,7 +115,7 @@ class PendingProduce:
             return
         for _, entries in self.topics:
             for entry in entries:
-                self._wait_if_unsettled(entry)
+                self._wait_for_acks(entry)
         if not self.waiting:
             if self.place is None:
                 self.connection.reply(self.header, self.encoded())
@@ -126,16 +126,16 @@ class PendingProduce:
             self.place = self.connection.reserve(self.header)
         self._begin_to_wait(self._reply_late)
 
-    def when_settled(self) -> Reply[None]:
+    def when_acknowledged(self) -> Reply[None]:
         """The same wait for a part of a request: it replies nothing by itself."""
         if self.acks != ACKS_NONE:
             for entry in self.entries:
-                self._wait_if_unsettled(entry)
+                self._wait_for_acks(entry)
         if not self.waiting:
             return Reply(None)
-        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._begin_to_wait(lambda: settled.set_result(None))
-        return Reply.later(settled)
+        acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._begin_to_wait(lambda: acknowledged.set_result(None))
+        return Reply.later(acknowledged)
 
     def _begin_to_wait(self, then: Callable[[], None]) -> None:
         self.then = then
@@ -160,7 +160,7 @@ class PendingProduce:
                 if isinstance(entry.outcome, KafkaError):
                     raise ProtocolError(f"produce with acks=0 failed: {entry.outcome.code.name}")
 
-    def _wait_if_unsettled(self, entry: Entry) -> None:
+    def _wait_for_acks(self, entry: Entry) -> None:
         info, partition = entry.outcome, entry.partition
         if not isinstance(info, AppendInfo) or partition is None:
             return
@@ -173,15 +173,15 @@ class PendingProduce:
         if self.acks == ACKS_ALL:
             end_offset, waiters = partition.log.high_watermark, leader.commit_waiters
         elif leader.flushes:
-            end_offset, waiters = partition.log.settled_offset, leader.settle_waiters
+            end_offset, waiters = partition.log.settled_offset, leader.flush_waiters
         else:
             return
         if end_offset > info.last_offset:
             return
         self.waiting[entry] = None
-        waiters.add(info.last_offset + 1, lambda error: self._settle(entry, error))
+        waiters.add(info.last_offset + 1, lambda error: self._end_wait(entry, error))
 
-    def _settle(self, entry: Entry, error: KafkaError | None) -> None:
+    def _end_wait(self, entry: Entry, error: KafkaError | None) -> None:
         if entry not in self.waiting:
             return
         del self.waiting[entry]
@@ -197,4 +197,4 @@ class PendingProduce:
 
     def _time_out(self) -> None:
         for entry in list(self.waiting):
-            self._settle(entry, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+            self._end_wait(entry, KafkaError(ErrorCode.REQUEST_TIMED_OUT))

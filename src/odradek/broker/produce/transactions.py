@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 from odradek.broker.produce.requests import Entry, PendingProduce
 from odradek.broker.produce.routes import ATTRIBUTES
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
-from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
+from odradek.core.types import ProducerIdAndEpoch
 from odradek.records.check import CheckedRecords
 from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
 from odradek.runtime.reply import Reply
@@ -63,7 +63,7 @@ def check_transaction(services: Needs, request: PendingProduce) -> Question | No
     The rest have guards until they are appended.
     """
     firsts: list[_First] = []
-    producers: dict[Identity, None] = {}
+    producers: dict[ProducerIdAndEpoch, None] = {}
     for _, entries in request.topics:
         for entry in entries:
             partition, records = entry.partition, entry.records
@@ -71,9 +71,9 @@ def check_transaction(services: Needs, request: PendingProduce) -> Question | No
                 continue
             assert records is not None
             batch = read_header(records, 0)
-            producer = Identity(batch.producer_id, batch.producer_epoch)
+            producer = ProducerIdAndEpoch(batch.producer_id, batch.producer_epoch)
             producers[producer] = None
-            if not _is_settled_here(partition, producer):
+            if not _is_known_here(partition, producer):
                 firsts.append(_First(entry, partition, batch.base_sequence))
     if len(producers) > 1:
         _refuse_all(request, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
@@ -89,7 +89,7 @@ def check_transaction(services: Needs, request: PendingProduce) -> Question | No
     if not reply.is_ready:
         question = _wait(services, request, producer, firsts, reply)
     elif error is None:
-        _settle(request, firsts, reply.value)
+        _take_answer(request, firsts, reply.value)
     elif not isinstance(error, KafkaError):
         raise error
     elif error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
@@ -99,21 +99,21 @@ def check_transaction(services: Needs, request: PendingProduce) -> Question | No
     return question
 
 
-def _is_settled_here(partition: "Partition", producer: Identity) -> bool:
+def _is_known_here(partition: "Partition", producer: ProducerIdAndEpoch) -> bool:
     """Whether the partition itself knows: the transaction goes on, or the producer is a zombie."""
     producers = partition.log.producers
     # A zombie is told so by the append, before anything else about it is looked at (KAFKA-19690).
     return producers.is_fenced(*producer) or producers.in_transaction(*producer)
 
 
-def _take_guards(producer: Identity, firsts: list[_First]) -> None:
+def _take_guards(producer: ProducerIdAndEpoch, firsts: list[_First]) -> None:
     for entry, partition, _ in firsts:
         if entry.guard is not None:
             partition.verification.release(entry.guard)
         entry.guard = partition.verification.begin(producer.producer_id)
 
 
-def _expect_starts(request: PendingProduce, producer: Identity, firsts: list[_First]) -> None:
+def _expect_starts(request: PendingProduce, producer: ProducerIdAndEpoch, firsts: list[_First]) -> None:
     """Should these be refused, those under way behind them must be too, lest they be taken for the first.
 
     With an epoch per transaction the first is always 0.
@@ -147,7 +147,7 @@ def _is_overtaken(entry: Entry) -> bool:
     if partition is None or records is None or not is_transactional(records):
         return False
     batch = read_header(records, 0)
-    if _is_settled_here(partition, Identity(batch.producer_id, batch.producer_epoch)):
+    if _is_known_here(partition, ProducerIdAndEpoch(batch.producer_id, batch.producer_epoch)):
         return False
     return entry.guard is None or not partition.verification.holds(entry.guard)
 
@@ -156,7 +156,9 @@ def _overtaken() -> KafkaError:
     return KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
 
-def _ask(services: Needs, request: PendingProduce, producer: Identity, firsts: list[_First]) -> Reply[Any]:
+def _ask(
+    services: Needs, request: PendingProduce, producer: ProducerIdAndEpoch, firsts: list[_First]
+) -> Reply[Any]:
     """NONE, or one code per entry."""
     assert request.transactional_id is not None
     partitions = [first.partition.topic_partition for first in firsts]
@@ -173,12 +175,12 @@ def _adds(request: PendingProduce) -> bool:
 async def _wait(
     services: Needs,
     request: PendingProduce,
-    producer: Identity,
+    producer: ProducerIdAndEpoch,
     firsts: list[_First],
     reply: Reply[Any],
 ) -> None:
     try:
-        _settle(request, firsts, await reply)
+        _take_answer(request, firsts, await reply)
     except KafkaError as e:
         if e.code is ErrorCode.CONCURRENT_TRANSACTIONS:
             await _ask_until(services, request, producer, firsts)
@@ -187,7 +189,7 @@ async def _wait(
 
 
 async def _ask_until(
-    services: Needs, request: PendingProduce, producer: Identity, firsts: "list[_First]"
+    services: Needs, request: PendingProduce, producer: ProducerIdAndEpoch, firsts: "list[_First]"
 ) -> None:
     """The producer's last transaction is still being ended: a moment that the client need not know of.
 
@@ -204,10 +206,10 @@ async def _ask_until(
         _refuse(firsts, _as_produce_error(request, e))
         return
     _take_guards(producer, firsts)
-    _settle(request, firsts, ErrorCode.NONE)
+    _take_answer(request, firsts, ErrorCode.NONE)
 
 
-def _settle(request: PendingProduce, firsts: list[_First], answer: Any) -> None:
+def _take_answer(request: PendingProduce, firsts: list[_First], answer: Any) -> None:
     codes = answer if isinstance(answer, list) else [answer] * len(firsts)
     for (entry, _, _), code in zip(firsts, codes, strict=True):
         if code is not ErrorCode.NONE:

@@ -212,14 +212,14 @@ def _taken_for_ms(timeout_ms: int) -> int:
 
 def commit_decided(cluster: ClusterAccess, described: Described) -> None:
     """Have the coordinator commit what is open, on behalf of whoever decided that."""
-    from odradek.client.batches import Identity
     from odradek.client.transaction_requests import TransactionRequests
+    from odradek.core.types import ProducerIdAndEpoch
 
     async def committed() -> None:
         requests = TransactionRequests(cluster.client.client, described.transactional_id)
         deadline = asyncio.get_running_loop().time() + cluster.client.client.api_timeout_ms / 1000
         try:
-            identity = Identity(described.producer_id, described.producer_epoch)
+            identity = ProducerIdAndEpoch(described.producer_id, described.producer_epoch)
             await requests.end(identity, True, deadline, version_1=False)
         finally:
             requests.close()

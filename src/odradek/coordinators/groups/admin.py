@@ -20,7 +20,7 @@ from odradek.coordinators.groups.offsets.committing import tombstone
 from odradek.coordinators.groups.offsets.offsets import NO_EXPIRY, CommittedOffset
 from odradek.coordinators.groups.replies import DescribedGroup, DescribedGroupMember, ListedGroup
 from odradek.coordinators.records import GroupMetadataKey
-from odradek.coordinators.shard import Now, Record, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Record, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID
 from odradek.runtime.slices import FEW, STEP, Paced
@@ -41,7 +41,9 @@ def listed(group: "Group") -> ListedGroup:
     return ListedGroup(group.group_id, group.group_type, GroupState.EMPTY.value, group.group_type)
 
 
-def list_groups(shard: "GroupShard", command: ListGroups, ticket: Ticket, now: Now) -> Paced[Result]:
+def list_groups(
+    shard: "GroupShard", command: ListGroups, ticket: Ticket, now: Now
+) -> Paced[CoordinatorResult]:
     """Filters are in lower case; an empty one lets everything through."""
     rows = []
     for group in shard.groups.values():
@@ -51,10 +53,12 @@ def list_groups(shard: "GroupShard", command: ListGroups, ticket: Ticket, now: N
         ):
             rows.append(row)
         yield STEP
-    return Result(rows)
+    return CoordinatorResult(rows)
 
 
-def describe(shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: Now) -> Paced[Result]:
+def describe(
+    shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: Now
+) -> Paced[CoordinatorResult]:
     """Raises GROUP_ID_NOT_FOUND; what a client is told then depends on its version."""
     group = shard.groups.get(command.group_id)
     if group is None:
@@ -75,7 +79,7 @@ def describe(shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: N
             )
         )
         yield 2 * FEW
-    return Result(
+    return CoordinatorResult(
         DescribedGroup(
             group_id=group.group_id,
             group_state=group.state.value,
@@ -86,7 +90,7 @@ def describe(shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: N
     )
 
 
-def delete(shard: "GroupShard", command: DeleteGroup, ticket: Ticket, now: Now) -> Paced[Result]:
+def delete(shard: "GroupShard", command: DeleteGroup, ticket: Ticket, now: Now) -> Paced[CoordinatorResult]:
     group = shard.groups.get(command.group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -96,7 +100,7 @@ def delete(shard: "GroupShard", command: DeleteGroup, ticket: Ticket, now: Now) 
     for topic, partition in shard.offsets.keys(command.group_id):
         records.append(tombstone(command.group_id, topic, partition))
         yield FEW
-    return Result(ErrorCode.NONE, records + (yield from _group_tombstones(group)))
+    return CoordinatorResult(ErrorCode.NONE, records + (yield from _group_tombstones(group)))
 
 
 def _is_empty(group: "Group") -> bool:
@@ -109,7 +113,7 @@ def _group_tombstones(group: "Group") -> Paced[list[Record]]:
     return (yield from group.tombstones()) if isinstance(group, ConsumerGroup) else group.tombstones()
 
 
-def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now) -> Paced[Result]:
+def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now) -> Paced[CoordinatorResult]:
     """Tombstones for offsets whose time is up, and for empty groups that have none left."""
     records: list[Record] = []
     retention_ms = shard.config.offsets_retention_ms
@@ -134,9 +138,9 @@ def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now
                 else:
                     all_expired = False
         if all_expired and _is_abandoned(group) and not offsets.has_open_transactions(group.group_id):
-            _log.info("Group %r is empty and without offsets: removing it", group.group_id)
+            _log.info("Removing group %r: it has no members and no offsets", group.group_id)
             records += yield from _group_tombstones(group)
-    return Result(len(records), records, atomic=False)
+    return CoordinatorResult(len(records), records, atomic=False)
 
 
 def _is_abandoned(group: "Group") -> bool:
@@ -166,7 +170,9 @@ def _is_expired(offset: CommittedOffset, since_ms: int, retention_ms: int, now_m
     return now_ms - since_ms >= retention_ms
 
 
-def forget_topics(shard: "GroupShard", command: ForgetTopics, ticket: Ticket, now: Now) -> Paced[Result]:
+def forget_topics(
+    shard: "GroupShard", command: ForgetTopics, ticket: Ticket, now: Now
+) -> Paced[CoordinatorResult]:
     records: list[Record] = []
     for group_id in shard.offsets.group_ids():
         yield STEP
@@ -178,4 +184,4 @@ def forget_topics(shard: "GroupShard", command: ForgetTopics, ticket: Ticket, no
             offset = shard.offsets.get(group_id, topic, partition)
             if offset is None or offset.topic_id in (deleted_id, ZERO_UUID):
                 records.append(tombstone(group_id, topic, partition))
-    return Result(len(records), records, atomic=False)
+    return CoordinatorResult(len(records), records, atomic=False)

@@ -29,7 +29,7 @@ from odradek.coordinators.groups.replies import (
 )
 from odradek.coordinators.groups.shard import GroupShard
 from odradek.coordinators.host import CoordinatorHost
-from odradek.coordinators.shard import Format
+from odradek.coordinators.shard import RecordFormat
 from odradek.coordinators.slot import PartitionLog
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, coordinator_partition, uuid_to_text
@@ -61,7 +61,7 @@ class GroupCoordinator:
         self.host = CoordinatorHost(
             GROUP_METADATA_TOPIC,
             lambda _: GroupShard(self.config, image),
-            Format(encode, decode, encode_in_slices, decode_in_slices),
+            RecordFormat(encode, decode, encode_in_slices, decode_in_slices),
             clock,
             commit_timeout_ms=config.offsets_commit_timeout_ms,
             load_buffer_bytes=config.offsets_load_buffer_bytes,
@@ -70,7 +70,9 @@ class GroupCoordinator:
         self._rng = rng
         self._image = image
         self._partition_count = partition_count
-        self._scope = Scope(lambda error: _log.error("The group coordinator's chores failed", exc_info=error))
+        self._scope = Scope(
+            lambda error: _log.error("A background task of the group coordinator failed", exc_info=error)
+        )
 
     @property
     def serves_consumer_groups(self) -> bool:

@@ -107,12 +107,12 @@ def _encode_commit_value(value: OffsetCommitValue) -> bytes:
 def decode(key: bytes | None, value: bytes | None) -> Record | None:
     """None for a record type of a release newer than this one. Raises ProtocolError."""
     if key is None or len(key) < _KEY.size:
-        raise ProtocolError("a record of __consumer_offsets without a key")
+        raise ProtocolError("a record of __consumer_offsets has no key")
     record_type, length = _KEY.unpack_from(key)
     if record_type not in GROUP_TYPES:
         return decode_group_record(key, value)
     if not 0 <= length <= len(key) - _KEY.size:
-        raise ProtocolError(f"a group id of {length} bytes in a key of {len(key)}")
+        raise ProtocolError(f"a key of {len(key)} bytes claims a group id of {length} bytes")
     return ModernKey(record_type, str(key[_KEY.size : _KEY.size + length], "utf-8"), bytes(key)), value
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from odradek.coordinators.groups import admin, commands
 from odradek.coordinators.groups.classic import joining, leaving, rebalance, syncing
 from odradek.coordinators.groups.classic.group import ClassicGroup
-from odradek.coordinators.groups.classic.member import Member
+from odradek.coordinators.groups.classic.member import ClassicGroupMember
 from odradek.coordinators.groups.classic.states import GroupState
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.consumer import describing as consumer_admin
@@ -31,14 +31,14 @@ from odradek.coordinators.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.coordinators.timers import Timers
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
 from odradek.runtime.slices import FEW, STEP, Paced, gathered
 
 Group = ClassicGroup | ConsumerGroup | ModernGroup
-Handler = Callable[["GroupShard", Any, Ticket, Now], Result | Paced[Result]]
+Handler = Callable[["GroupShard", Any, Ticket, Now], CoordinatorResult | Paced[CoordinatorResult]]
 
 _HANDLERS: dict[type, Handler] = {
     commands.JoinGroup: joining.join,
@@ -97,7 +97,7 @@ class GroupShard:
         self.timers: Timers[TimerKey] = Timers()
         self.is_active = False
 
-    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result | Paced[Result]:
+    def handle(self, command: Any, ticket: Ticket, now: Now) -> CoordinatorResult | Paced[CoordinatorResult]:
         assert self.is_active
         return _HANDLERS[type(command)](self, command, ticket, now)
 
@@ -191,10 +191,10 @@ class GroupShard:
 
     # --- time -----------------------------------------------------------------------------------------
 
-    def activate(self, now: Now) -> Paced[Result]:
+    def activate(self, now: Now) -> Paced[CoordinatorResult]:
         """Every member gets a whole session to report in. A group over its size is called to a rebalance."""
         self.is_active = True
-        out = Result()
+        out = CoordinatorResult()
         for group in self.groups.values():
             yield FEW
             if isinstance(group, ConsumerGroup):
@@ -213,7 +213,7 @@ class GroupShard:
     def next_deadline_ms(self) -> int | None:
         return self.timers.next_deadline_ms()
 
-    def tick(self, now: Now) -> Paced[Result] | None:
+    def tick(self, now: Now) -> Paced[CoordinatorResult] | None:
         key = self.timers.pop(now.steady_ms)
         if key is None:
             return None
@@ -224,8 +224,8 @@ class GroupShard:
         assert isinstance(group, ClassicGroup), "other groups have no timers"
         return self._time_is_up(group, key, now)
 
-    def _time_is_up(self, group: ClassicGroup, key: TimerKey, now: Now) -> Paced[Result]:
-        out = Result()
+    def _time_is_up(self, group: ClassicGroup, key: TimerKey, now: Now) -> Paced[CoordinatorResult]:
+        out = CoordinatorResult()
         if key.member_id is not None:
             yield from rebalance.session_is_over(self, group, key.member_id, out, now)
         elif key.phase == "join":
@@ -240,7 +240,7 @@ class GroupShard:
         self.settings = GroupSettings(config, self.image)
 
     def start_session(
-        self, group: ClassicGroup, member: Member, now: Now, timeout_ms: int | None = None
+        self, group: ClassicGroup, member: ClassicGroupMember, now: Now, timeout_ms: int | None = None
     ) -> None:
         timeout_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
         self.timers.schedule(TimerKey(group.group_id, member.member_id), now.steady_ms + timeout_ms)

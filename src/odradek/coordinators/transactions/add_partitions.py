@@ -6,9 +6,9 @@ Which of the two a write needs is known to the handlers in `broker/`.
 import asyncio
 
 from odradek.coordinators.transactions.channels import TransactionChannel
-from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.reply import Reply
 
 
@@ -27,17 +27,17 @@ class AddPartitionsToTxnManager:
         self.verifies = verifies
 
     def add(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> Reply[ErrorCode]:
         return self._channel.add_partitions(transactional_id, producer, partitions, EPOCH_PER_TRANSACTION)
 
     def verify(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> Reply[list[ErrorCode]]:
         return self._channel.verify_partitions(transactional_id, producer, partitions)
 
     async def add_with_retries(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> None:
         """Add partitions. While the producer's last transaction is being ended, ask again."""
         left_ms = self._max_backoff_ms

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.coordinators.transactions.commands import DescribeTransaction, ListTransactions
 from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.core.errors import ErrorCode, KafkaError
@@ -12,16 +12,18 @@ if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
 
 
-def describe(shard: "TransactionShard", command: DescribeTransaction, _: Ticket, __: Now) -> Result:
+def describe(
+    shard: "TransactionShard", command: DescribeTransaction, _: Ticket, __: Now
+) -> CoordinatorResult:
     txn = shard.transactions.get(command.transactional_id)
     if txn is None:
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
-    return Result(txn)
+    return CoordinatorResult(txn)
 
 
 def list_transactions(
     shard: "TransactionShard", command: ListTransactions, _: Ticket, now: Now
-) -> Paced[Result]:
+) -> Paced[CoordinatorResult]:
     found = []
     for txn in shard.transactions.values():
         yield STEP
@@ -29,7 +31,7 @@ def list_transactions(
             continue
         if command.pattern is None or (yield from command.pattern.matches(txn.transactional_id)):
             found.append(txn)
-    return Result(found)
+    return CoordinatorResult(found)
 
 
 def _matches(txn: TransactionMetadata, wanted: ListTransactions, now: Now) -> bool:

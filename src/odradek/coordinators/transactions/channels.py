@@ -8,9 +8,8 @@ from typing import Protocol
 
 from odradek.coordinators.transactions.commands import WriteMarkers
 from odradek.coordinators.transactions.markers import Outcomes
-from odradek.coordinators.transactions.metadata import Identity
 from odradek.core.errors import ErrorCode
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.reply import Reply
 
 
@@ -31,13 +30,17 @@ class TransactionChannel(Protocol):
     """From a leader of partitions to the coordinator of a transactional id."""
 
     def add_partitions(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition], client_version: int
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: list[TopicPartition],
+        client_version: int,
     ) -> Reply[ErrorCode]:
         """NONE, once the transaction has them. A refusal is the reply's error."""
         ...
 
     def verify_partitions(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> Reply[list[ErrorCode]]:
         """Whether the transaction has them, partition by partition."""
         ...

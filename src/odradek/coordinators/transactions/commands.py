@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from odradek.coordinators.plain import plain
-from odradek.coordinators.transactions.metadata import FEW_PARTITIONS, Identity
+from odradek.coordinators.transactions.metadata import FEW_PARTITIONS
 from odradek.coordinators.transactions.states import TxnState
-from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch, TopicPartition
 
 if TYPE_CHECKING:
     from odradek.libraries.re2 import Pattern
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class InitProducerId:
     transactional_id: str
     timeout_ms: int
-    expected: Identity | None
+    expected: ProducerIdAndEpoch | None
     """Who the producer was, where it goes on after an error."""
     keep_prepared: bool = False
     """Leave an open transaction open: its outcome is known elsewhere (KIP-939)."""
@@ -27,7 +27,7 @@ class InitProducerId:
 class Initialized(NamedTuple):
     producer_id: int
     producer_epoch: int
-    ongoing: Identity = Identity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+    ongoing: ProducerIdAndEpoch = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
     """Who wrote the transaction that was kept open."""
 
 
@@ -36,7 +36,7 @@ class AddPartitions:
     """Answered by None; refused with one error for all."""
 
     transactional_id: str
-    producer: Identity
+    producer: ProducerIdAndEpoch
     partitions: Sequence[TopicPartition]
     client_version: int
     connection: int | None
@@ -52,19 +52,19 @@ class VerifyPartitions:
     """Answered by one error code per partition, in order."""
 
     transactional_id: str
-    producer: Identity
+    producer: ProducerIdAndEpoch
     partitions: Sequence[TopicPartition]
 
 
 @plain()
 class EndTxn:
-    """Answered by the Identity that the producer goes on with.
+    """Answered by the ProducerIdAndEpoch that the producer goes on with.
 
     `is_acknowledged`: the connection has told this producer already that its last commit succeeded.
     """
 
     transactional_id: str
-    producer: Identity
+    producer: ProducerIdAndEpoch
     commit: bool
     client_version: int
     connection: int
@@ -76,7 +76,7 @@ class MarkersWritten:
     """Every partition of a decided transaction has its marker, or is gone."""
 
     transactional_id: str
-    producer: Identity
+    producer: ProducerIdAndEpoch
     """As the markers had it: whatever happened since makes this command void."""
 
 
@@ -109,7 +109,7 @@ class WriteMarkers(NamedTuple):
     """An effect: what a decided transaction asks of the partitions it wrote to."""
 
     transactional_id: str
-    producer: Identity
+    producer: ProducerIdAndEpoch
     commit: bool
     coordinator_epoch: int
     transaction_version: int

@@ -17,10 +17,16 @@ from odradek.coordinators.transactions.channels import MarkerChannel
 from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.log_format import record_format
 from odradek.coordinators.transactions.markers import MarkerSender
-from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_TIMEOUT_MS, TRANSACTION_STATE_TOPIC, TopicPartition, coordinator_partition
+from odradek.core.types import (
+    NO_TIMEOUT_MS,
+    TRANSACTION_STATE_TOPIC,
+    ProducerIdAndEpoch,
+    TopicPartition,
+    coordinator_partition,
+)
 from odradek.runtime.api import Clock
 from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
@@ -62,7 +68,9 @@ class TransactionCoordinator:
         self.markers = MarkerSender(leader_of, marker_channel, self._all_heard, slices)
         self._loaded_partitions: int | None = None
         self._scope = Scope(
-            lambda error: _log.error("The transaction coordinator's chores failed", exc_info=error)
+            lambda error: _log.error(
+                "A background task of the transaction coordinator failed", exc_info=error
+            )
         )
 
     # --- life -----------------------------------------------------------------------------------------
@@ -81,7 +89,7 @@ class TransactionCoordinator:
         count = self._partition_count()
         if self._loaded_partitions is not None and self._loaded_partitions != count:
             _log.error(
-                "%s has %d partitions and had %d: not coordinating partition %d",
+                "%s now has %d partitions instead of %d: this node does not coordinate partition %d",
                 TRANSACTION_STATE_TOPIC,
                 count,
                 self._loaded_partitions,
@@ -104,11 +112,19 @@ class TransactionCoordinator:
                     removed = await self.host.submit(partition_index, c.ExpireIds())
                 except KafkaError as e:
                     _log.warning(
-                        "Cannot expire ids of %s-%d: %s", TRANSACTION_STATE_TOPIC, partition_index, e
+                        "Cannot expire transactional ids of %s-%d: %s",
+                        TRANSACTION_STATE_TOPIC,
+                        partition_index,
+                        e,
                     )
                     continue
                 if removed:
-                    _log.info("Expired %d ids of %s-%d", removed, TRANSACTION_STATE_TOPIC, partition_index)
+                    _log.info(
+                        "Expired %d transactional ids of %s-%d",
+                        removed,
+                        TRANSACTION_STATE_TOPIC,
+                        partition_index,
+                    )
 
     # --- markers --------------------------------------------------------------------------------------
 
@@ -126,7 +142,9 @@ class TransactionCoordinator:
             if coordinator_error(code) is ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 asyncio.get_running_loop().call_later(0.1, self._all_heard, partition_index, markers)
             else:
-                _log.info("Transaction %r is completed elsewhere: %s", markers.transactional_id, code.name)
+                _log.info(
+                    "Another coordinator completes transaction %r: %s", markers.transactional_id, code.name
+                )
 
         self.host.submit(partition_index, command).when_ready(noted)
 
@@ -147,7 +165,7 @@ class TransactionCoordinator:
         self,
         transactional_id: str,
         timeout_ms: int,
-        expected: Identity | None,
+        expected: ProducerIdAndEpoch | None,
         connection: int,
         *,
         enable_2pc: bool = False,
@@ -173,7 +191,7 @@ class TransactionCoordinator:
     def add_partitions(
         self,
         transactional_id: str,
-        producer: Identity,
+        producer: ProducerIdAndEpoch,
         partitions: list[TopicPartition],
         client_version: int,
         connection: int | None = None,
@@ -185,7 +203,7 @@ class TransactionCoordinator:
         return self._ask(transactional_id, command)
 
     def verify_partitions(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> Reply[list[ErrorCode]]:
         """Whether the transaction has them, partition by partition."""
         if not transactional_id:
@@ -195,13 +213,13 @@ class TransactionCoordinator:
     def end(
         self,
         transactional_id: str,
-        producer: Identity,
+        producer: ProducerIdAndEpoch,
         *,
         commit: bool,
         client_version: int,
         connection: int,
         is_acknowledged: bool,
-    ) -> Reply[Identity]:
+    ) -> Reply[ProducerIdAndEpoch]:
         """The identity to go on with; a ProtocolError for what an older connection held back."""
         if not transactional_id:
             return _refused(ErrorCode.INVALID_REQUEST)

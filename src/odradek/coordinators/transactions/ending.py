@@ -7,25 +7,24 @@ be a retry. From version 2 on every end bumps the epoch, so that a retry names t
 import logging
 from typing import TYPE_CHECKING, Any
 
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.coordinators.transactions.commands import EndTxn, WriteMarkers
 from odradek.coordinators.transactions.metadata import (
     EPOCH_PER_TRANSACTION,
     MAX_EPOCH,
-    Identity,
     TransactionMetadata,
     is_exhausted,
 )
 from odradek.coordinators.transactions.states import AT_REST, PREPARED, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
 
 if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
 
 _log = logging.getLogger(__name__)
 
-UNCHANGED = Identity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+UNCHANGED = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 """What a client that keeps its epoch is told."""
 _OUTCOME = {
     TxnState.PREPARE_COMMIT: True,
@@ -35,7 +34,7 @@ _OUTCOME = {
 }
 
 
-def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> Result:
+def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> CoordinatorResult:
     txn = shard.transactions.get(command.transactional_id)
     if txn is None:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -44,7 +43,7 @@ def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> Resu
         _check_same_epoch(shard, txn, command)
         is_next = _is_of_the_next(shard, command)
     elif _is_answered(shard, txn, command):
-        return Result(txn.client)
+        return CoordinatorResult(txn.client)
     shard.speakers.heard(command.transactional_id, command.connection)
     if shard.is_pending(txn):
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -57,7 +56,7 @@ def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> Resu
             # Aborting what was never begun changes nothing; refused, as Apache does, it ends the producer.
             if _OUTCOME.get(txn.state, False) is not command.commit and not is_next:
                 raise _invalid(txn, command.commit)
-            return Result(UNCHANGED)
+            return CoordinatorResult(UNCHANGED)
         if command.commit:
             raise _invalid(txn, command.commit)
     return _prepare(shard, txn, command, now)
@@ -127,11 +126,13 @@ def _is_answered(shard: "TransactionShard", txn: TransactionMetadata, command: E
 
 def _invalid(txn: TransactionMetadata, commit: bool) -> KafkaError:
     asked = "COMMIT" if commit else "ABORT"
-    _log.warning("Transaction %r is %s, and cannot %s", txn.transactional_id, txn.state.name, asked)
+    _log.warning("Transaction %r in state %s cannot %s", txn.transactional_id, txn.state.name, asked)
     return KafkaError(ErrorCode.INVALID_TXN_STATE)
 
 
-def _prepare(shard: "TransactionShard", txn: TransactionMetadata, command: EndTxn, now: Now) -> Result:
+def _prepare(
+    shard: "TransactionShard", txn: TransactionMetadata, command: EndTxn, now: Now
+) -> CoordinatorResult:
     version = command.client_version
     fresh_id = NO_PRODUCER_ID
     if version >= EPOCH_PER_TRANSACTION and is_exhausted(txn.client.producer_epoch):
@@ -143,7 +144,7 @@ def _prepare(shard: "TransactionShard", txn: TransactionMetadata, command: EndTx
     return shard.transition(decided, answer)
 
 
-def abort(shard: "TransactionShard", txn: TransactionMetadata, now: Now, answer: Any) -> Result:
+def abort(shard: "TransactionShard", txn: TransactionMetadata, now: Now, answer: Any) -> CoordinatorResult:
     """Abort an open transaction on the coordinator's own account, fencing its producer."""
     version = shard.server_version()
     fresh_id = NO_PRODUCER_ID
@@ -159,7 +160,7 @@ def markers_of(txn: TransactionMetadata, coordinator_epoch: int) -> WriteMarkers
     """What the partitions of a decided transaction are told."""
     return WriteMarkers(
         txn.transactional_id,
-        Identity(txn.producer_id, txn.producer_epoch),
+        ProducerIdAndEpoch(txn.producer_id, txn.producer_epoch),
         txn.state is TxnState.PREPARE_COMMIT,
         coordinator_epoch,
         txn.client_version,

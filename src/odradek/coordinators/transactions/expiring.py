@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING
 
-from odradek.coordinators.shard import Now, Record, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Record, Ticket
 from odradek.coordinators.transactions import ending
 from odradek.coordinators.transactions.commands import ExpireIds
 from odradek.coordinators.transactions.metadata import TransactionMetadata
@@ -32,7 +32,7 @@ def is_over_time(shard: "TransactionShard", txn: TransactionMetadata, now: Now) 
     return seen_ms + txn.timeout_ms < now.steady_ms
 
 
-def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) -> Result | None:
+def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) -> CoordinatorResult | None:
     """Abort a transaction, if it is over its time; where that cannot be now, the next look will."""
     txn = shard.transactions.get(transactional_id)
     if txn is None or not is_over_time(shard, txn, now) or shard.is_pending(txn):
@@ -52,15 +52,15 @@ def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) 
     producer = txn.client
     shard.seen_ahead.pop(transactional_id, None)
 
-    def noted(_: Now) -> Result:
+    def noted(_: Now) -> CoordinatorResult:
         shard.note_timeout(transactional_id, producer)
-        return Result()
+        return CoordinatorResult()
 
     result.then = noted
     return result
 
 
-def expire(shard: "TransactionShard", _: ExpireIds, __: Ticket, now: Now) -> Paced[Result]:
+def expire(shard: "TransactionShard", _: ExpireIds, __: Ticket, now: Now) -> Paced[CoordinatorResult]:
     """Remove ids at rest that have not been used for transactional.id.expiration.ms."""
     horizon = now.wall_ms - shard.config.id_expiration_ms
     gone: list[Record] = []
@@ -68,4 +68,4 @@ def expire(shard: "TransactionShard", _: ExpireIds, __: Ticket, now: Now) -> Pac
         if txn.last_update_ms <= horizon and txn.state in AT_REST and not shard.is_pending(txn):
             gone.append((txn.transactional_id, None))
         yield FEW
-    return Result(len(gone), gone, atomic=False)
+    return CoordinatorResult(len(gone), gone, atomic=False)

@@ -2,24 +2,23 @@
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.coordinators.transactions import ending
 from odradek.coordinators.transactions.commands import Initialized, InitProducerId
 from odradek.coordinators.transactions.metadata import (
     MAX_EPOCH,
-    Identity,
     TransactionMetadata,
     is_exhausted,
 )
 from odradek.coordinators.transactions.states import PREPARED, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_PRODUCER_EPOCH
+from odradek.core.types import NO_PRODUCER_EPOCH, ProducerIdAndEpoch
 
 if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
 
 
-def init(shard: "TransactionShard", command: InitProducerId, _: Ticket, now: Now) -> Result:
+def init(shard: "TransactionShard", command: InitProducerId, _: Ticket, now: Now) -> CoordinatorResult:
     txn = shard.transactions.get(command.transactional_id)
     if txn is None:
         txn = TransactionMetadata(
@@ -54,7 +53,7 @@ def init(shard: "TransactionShard", command: InitProducerId, _: Ticket, now: Now
     return shard.transition(txn, Initialized(txn.producer_id, txn.producer_epoch))
 
 
-def _may_continue(txn: TransactionMetadata, expected: Identity) -> bool:
+def _may_continue(txn: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
     """Whether a producer that names who it was may be given the next epoch; which one is decided later."""
     if txn.producer_epoch == NO_PRODUCER_EPOCH or expected.producer_id == txn.producer_id:
         return True
@@ -64,18 +63,20 @@ def _may_continue(txn: TransactionMetadata, expected: Identity) -> bool:
     return expected.producer_id == txn.prev_producer_id and is_exhausted(expected.producer_epoch)
 
 
-def _abort_first(shard: "TransactionShard", txn: TransactionMetadata, now: Now) -> Result:
+def _abort_first(shard: "TransactionShard", txn: TransactionMetadata, now: Now) -> CoordinatorResult:
     """The client has to ask again, when the transaction that the former producer left open is aborted."""
     return ending.abort(shard, txn, now, KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS))
 
 
-def _keep(shard: "TransactionShard", txn: TransactionMetadata, command: InitProducerId, now: Now) -> Result:
+def _keep(
+    shard: "TransactionShard", txn: TransactionMetadata, command: InitProducerId, now: Now
+) -> CoordinatorResult:
     """Give the producer an epoch of its own to decide with; what is open stays as it is."""
     producer_id, epoch = txn.client
     if epoch + 1 >= MAX_EPOCH:
-        successor = Identity(shard.new_producer_id(), 0)
+        successor = ProducerIdAndEpoch(shard.new_producer_id(), 0)
     else:
-        successor = Identity(producer_id, epoch + 1)
+        successor = ProducerIdAndEpoch(producer_id, epoch + 1)
     kept = txn.kept_for(successor, command.timeout_ms, now.wall_ms)
-    ongoing = Identity(txn.producer_id, txn.producer_epoch)
+    ongoing = ProducerIdAndEpoch(txn.producer_id, txn.producer_epoch)
     return shard.transition(kept, Initialized(*successor, ongoing))

@@ -17,7 +17,7 @@ from odradek.coordinators.records import (
     encode_value,
     encode_value_in_slices,
 )
-from odradek.coordinators.shard import Encoded, Format, Record
+from odradek.coordinators.shard import Encoded, Record, RecordFormat
 from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ProtocolError
@@ -33,9 +33,9 @@ _AT_ONCE = 32  # partitions made in one step
 _PARTITION_CALLS = 2
 
 
-def record_format(value_version: Callable[[], int]) -> Format:
+def record_format(value_version: Callable[[], int]) -> RecordFormat:
     """`value_version` tells which version of values the cluster's transaction version asks for."""
-    return Format(
+    return RecordFormat(
         partial(encode, value_version), decode, partial(encode_in_slices, value_version), decode_in_slices
     )
 
@@ -59,7 +59,7 @@ def encode_in_slices(value_version: Callable[[], int], record: Record) -> Paced[
 def decode(key: bytes | None, value: bytes | None) -> Record | None:
     """None for a record of a version newer than this release knows. Raises ProtocolError."""
     if key is None:
-        raise ProtocolError("a record of __transaction_state without a key")
+        raise ProtocolError("a record of __transaction_state has no key")
     if _is_newer(value):
         return None
     decoded = decode_transaction_record(key, value)
@@ -88,7 +88,7 @@ def _is_newer(value: bytes | None) -> bool:
         return False
     (version,) = _VERSION.unpack_from(value)
     if version > _NEWEST_VERSION:
-        _log.warning("A transaction log value of unknown version %d is left out", version)
+        _log.warning("Ignoring a transaction log value of unknown version %d", version)
         return True
     return False
 
@@ -121,7 +121,9 @@ def _metadata(transactional_id: str, value: TransactionLogValue) -> Paced[Transa
     try:
         state = TxnState(value.transaction_status)
     except ValueError as e:
-        raise ProtocolError(f"transaction {transactional_id!r} in state {value.transaction_status}") from e
+        raise ProtocolError(
+            f"transaction {transactional_id!r} has the unknown state {value.transaction_status}"
+        ) from e
     partitions: list[TopicPartition] = []
     for entry in value.transaction_partitions or ():
         for start in range(0, len(entry.partition_ids), _AT_ONCE):

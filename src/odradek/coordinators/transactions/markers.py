@@ -82,11 +82,6 @@ class MarkerSender:
         for order in [o for o in self._orders.values() if o.partition_index == partition_index]:
             self._drop(order.markers.transactional_id)
 
-    def outstanding(self, transactional_id: str) -> list[TopicPartition]:
-        """The partitions that have not heard yet."""
-        order = self._orders.get(transactional_id)
-        return [] if order is None else list(order.left)
-
     def close(self) -> None:
         for transactional_id in list(self._orders):
             self._drop(transactional_id)
@@ -129,7 +124,11 @@ class MarkerSender:
             leader = self._leader_of(tp)
             yield LOOK_CALLS
             if leader is None:
-                _log.info("%s is gone: no marker of transaction %r", tp, order.markers.transactional_id)
+                _log.info(
+                    "%s no longer exists: no marker written for transaction %r",
+                    tp,
+                    order.markers.transactional_id,
+                )
                 del order.left[tp]
             elif leader != NO_LEADER:
                 brokers.setdefault(leader, []).append(tp)
@@ -164,7 +163,12 @@ class MarkerSender:
             if code in _HEARD:
                 order.left.pop(tp, None)
             elif code in _FENCED:
-                _log.warning("%s refuses the end of %r: %s", tp, order.markers.transactional_id, code.name)
+                _log.warning(
+                    "%s refuses the marker of transaction %r: %s",
+                    tp,
+                    order.markers.transactional_id,
+                    code.name,
+                )
                 order.is_fenced = True
 
     def _finish(self, order: _Order) -> None:

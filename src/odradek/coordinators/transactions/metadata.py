@@ -15,6 +15,7 @@ from odradek.core.types import (
     NO_PRODUCER_ID,
     NO_TIMEOUT_MS,
     NO_TIMESTAMP,
+    ProducerIdAndEpoch,
     TopicPartition,
 )
 
@@ -28,13 +29,6 @@ FEW_PARTITIONS: Final = 16
 def is_exhausted(epoch: int) -> bool:
     """Whether a client may not be given the next epoch."""
     return epoch >= MAX_EPOCH - 1
-
-
-class Identity(NamedTuple):
-    """Who a producer says it is."""
-
-    producer_id: int
-    producer_epoch: int
 
 
 class TransactionMetadata(NamedTuple):
@@ -55,11 +49,11 @@ class TransactionMetadata(NamedTuple):
     # --- questions ------------------------------------------------------------------------------------
 
     @property
-    def client(self) -> Identity:
+    def client(self) -> ProducerIdAndEpoch:
         """Who may speak for this id next: the identity that its producer has been or will be told."""
         if self.next_producer_id == NO_PRODUCER_ID:
-            return Identity(self.producer_id, self.producer_epoch)
-        return Identity(self.next_producer_id, max(0, self.next_producer_epoch))
+            return ProducerIdAndEpoch(self.producer_id, self.producer_epoch)
+        return ProducerIdAndEpoch(self.next_producer_id, max(0, self.next_producer_epoch))
 
     @property
     def is_kept(self) -> bool:
@@ -123,7 +117,7 @@ class TransactionMetadata(NamedTuple):
             start_ms=NO_TIMESTAMP,
         )
 
-    def kept_for(self, client: Identity, timeout_ms: int, now_ms: int) -> "TransactionMetadata":
+    def kept_for(self, client: ProducerIdAndEpoch, timeout_ms: int, now_ms: int) -> "TransactionMetadata":
         """The open transaction stays open, for a new incarnation of its producer to decide (KIP-939)."""
         return self._to(
             TxnState.ONGOING,

@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.coordinators.transactions.commands import AddPartitions, VerifyPartitions
 from odradek.coordinators.transactions.metadata import (
     EPOCH_PER_TRANSACTION,
-    Identity,
     TransactionMetadata,
 )
 from odradek.coordinators.transactions.states import PREPARED, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import ProducerIdAndEpoch
 
 if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
@@ -19,7 +19,7 @@ DONE = ErrorCode.NONE
 """The answer to an AddPartitions that was taken."""
 
 
-def add(shard: "TransactionShard", command: AddPartitions, _: Ticket, now: Now) -> Result:
+def add(shard: "TransactionShard", command: AddPartitions, _: Ticket, now: Now) -> CoordinatorResult:
     txn = _current(shard, command.transactional_id, command.producer)
     if command.connection is not None:
         if command.client_version < EPOCH_PER_TRANSACTION:
@@ -30,12 +30,12 @@ def add(shard: "TransactionShard", command: AddPartitions, _: Ticket, now: Now) 
     if txn.is_kept:
         raise _undecided()
     if txn.state is TxnState.ONGOING and set(command.partitions) <= set(txn.partitions):
-        return Result(DONE)
+        return CoordinatorResult(DONE)
     txn = txn.with_partitions(command.partitions, command.client_version, now.wall_ms)
     return shard.transition(txn, DONE)
 
 
-def verify(shard: "TransactionShard", command: VerifyPartitions, _: Ticket, __: Now) -> Result:
+def verify(shard: "TransactionShard", command: VerifyPartitions, _: Ticket, __: Now) -> CoordinatorResult:
     """Pending transitions do not matter: the append itself is checked once more."""
     txn = _current(shard, command.transactional_id, command.producer)
     if txn.state in PREPARED:
@@ -43,12 +43,14 @@ def verify(shard: "TransactionShard", command: VerifyPartitions, _: Ticket, __: 
     if txn.is_kept:
         raise _undecided()
     known = set(txn.partitions)
-    return Result(
+    return CoordinatorResult(
         [ErrorCode.NONE if tp in known else ErrorCode.TRANSACTION_ABORTABLE for tp in command.partitions]
     )
 
 
-def _current(shard: "TransactionShard", transactional_id: str, producer: Identity) -> TransactionMetadata:
+def _current(
+    shard: "TransactionShard", transactional_id: str, producer: ProducerIdAndEpoch
+) -> TransactionMetadata:
     """The transaction of a producer that may speak for the id: with the identity that it was told last, which
     may be a new producer id that its last transaction is still being ended for (KAFKA-18660)."""
     txn = shard.transactions.get(transactional_id)
@@ -61,4 +63,4 @@ def _current(shard: "TransactionShard", transactional_id: str, producer: Identit
 
 def _undecided() -> KafkaError:
     """A write of the successor would give the partition an epoch above that of the marker to come."""
-    return KafkaError(ErrorCode.INVALID_TXN_STATE, "the prepared transaction has to be decided first")
+    return KafkaError(ErrorCode.INVALID_TXN_STATE, "commit or abort the prepared transaction first")

@@ -8,19 +8,20 @@ and until then nothing else may happen to its transactional id.
 from collections.abc import Callable
 from typing import Any, Final
 
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.coordinators.transactions import admin, commands, ending, expiring, initializing, partitions
 from odradek.coordinators.transactions.config import TransactionConfig
-from odradek.coordinators.transactions.metadata import FEW_PARTITIONS, Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import FEW_PARTITIONS, TransactionMetadata
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.coordinators.transactions.states import PREPARED, TxnState
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import ProducerIdAndEpoch
 from odradek.runtime.slices import FEW, Paced
 
 LOOKS_AT_ONCE: Final = 32
 """How many open transactions one tick looks at."""
 
-Handler = Callable[["TransactionShard", Any, Ticket, Now], Result | Paced[Result]]
+Handler = Callable[["TransactionShard", Any, Ticket, Now], CoordinatorResult | Paced[CoordinatorResult]]
 
 _HANDLERS: dict[type, Handler] = {
     commands.InitProducerId: initializing.init,
@@ -70,7 +71,7 @@ class TransactionShard:
         self.is_active = False
         self._pending: dict[str, TxnState] = {}
         self.speakers = Speakers()
-        self._timed_out: dict[str, Identity] = {}
+        self._timed_out: dict[str, ProducerIdAndEpoch] = {}
         self._next_look_ms: int | None = None
         self._open: dict[str, None] = {}  # the ids whose transactions are ongoing
         self._decided: dict[str, None] = {}  # those whose markers are to be written
@@ -81,7 +82,7 @@ class TransactionShard:
         self._over_time: list[str] | None = None
         """What one look has yet to look at."""
 
-    def handle(self, command: Any, ticket: Ticket, now: Now) -> Result | Paced[Result]:
+    def handle(self, command: Any, ticket: Ticket, now: Now) -> CoordinatorResult | Paced[CoordinatorResult]:
         assert self.is_active
         if isinstance(command, commands.MarkersWritten):
             return self._complete(command, now)
@@ -93,20 +94,20 @@ class TransactionShard:
         """Whether the last transition is in the log but not committed yet."""
         return txn.transactional_id in self._pending
 
-    def transition(self, txn: TransactionMetadata, answer: Any) -> Result:
+    def transition(self, txn: TransactionMetadata, answer: Any) -> CoordinatorResult:
         """Make `txn` what its transactional id is, and answer once that is committed."""
         name = txn.transactional_id
-        result = Result(answer, [(name, txn)])
+        result = CoordinatorResult(answer, [(name, txn)])
         result.is_long = len(txn.partitions) > FEW_PARTITIONS
         self._pending[name] = txn.state
 
-        def failed(_: KafkaError, __: Now) -> Result:
+        def failed(_: KafkaError, __: Now) -> CoordinatorResult:
             del self._pending[name]
-            return Result()
+            return CoordinatorResult()
 
-        def committed(_: Now) -> Result:
+        def committed(_: Now) -> CoordinatorResult:
             del self._pending[name]
-            out = Result()
+            out = CoordinatorResult()
             if txn.state in PREPARED:
                 out.effects.append(ending.markers_of(txn, self.coordinator_epoch))
             return out
@@ -115,10 +116,10 @@ class TransactionShard:
         result.committed = committed
         return result
 
-    def note_timeout(self, transactional_id: str, producer: Identity) -> None:
+    def note_timeout(self, transactional_id: str, producer: ProducerIdAndEpoch) -> None:
         self._timed_out[transactional_id] = producer
 
-    def fence(self, transactional_id: str, producer: Identity) -> KafkaError:
+    def fence(self, transactional_id: str, producer: ProducerIdAndEpoch) -> KafkaError:
         """What a producer with an epoch that is over is told: that it took too long, if that is why."""
         if self._timed_out.get(transactional_id) == producer:
             return KafkaError(
@@ -126,12 +127,12 @@ class TransactionShard:
             )
         return KafkaError(ErrorCode.PRODUCER_FENCED)
 
-    def _complete(self, command: commands.MarkersWritten, now: Now) -> Result:
+    def _complete(self, command: commands.MarkersWritten, now: Now) -> CoordinatorResult:
         txn = self.transactions.get(command.transactional_id)
         if txn is None or txn.state not in PREPARED or self.is_pending(txn):
-            return Result(False)
+            return CoordinatorResult(False)
         if (txn.producer_id, txn.producer_epoch) != command.producer:
-            return Result(False)
+            return CoordinatorResult(False)
         return self.transition(txn.completed(now.wall_ms), True)
 
     # --- replay ---------------------------------------------------------------------------------------
@@ -159,17 +160,17 @@ class TransactionShard:
 
     # --- time -----------------------------------------------------------------------------------------
 
-    def activate(self, now: Now) -> Result:
+    def activate(self, now: Now) -> CoordinatorResult:
         """Finish what was decided, one with each tick; what is open is left to its timeout."""
         self.is_active = True
         self._unfinished = list(self._decided)
         self._next_look_ms = now.steady_ms + (0 if self._unfinished else self.config.abort_interval_ms)
-        return Result()
+        return CoordinatorResult()
 
     def next_deadline_ms(self) -> int | None:
         return self._next_look_ms
 
-    def tick(self, now: Now) -> Result | Paced[Result] | None:
+    def tick(self, now: Now) -> CoordinatorResult | Paced[CoordinatorResult] | None:
         if self._next_look_ms is None or now.steady_ms < self._next_look_ms:
             return None
         if self._unfinished:
@@ -185,21 +186,21 @@ class TransactionShard:
             return None
         return self._look(self._over_time, now)
 
-    def _look(self, transactional_ids: list[str], now: Now) -> Paced[Result]:
+    def _look(self, transactional_ids: list[str], now: Now) -> Paced[CoordinatorResult]:
         """Abort the first of a few that is over its time; the next tick goes on behind it."""
         for _ in range(min(LOOKS_AT_ONCE, len(transactional_ids))):
             result = expiring.abort_over_time(self, transactional_ids.pop(), now)
             if result is not None:
                 return result
             yield 2 * FEW
-        return Result()
+        return CoordinatorResult()
 
-    def _finish(self, transactional_id: str) -> Result:
+    def _finish(self, transactional_id: str) -> CoordinatorResult:
         """Send the markers of what a former leader had decided, once all that it wrote is committed."""
-        out = Result()
+        out = CoordinatorResult()
 
-        def committed(_: Now) -> Result:
-            again = Result()
+        def committed(_: Now) -> CoordinatorResult:
+            again = CoordinatorResult()
             txn = self.transactions.get(transactional_id)
             if txn is not None and txn.state in PREPARED:
                 again.effects.append(ending.markers_of(txn, self.coordinator_epoch))

@@ -37,7 +37,7 @@ class Speakers:
     def require_newest(self, transactional_id: str, connection: int) -> None:
         """Raises ProtocolError where the producer has connected anew since."""
         if connection < self._newest.get(transactional_id, connection):
-            raise ProtocolError(f"a newer connection speaks for transactional id {transactional_id!r}")
+            raise ProtocolError(f"transactional id {transactional_id!r} has a newer connection")
 
     def forget(self, transactional_id: str) -> None:
         self._newest.pop(transactional_id, None)

@@ -1,8 +1,8 @@
-"""The keys that act: changing one changes what the node does. A room that reads a key adds it here.
+"""The keys that act: changing one changes what the node does. Code that reads a new key adds it here.
 
-A broker key that only is the default of a topic key acts when that topic key does, and is not named.
-`odradek cluster info --unsupported` lists the known keys that are missing here. A test compares the list
-with what the code reads, in both directions.
+A broker key that is only the default of a topic key acts if the topic key acts, and is not listed.
+`odradek cluster info --unsupported` lists all other known keys. A test compares this list with what the
+code reads, in both directions.
 """
 
 ACTING_BROKER_KEYS = frozenset(
@@ -81,6 +81,7 @@ ACTING_BROKER_KEYS = frozenset(
         "offsets.topic.num.partitions",
         "offsets.topic.replication.factor",
         "offsets.topic.segment.bytes",
+        "odradek.quick.fencing",
         "process.roles",
         "producer.id.expiration.check.interval.ms",
         "producer.id.expiration.ms",
@@ -112,7 +113,7 @@ ACTING_GROUP_KEYS = frozenset(
 )
 
 ACTING_LISTENER_KEYS = frozenset({"max.connections"})
-"""Those of the broker's keys that may also be set for one listener, as listener.name.NAME.key."""
+"""Broker keys that may also be set for one listener, as listener.name.NAME.key."""
 
 ACTING_TOPIC_KEYS = frozenset(
     {

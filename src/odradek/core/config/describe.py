@@ -1,4 +1,4 @@
-"""What DescribeConfigs reports: values in force, where each comes from, what it falls back to. Pure."""
+"""What DescribeConfigs reports: current values, the source of each, and its synonyms. Pure."""
 
 from collections.abc import Collection, Iterator, Mapping
 from enum import IntEnum
@@ -47,7 +47,7 @@ _UNKNOWN_TYPE = 0
 
 
 class Synonym(NamedTuple):
-    """One setting that would give the value, in the order in which they win."""
+    """One setting that can define the value. Synonyms are listed by precedence."""
 
     name: str
     value: str | None
@@ -69,7 +69,7 @@ class ConfigEntry(NamedTuple):
 def describe_topic(
     node: NodeConfig, overrides: Mapping[str, str], names: Collection[str] | None = None
 ) -> Iterator[ConfigEntry]:
-    """The configuration of a topic with these settings of its own; `names` None or empty means all."""
+    """The configuration of a topic with these overrides. `names` None or empty means all keys."""
     for name, key in TOPIC_KEYS.items():
         if key.internal or (names and name not in names):
             continue
@@ -85,7 +85,7 @@ def describe_topic(
 def describe_group(
     node: NodeConfig, overrides: Mapping[str, str], names: Collection[str] | None = None
 ) -> Iterator[ConfigEntry]:
-    """The configuration of a group with these settings of its own; `names` None or empty means all."""
+    """The configuration of a group with these overrides. `names` None or empty means all keys."""
     for name, key in GROUP_KEYS.items():
         if names and name not in names:
             continue
@@ -99,7 +99,7 @@ def describe_group(
 
 
 def describe_broker(node: NodeConfig, names: Collection[str] | None = None) -> Iterator[ConfigEntry]:
-    """The configuration of this broker; settings nobody knows come without their values, as Kafka does."""
+    """The configuration of this broker. Values of unknown settings are hidden, as in Apache Kafka."""
     listed = dict.fromkeys(name for name, key in BROKER_KEYS.items() if not key.internal)
     listed.update(dict.fromkeys([*node.raw, *node.dynamic_default, *node.dynamic_broker]))
     return (_broker_entry(node, name, False) for name in listed if not names or name in names)
@@ -138,7 +138,7 @@ def _broker_names(name: str, key: ConfigKey | None) -> tuple[str, ...]:
 def _synonyms(
     node: NodeConfig, names: tuple[str, ...], sensitive: bool = False, described: str | None = None
 ) -> tuple[Synonym, ...]:
-    """Every layer's settings under the given names, beginning where the described name first appears."""
+    """The settings of all layers under the given names, starting at the first one of the described name."""
     found = []
     layers = (
         (node.dynamic_broker, ConfigSource.DYNAMIC_BROKER),

@@ -1,6 +1,6 @@
-"""What each setting does, in a sentence or two of our own: the documentation that DescribeConfigs gives.
+"""What each setting does, in a sentence or two: the documentation that DescribeConfigs returns.
 
-The texts are in documentation.json, for the keys that act. It is read when somebody first asks.
+documentation.json has the texts of the keys that act. It is read at the first use.
 """
 
 import json
@@ -24,7 +24,7 @@ def group_documentation(name: str) -> str:
 
 
 def broker_documentation(name: str) -> str | None:
-    """None for a setting that nobody knows."""
+    """None for an unknown setting."""
     key = broker_key(name)
     if key is None:
         return None
@@ -47,7 +47,7 @@ def _texts() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _broker_texts() -> Mapping[str, str]:
-    """A setting that only is the default of topics is documented by theirs."""
+    """A setting that is only the default of a topic setting has that setting's text."""
     texts = _texts()
     defaults = {
         synonym: f"Default of {name}. {texts['topic'][name]}"

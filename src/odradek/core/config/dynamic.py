@@ -1,4 +1,4 @@
-"""Which broker settings may change at run time, and what Kafka says of the others. Pure."""
+"""Which broker settings may change at run time, and Kafka's errors for the others. Pure."""
 
 from collections.abc import Mapping
 
@@ -25,9 +25,10 @@ _PER_LISTENER = (
 def validate_dynamic_broker_configs(
     node: NodeConfig, configs: Mapping[str, str], cluster_default: bool
 ) -> None:
-    """Refuse what cannot change at run time for this broker, or for all brokers (`cluster_default`).
+    """Raise ConfigError if a setting cannot change at run time, for this broker or for all brokers
+    (`cluster_default`).
 
-    `configs` is everything that will be set there, not only what is new.
+    `configs` has every setting that will be set there, not only the new ones.
     """
     frozen = [name for name in configs if (key := BROKER_KEYS.get(name)) is not None and key.read_only]
     _refuse(frozen, "Cannot update these configs dynamically")
@@ -58,7 +59,7 @@ def validate_dynamic_broker_configs(
 
 
 def _check_cleaner_threads(now: int, wanted: int) -> None:
-    """As with all of Kafka's pools of threads: at most halved or doubled in one go."""
+    """One change may at most halve or double the number, as for all thread pools of Kafka."""
     if wanted < now // 2:
         reason = f"Log cleaner threads cannot be reduced to less than half the current value {now}"
     elif wanted > now * 2:

@@ -1,4 +1,4 @@
-"""What a group may be set to: known keys, within their own and the broker's bounds, and in order. Pure."""
+"""Checks the settings of a group: known keys, values within their own and the broker's bounds. Pure."""
 
 from collections.abc import Mapping
 
@@ -28,7 +28,7 @@ def validate_group_configs(configs: Mapping[str, str], node: NodeConfig) -> None
 
 
 def _check_order(kind: str, configs: Mapping[str, str], node: NodeConfig) -> None:
-    """A session outlasts the time between two heartbeats."""
+    """The session timeout must be longer than the heartbeat interval."""
     session, interval = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
     values = [int(configs.get(name, node.int(f"group.{name}"))) for name in (session, interval)]
     if values[0] <= values[1]:

@@ -1,6 +1,6 @@
-"""Which of the settings that somebody made have no effect here. Pure.
+"""Finds settings that have no effect in Odradek. Pure.
 
-Whoever sets one must be told: a warning, or just a line where nothing is lost by it.
+The node logs each one: as a warning, or as information if ignoring it changes nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,7 @@ from odradek.core.config.listeners import SUPPORTED_PROTOCOL, parse_protocol_map
 from odradek.core.config.node import NodeConfig
 from odradek.core.config.values import ConfigError
 
-# They size threads, buffers and queues that only Apache Kafka has.
+# Sizes of threads, buffers and queues that only Apache Kafka has.
 _SIZES = frozenset(
     {
         "background.threads",
@@ -42,40 +42,40 @@ _SIZES = frozenset(
         "socket.send.buffer.bytes",
     }
 )
-# The node reads them when it starts, before it knows what was set at run time.
+# The node reads them at its start, before it knows the dynamic settings.
 _ONLY_STATIC = frozenset({"listeners", "listener.security.protocol.map"})
 
 Setting = tuple[str, str]
 
 
 class Inert(NamedTuple):
-    """Settings without effect, as a node names them: those to warn of, and those that lose nothing."""
+    """Names of settings without effect: those to warn about, and those that change nothing (`told`)."""
 
     warned: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
 
 
 def inert_static(config: NodeConfig) -> Inert:
-    """Of the file and the command line. What nobody knows is told when they are read."""
+    """Settings of the file and the command line. Unknown keys are reported when these are read."""
     found = [(name, text) for name, text in config.raw.items() if is_known(name) and not _acts(name)]
     inert = _sorted_out(found, broker_key, config.default)
     return inert._replace(warned=(*inert.warned, *_inert_parts(config)))
 
 
 def inert_dynamic(settings: Mapping[str, str], config: NodeConfig) -> Inert:
-    """Of what was set at run time for one broker, or for all."""
+    """Dynamic settings of one broker, or of all brokers."""
     found = [(k, v) for k, v in settings.items() if k in _ONLY_STATIC or not _acts(k)]
     return _sorted_out(found, broker_key, config.default)
 
 
 def inert_of(settings: Mapping[str, str], keys: Mapping[str, ConfigKey]) -> Inert:
-    """Of what was set for one topic, or for one group."""
+    """Settings of one topic or of one group."""
     found = [(k, v) for k, v in settings.items() if k not in keys or not keys[k].acts]
     return _sorted_out(found, keys.get, lambda name: None)
 
 
 def _acts(name: str) -> bool:
-    """Of a single listener's settings, few do."""
+    """Whether a broker setting acts. Few settings of a single listener do."""
     if name.startswith(LISTENER_PREFIX):
         key = broker_key(name)
         return key is not None and key.name in ACTING_LISTENER_KEYS
@@ -98,11 +98,11 @@ def _is_one_of(key: ConfigKey, text: str, *defaults: str | None) -> bool:
     try:
         return key.parse(text) in [key.parse(default) for default in defaults if default is not None]
     except ConfigError:
-        return False  # stored by somebody who knows another rule
+        return False  # stored by a version with other rules
 
 
 def _inert_parts(config: NodeConfig) -> Iterator[str]:
-    """Of settings that act: the parts of their values that do not, and are not in the default."""
+    """Parts of values that have no effect although the setting acts, unless they are in its default."""
     key = "listener.security.protocol.map"
     usual = parse_protocol_map(BROKER_KEYS[key].default or "")
     for name, protocol in parse_protocol_map(config.raw.get(key, "")).items():

@@ -1,6 +1,7 @@
-"""The configuration keys Kafka knows: name, type, default, rule, and whether the key acts here.
+"""The configuration keys of Kafka: name, type, default, rule, and whether the key acts in Odradek.
 
-The table is definitions.json (Apache Kafka 4.3.1's own). No values in force live here.
+The table is definitions.json, taken from Apache Kafka 4.3.1; the few keys of our own are here. Current values
+are in node.py and topic.py.
 """
 
 import json
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from odradek.core.config.acting import ACTING_BROKER_KEYS, ACTING_GROUP_KEYS, ACTING_TOPIC_KEYS
 from odradek.core.config.values import Value, check_value, parse_value
 
-# A broker value may be given in coarser units: names in the order in which they win, with milliseconds.
+# A broker value may be set in larger units: the names by precedence, with milliseconds per unit.
 TIME_FAMILIES: Mapping[str, tuple[tuple[str, int], ...]] = {
     "log.retention.ms": (
         ("log.retention.ms", 1),
@@ -25,7 +26,7 @@ TIME_FAMILIES: Mapping[str, tuple[tuple[str, int], ...]] = {
 _FAMILY_OF = {name: tuple(n for n, _ in names) for names in TIME_FAMILIES.values() for name, _ in names}
 
 LISTENER_PREFIX = "listener.name."
-# Keys under these prefixes are passed on to plug-ins and are known without being listed.
+# Keys with these prefixes belong to plug-ins. They count as known although they are not listed.
 OPEN_PREFIXES = (LISTENER_PREFIX, "rsm.config.", "rlmm.config.", "config.providers.")
 # Apache Kafka's own authorizer reads these; the broker itself does not define them.
 AUTHORIZER_KEYS = frozenset({"allow.everyone.if.no.acl.found", "super.users"})
@@ -52,6 +53,13 @@ class ConfigKey(NamedTuple):
         return value
 
 
+_QUICK_FENCING = "odradek.quick.fencing"
+_OWN_KEYS = (
+    ConfigKey(_QUICK_FENCING, "boolean", "true", True, False, False, True, True, (_QUICK_FENCING,), None),
+)
+"""Keys that only Odradek knows. They begin with its name, and are described where they are set."""
+
+
 def _load() -> tuple[dict[str, ConfigKey], dict[str, ConfigKey], dict[str, ConfigKey]]:
     raw = json.loads(get_data(__package__, "definitions.json") or b"")
     acting_defaults = {
@@ -75,6 +83,7 @@ def _load() -> tuple[dict[str, ConfigKey], dict[str, ConfigKey], dict[str, Confi
         )
         for name, entry in raw["broker"].items()
     }
+    broker.update((key.name, key) for key in _OWN_KEYS)
     topic, group = (
         {
             name: ConfigKey(
@@ -115,7 +124,7 @@ def is_known(name: str) -> bool:
 
 
 def nearest(name: str, among: Iterable[str] | None = None) -> str | None:
-    """The key closest to a misspelt one, if any comes near: of those given, else of all that are known."""
+    """The key most similar to a misspelt one, or None. Searches `among`, or all known keys."""
     from difflib import get_close_matches
 
     keys = [*BROKER_KEYS, *TOPIC_KEYS] if among is None else list(among)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from odradek.core.config.values import ConfigError
 
-# The only one that is served here.
+# The only one that Odradek supports.
 SUPPORTED_PROTOCOL = "PLAINTEXT"
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ENDPOINT = r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)"

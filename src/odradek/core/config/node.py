@@ -1,6 +1,6 @@
-"""The configuration of one node: its file and command line, what was changed since, and the defaults.
+"""The configuration of one node: file and command line, dynamic changes, and defaults.
 
-Pure: texts and mappings in, typed values out. Topic configuration is topic.py's.
+Pure: texts and mappings in, typed values out. topic.py has the configuration of topics.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _SECURITY_PROTOCOLS_NEEDING_KEYS = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL
 # Defaults that differ from Apache Kafka's.
 _DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",  # the first member of a group does not wait
-    # All of it is replayed at a start, and only what lies below the last segment is ever compacted.
+    # A start replays the whole log, and compaction never touches the last segment.
     "transaction.state.log.segment.bytes": str(1 << 20),
     "transaction.two.phase.commit.enable": "true",  # exactly-once pipelines use two-phase commit
 }
@@ -47,7 +47,7 @@ _DEFAULTS_ALONE = {
 def node_defaults(
     data_dir: str = "./odradek-data", host: str = "127.0.0.1", port: _Int = 9092
 ) -> dict[str, str]:
-    """What neither file nor command line needs to say: one combined broker and controller."""
+    """Defaults for a node without a file: one combined broker and controller."""
     shown = f"[{host}]" if ":" in host else host
     return {
         "node.id": "1",
@@ -71,12 +71,12 @@ class NodeConfig:
     )
 
     def __init__(self, raw: Mapping[str, str]) -> None:
-        """Take explicitly set values as they are; `from_sources` is the way in for a file."""
+        """Take explicitly set values as they are. For a file, use `from_sources`."""
         self.raw: Mapping[str, str] = MappingProxyType(dict(raw))
         self._dynamic_broker: Mapping[str, str] = _NOTHING
         self._dynamic_default: Mapping[str, str] = _NOTHING
         self._parsed: dict[str, Value] = {}
-        # Values others compute from this configuration; forgotten whenever it changes.
+        # Values that other code computes from this configuration. Cleared when it changes.
         self.derived: dict[str, object] = {}
         self._defaults: Mapping[str, str] = _DEFAULTS
         if self.is_quorum_of_one:
@@ -91,9 +91,9 @@ class NodeConfig:
     def from_sources(
         cls, file: Mapping[str, str], overrides: Mapping[str, str]
     ) -> "tuple[NodeConfig, Sequence[str]]":
-        """The configuration of a file and of `key=value` overrides, with warnings about the file.
+        """The configuration from a file and `key=value` overrides, with warnings about the file.
 
-        A key nobody knows is a warning in a file and an error among the overrides.
+        An unknown key is a warning in a file and an error in the overrides.
         """
         warnings = []
         for name in file:
@@ -115,10 +115,10 @@ class NodeConfig:
         given.setdefault("broker.id", given["node.id"])
         return cls(given), warnings
 
-    # What is in force
+    # Current values
 
     def get(self, name: str) -> str | None:
-        """The text in force: dynamic for this broker, for all brokers, static, else the default."""
+        """The current text: dynamic for this broker, dynamic for all brokers, static, or the default."""
         for layer in (self._dynamic_broker, self._dynamic_default, self.raw, self._defaults):
             if name in layer:
                 return layer[name]
@@ -126,14 +126,14 @@ class NodeConfig:
         return None if key is None else key.default
 
     def default(self, name: str) -> str | None:
-        """What holds when nothing is set: Kafka's default, or ours where we deviate."""
+        """The value when nothing is set: Kafka's default, or ours where it differs."""
         if name in self._defaults:
             return self._defaults[name]
         key = BROKER_KEYS.get(name)
         return None if key is None else key.default
 
     def value(self, name: str) -> Value:
-        """The typed value in force; None where there is none."""
+        """The current typed value, or None."""
         try:
             return self._parsed[name]
         except KeyError:
@@ -149,7 +149,7 @@ class NodeConfig:
         return value
 
     def text(self, name: str) -> str | None:
-        """The text under which the value in force is reported."""
+        """The current value as DescribeConfigs reports it."""
         return value_to_text(self.value(name)) if broker_key(name) else self.get(name)
 
     # Dynamic configuration
@@ -165,7 +165,7 @@ class NodeConfig:
         return self._dynamic_default
 
     def set_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str]) -> Sequence[str]:
-        """Replace the dynamic configuration; returns the names whose value in force changed, sorted."""
+        """Replace the dynamic configuration. Returns the sorted names whose current value changed."""
         names = sorted({*broker, *default, *self._dynamic_broker, *self._dynamic_default})
         before = [self.get(name) for name in names]
         self._dynamic_broker = MappingProxyType(dict(broker))
@@ -194,7 +194,7 @@ class NodeConfig:
 
     @property
     def is_quorum_of_one(self) -> _Bool:
-        """This node is the only controller there is."""
+        """Whether this node is the only controller."""
         voters = self.list("controller.quorum.voters")
         servers = self.list("controller.quorum.bootstrap.servers")
         return self.is_controller and len(voters) <= 1 and len(servers) <= 1
@@ -224,7 +224,7 @@ class NodeConfig:
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """Every endpoint this node binds, brokers' and controllers'."""
+        """Every endpoint that this node binds, of broker and controller."""
         return parse_listeners(self.list("listeners"), self.listener_security_protocols)
 
     @property
@@ -239,7 +239,7 @@ class NodeConfig:
 
     @property
     def advertised_listeners(self) -> tuple[Listener, ...]:
-        """What clients are told; the bound broker endpoints unless set."""
+        """The endpoints that clients get; by default the broker endpoints that the node binds."""
         advertised = self.list("advertised.listeners")
         if not advertised:
             return self.broker_listeners
@@ -253,7 +253,7 @@ class NodeConfig:
             self.string("inter.broker.listener.name") or self.string("security.inter.broker.protocol")
         ).upper()
 
-    # What the code asks for often
+    # Often used settings
 
     @property
     def num_partitions(self) -> _Int:
@@ -274,7 +274,7 @@ class NodeConfig:
     # Typed getters
 
     def string(self, name: str) -> str:
-        """A text value; empty where there is none."""
+        """A text value; empty if there is none."""
         return value_to_text(self.value(name)) or ""
 
     def int(self, name: str) -> _Int:
@@ -293,7 +293,7 @@ class NodeConfig:
         return value
 
     def list(self, name: str) -> tuple[str, ...]:
-        """The items of a list; empty where there is none."""
+        """The items of a list; empty if there is none."""
         value = self.value(name)
         assert value is None or isinstance(value, tuple), f"{name} is not a list: {value!r}"
         return value or ()

@@ -1,7 +1,7 @@
-"""Protection that a configuration asks for and this node does not give: it must not start with it. Pure.
+"""Refuses to start a node whose configuration asks for protection that Odradek does not have. Pure.
 
-Apache Kafka would encrypt, authenticate, authorize or check by a policy there. Settings that protect nothing
-in Apache Kafka either do not stop a start: inert.py names them.
+With such a setting Apache Kafka encrypts, authenticates, authorizes or checks a policy. Other settings
+without effect do not prevent a start: inert.py finds them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from odradek.core.config.values import ConfigError
 if TYPE_CHECKING:
     from odradek.core.config.node import NodeConfig
 
-# Classes of Apache Kafka's operators, and what they are.
+# Settings that name a class of an operator, and what such a class is.
 _CLASSES: Mapping[str, str] = {
     "alter.config.policy.class.name": "policy classes",
     "authorizer.class.name": "authorizers",
@@ -27,11 +27,11 @@ _CLASSES: Mapping[str, str] = {
 }
 
 PROTECTING_KEYS = frozenset(_CLASSES)
-"""A node does not start where one of them names a class."""
+"""A node does not start if one of them names a class."""
 
 
 def check_protection(config: "NodeConfig") -> None:
-    """Raise ConfigError where Apache Kafka would protect and this node would not."""
+    """Raise ConfigError if Apache Kafka would protect something that this node would not."""
     protocols = config.listener_security_protocols
     _check_protocols("listeners", _names(config.list("listeners")), protocols)
     _check_protocols("advertised.listeners", _names(config.list("advertised.listeners")), protocols)

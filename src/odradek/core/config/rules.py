@@ -1,4 +1,4 @@
-"""What must hold between several broker settings, in Kafka's words. Single values are values.py's."""
+"""Rules between several broker settings, with Kafka's error texts. values.py checks single values."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ _UNROUTABLE = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
 
 
 def check_node(config: "NodeConfig") -> None:
-    """Raise ConfigError where a node could not run with this configuration."""
+    """Raise ConfigError if a node cannot run with this configuration."""
     check_protection(config)
     _check_identity(config)
     _check_listeners(config)
@@ -176,7 +176,7 @@ def _check_groups(config: "NodeConfig") -> None:
             name in ("uniform", "range"),
             "group.consumer.assignors",
             name,
-            f"{name} is not an assignor of this node: those are uniform and range",
+            f"{name} is not a supported assignor; use uniform or range",
         )
     for setting in ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"):
         own, low, high = (f"group.consumer.{bound}{setting}" for bound in ("", "min.", "max."))

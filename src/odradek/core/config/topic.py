@@ -1,4 +1,4 @@
-"""The configuration of one topic: the values in force after topic, broker and default settings. Pure."""
+"""The configuration of one topic: its own settings first, then the broker's, then defaults. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class TopicConfig:
         topic_overrides: Mapping[str, str] = _NO_OVERRIDES,
         dynamic_broker: Mapping[str, str] = _NO_OVERRIDES,
     ) -> "TopicConfig":
-        """The values in force for a topic; `dynamic_broker` goes over what the node holds already."""
+        """The current values for a topic. `dynamic_broker` overrides the settings that the node has."""
         base = node.derived.get("topic")
         if base is None:
             base = {field: topic_value(name, node, _NO_OVERRIDES) for field, name in _FIELDS.items()}
@@ -78,7 +78,7 @@ class TopicConfig:
 
     @property
     def compression_level(self) -> int | None:
-        """The level for the topic's own codec; None where the codec has none or the producer decides."""
+        """The level for the topic's codec; None if the codec has no levels or the producer decides."""
         if self.compression_type == "gzip":
             return self.compression_gzip_level
         if self.compression_type == "lz4":
@@ -95,7 +95,7 @@ def topic_value(
     topic_overrides: Mapping[str, str],
     dynamic_broker: Mapping[str, str] = _NO_OVERRIDES,
 ) -> Value:
-    """The typed value of one topic key in force."""
+    """The current value of one topic key."""
     key = TOPIC_KEYS[name]
     if name in topic_overrides:
         return key.parse(topic_overrides[name])
@@ -116,7 +116,7 @@ def topic_value(
 
 
 def validate_topic_config(name: str, value: str) -> None:
-    """Refuse one topic setting as Kafka does: an unknown name, a wrong type, a value out of range."""
+    """Raise ConfigError for an unknown name, a wrong type or a value out of range, as Kafka does."""
     key = TOPIC_KEYS.get(name)
     if key is None:
         raise ConfigError(name, value, "unknown", f"Unknown topic config name: {name}")
@@ -124,7 +124,7 @@ def validate_topic_config(name: str, value: str) -> None:
 
 
 def validate_topic_configs(configs: Mapping[str, str], node: NodeConfig) -> None:
-    """Refuse the settings of one topic, each by itself and against each other."""
+    """Raise ConfigError if a setting of a topic is wrong by itself or together with the others."""
     for name in sorted(configs):
         validate_topic_config(name, configs[name])
     if topic_value("remote.storage.enable", node, configs) and not node.bool(

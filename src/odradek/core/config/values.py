@@ -1,6 +1,6 @@
-"""Turning the text of one configuration value into a typed one, and refusing it as Kafka would.
+"""Parses and checks single configuration values. Errors have Kafka's texts.
 
-Pure: knows types, ranges and Kafka's words for what is wrong; knows neither the keys nor where they are set.
+Pure: it knows types and ranges. It does not know the keys, nor where they are set.
 """
 
 import re
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 Value: TypeAlias = "bool | int | float | str | tuple[str, ...] | None"
 
-# Patterns stay text: re compiles and keeps them at first use, and most are never used in a process.
+# Patterns stay text: re compiles and caches them at the first use, and most processes use few of them.
 _DOUBLE = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?"
 _REPLICA = r"\s*[0-9]+\s*:\s*[0-9]+\s*"
 _ENDPOINT = r".*?\[?([0-9a-zA-Z\-._:%]+)\]?:([0-9]+)"
@@ -20,7 +20,7 @@ _BOUNDS = {
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be taken: which key, which value, and why, in Kafka's words."""
+    """An invalid configuration: the key, the value, and the reason in Kafka's words."""
 
     def __init__(self, key: str, value: str | None, reason: str, message: str | None = None) -> None:
         super().__init__(message or f"Invalid value {value} for configuration {key}: {reason}")

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 _NEVER_MS: Final = (1 << 63) - 1
 
 
-class Candidate(NamedTuple):
+class LogToClean(NamedTuple):
     """A compacted log as a cleaner finds it. `overdue`: max.compaction.lag.ms has passed."""
 
     log: "Log"
@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
         return self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
 
 
-def examine(log: "Log", now_ms: int) -> Candidate:
+def examine(log: "Log", now_ms: int) -> LogToClean:
     """What a cleaner would have to do in a log. Raises OSError, KafkaError where segments cannot be read."""
     first_dirty = first_dirty_offset(log)
     segments = log.segments
@@ -50,7 +50,7 @@ def examine(log: "Log", now_ms: int) -> Candidate:
     clean_bytes = sum(segment.size for segment in segments.all() if segment.base_offset < first_dirty)
     cleanable = segments.between(first_dirty, end) if first_dirty < end else []
     cleanable_bytes = sum(segment.size for segment in cleanable)
-    return Candidate(
+    return LogToClean(
         log, first_dirty, end, clean_bytes, cleanable_bytes, _is_overdue(log, first_dirty, now_ms)
     )
 
@@ -62,7 +62,7 @@ def first_dirty_offset(log: "Log") -> int:
         return log.log_start_offset if cleaned is None else cleaned
     if cleaned > log.log_end_offset or not log.config.deletes_old_records:
         _log.warning(
-            "%s was cleaned up to %d, but it holds %d to %d: it is cleaned from its start on",
+            "%s: the cleaner checkpoint says %d, but the log has offsets %d to %d: cleaning from its start",
             log.path,
             cleaned,
             log.log_start_offset,
@@ -91,7 +91,7 @@ def _is_overdue(log: "Log", first_dirty: int, now_ms: int) -> bool:
     return any(0 < first_ms < now_ms - lag_ms for first_ms in began_ms if first_ms is not None)
 
 
-def dirtiest(candidates: Iterable[Candidate]) -> Candidate | None:
+def dirtiest(candidates: Iterable[LogToClean]) -> LogToClean | None:
     """The one to be cleaned next."""
     return max(
         (candidate for candidate in candidates if candidate.is_due),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.core.errors import ExhaustedError, is_exhausted
 from odradek.core.types import TopicPartition
-from odradek.log.cleaning.candidates import Candidate, dirtiest, examine
+from odradek.log.cleaning.candidates import LogToClean, dirtiest, examine
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.cleaning.throttle import Throttle
 from odradek.log.log import Log
@@ -50,7 +50,7 @@ class Cleaner:
         self._logs = logs
         self.settings = settings
         self._throttle = Throttle(settings.max_bytes_per_second)
-        self._scope = Scope(lambda error: _log.error("A cleaning failed", exc_info=error))
+        self._scope = Scope(lambda error: _log.error("Log cleaner failed", exc_info=error))
         self._cleaning: dict[TopicPartition, Log] = {}
         self._wake = asyncio.Event()
         self._uncleanable: dict[Log, str] = {}
@@ -122,7 +122,7 @@ class Cleaner:
     def _is_there(self, log: Log) -> bool:
         return log.failure is None and self._logs.get(log.topic_partition) is log
 
-    def _candidates(self, now_ms: int) -> Paced[list[Candidate]]:
+    def _candidates(self, now_ms: int) -> Paced[list[LogToClean]]:
         """Each as it is when it is looked at; it may be gone afterwards."""
         left_alone = self.uncleanable
         found = []
@@ -136,7 +136,7 @@ class Cleaner:
             try:
                 found.append(examine(log, now_ms))
             except OSError as e:
-                log.fail(e, "looking for what to clean in")
+                log.fail(e, "searching for dirty segments in")
             except ExhaustedError:
                 continue
             except Exception as e:
@@ -145,7 +145,7 @@ class Cleaner:
 
     # --- cleaning -------------------------------------------------------------------------------------
 
-    async def _clean(self, candidate: Candidate, now_ms: int) -> None:
+    async def _clean(self, candidate: LogToClean, now_ms: int) -> None:
         # Loaded with the first log that is dirty, not with the node.
         from odradek.log.cleaning.job import CleaningJob
         from odradek.log.cleaning.planning import prepare
@@ -160,7 +160,7 @@ class Cleaner:
             job = CleaningJob(self._runtime.disk, plan)
             await self._carry_out(log, job, truncations)
         except _AbandonedError:
-            _log.info("Cleaning of %s abandoned: it has changed", log.topic_partition)
+            _log.info("Stopped cleaning %s: the log changed", log.topic_partition)
             self._discard(log, job)
         except asyncio.CancelledError:
             self._discard(log, job)
@@ -219,7 +219,7 @@ class Cleaner:
             except OSError as e:
                 if not is_exhausted(e):
                     raise
-                _log.warning("Out of descriptors or memory, trying again: %s", e)
+                _log.warning("Out of file descriptors or memory, retrying: %s", e)
             await asyncio.sleep(_RETRY_S)
 
     def _finish(self, log: Log, job: "CleaningJob", seconds: float) -> None:
@@ -272,19 +272,21 @@ class Cleaner:
                 job.discard()
             except OSError as e:
                 log.compaction.discarded()
-                _log.warning("Files of a cleaning that was given up are left behind: %s", e)
+                _log.warning("Cannot remove the files of an abandoned cleaning: %s", e)
 
     def _give_up(self, log: Log, error: Exception) -> None:
         if log.failure is None:
-            _log.error("%s cannot be cleaned, left alone until a restart: %s", log.topic_partition, error)
+            _log.error("Cannot clean %s, not retried before a restart: %s", log.topic_partition, error)
             self._uncleanable[log] = str(error) or type(error).__name__
 
     def _failed(self, log: Log, error: OSError | ExhaustedError | MemoryError) -> None:
         if is_exhausted(error):
             _log.warning(
-                "Out of descriptors or memory to clean %s, trying again later: %s", log.topic_partition, error
+                "Out of file descriptors or memory while cleaning %s, retrying later: %s",
+                log.topic_partition,
+                error,
             )
         elif isinstance(error, OSError) and error.errno in _NO_SPACE:
-            _log.error("No space to clean %s, trying again later: %s", log.topic_partition, error)
+            _log.error("No disk space to clean %s, retrying later: %s", log.topic_partition, error)
         elif isinstance(error, OSError) and log.failure is None:
             log.fail(error, "cleaning")

@@ -94,7 +94,7 @@ class Checkpointer:
         """What the file says may be more than holds: it does not wait until it is due again."""
         message, key = f"Error while writing {directory.path}/{name}: {error}", (directory.path, name)
         if isinstance(self._dirs.failed_in(directory, message, error), ExhaustedError):
-            _log.warning("Out of descriptors or memory, trying again. %s", message)
+            _log.warning("Out of file descriptors or memory, retrying. %s", message)
             directory.offsets_unwritten(name)
             if key not in self._retries:
                 loop = asyncio.get_running_loop()

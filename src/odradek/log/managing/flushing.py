@@ -123,7 +123,7 @@ class Flusher:
         if log.failure is None:
             log.finish_flush(job)
         if log.failure is None and log.durability.has_idle_marks:
-            raise ExhaustedError(f"Marks of {log.path} could not be removed")
+            raise ExhaustedError(f"Cannot remove the .unflushed marks of {log.path}")
 
     def stop(self) -> None:
         """Begin no flush again that could not be begun."""

@@ -119,12 +119,12 @@ class LogDir:
         content = self._read(name)
         if content is None:
             if expected:
-                _log.warning("%s/%s is missing, taking 0 for every offset", self.path, name)
+                _log.warning("%s/%s is missing, assuming 0 for every offset", self.path, name)
             return {}
         try:
             offsets = parse_offsets(content)
         except CheckpointError as e:
-            _log.warning("%s/%s cannot be read, taking 0 for every offset: %s", self.path, name, e)
+            _log.warning("%s/%s cannot be read, assuming 0 for every offset: %s", self.path, name, e)
             return {}
         self._written[name] = content
         return offsets

@@ -51,7 +51,7 @@ class TopicIdSyncer:
                 continue
             if error is None:
                 log.metadata.persisted()
-            elif isinstance(log.fail(error, "naming the topic of"), ExhaustedError):
+            elif isinstance(log.fail(error, "writing the topic id of"), ExhaustedError):
                 lacking = True
                 self._waiting.append(log)
         if not lacking:  # else the next append to each sees to it, or the next log that is begun

@@ -64,7 +64,7 @@ def _resolve_swaps(
     valid = []
     for name in swaps:
         if first_cleaned is not None and (offset_of(name) or 0) >= first_cleaned:
-            _log.info("Removing %s/%s of an operation that did not complete", path, name)
+            _log.info("Removing %s/%s: its operation did not complete", path, name)
             unlink_if_exists(disk, f"{path}/{name}")
         else:
             valid.append(name)
@@ -74,18 +74,18 @@ def _resolve_swaps(
     damaged = next((swap for swap in segments if swap.bad_position is not None), None)
     if damaged is not None:
         _log.warning(
-            "%s/%s has no good record batch at byte offset %d", path, damaged.name, damaged.bad_position
+            "%s/%s has no valid record batch at byte offset %d", path, damaged.name, damaged.bad_position
         )
         if file_name(start, LOG_SUFFIX) in kept:
             for name in valid:
-                _log.warning("Removing %s/%s: what it was made from is still there", path, name)
+                _log.warning("Removing %s/%s: the segments that it replaces are still there", path, name)
                 unlink_if_exists(disk, f"{path}/{name}")
             return kept
     remaining = []
     for name in kept:
         offset = offset_of(name)
         if offset is not None and name.endswith(SEGMENT_SUFFIXES) and start <= offset < end:
-            _log.info("Removing %s/%s, replaced by a swapped segment", path, name)
+            _log.info("Removing %s/%s: a swapped segment replaces it", path, name)
             unlink_if_exists(disk, f"{path}/{name}")
         else:
             remaining.append(name)

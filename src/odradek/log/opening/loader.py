@@ -29,7 +29,7 @@ from odradek.log.opening.splitting import OffsetOverflowError, split_segment
 from odradek.log.opening.steps import Steps
 from odradek.log.parts.epoch_cache import EpochCache
 from odradek.log.producers.markers import read_marker
-from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.index_file import CorruptIndexError
 from odradek.log.segments.segment import Segment
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 class LoadedLog(NamedTuple):
-    """`settled`: closed cleanly with records in it, so that every entry of the directory is durable.
+    """`is_dir_durable`: closed cleanly with records in it, so that every entry of the directory is durable.
     `unflushed`: where segments ended that were not durable then, and may not be now. `index_debts`: segments
     below the recovery point whose indexes may not be.
     """
@@ -55,11 +55,11 @@ class LoadedLog(NamedTuple):
     recovery_point: int
     epochs: EpochCache
     producers: ProducerState
-    snapshots: SnapshotStore
+    snapshots: ProducerSnapshotFiles
     topic_id: uuid.UUID | None
     unflushed: list[int]
     index_debts: list[Segment]
-    settled: bool
+    is_dir_durable: bool
 
 
 def load(
@@ -117,7 +117,7 @@ def _load(
     if not found:
         _tell_if_lost(path, log_start_offset, recovery_point)
         _keep_marks(disk, path, names, ())
-        snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
+        snapshots = ProducerSnapshotFiles(disk, path, _snapshot_offsets(names))
         snapshots.remove_outside(log_start_offset, log_start_offset)
         if LEADER_EPOCH_CHECKPOINT in names:
             _store_epochs(disk, path, EpochCache())
@@ -129,7 +129,7 @@ def _load(
     if LEADER_EPOCH_CHECKPOINT in names or clean_shutdown or recovery_point > segments.first.base_offset:
         epochs = _read_epochs(disk, path, segments, log_start_offset)
     stored_epochs = epochs.entries
-    snapshots = SnapshotStore(disk, path, _snapshot_offsets(names))
+    snapshots = ProducerSnapshotFiles(disk, path, _snapshot_offsets(names))
     producers = ProducerState()
 
     log_end_offset: int | None = None
@@ -155,7 +155,7 @@ def _load(
     assert log_end_offset is not None
     if log_end_offset < log_start_offset:
         _log.warning(
-            "%s ends at %d, below its log start offset %d: it begins anew, empty",
+            "%s ends at offset %d, before its log start offset %d: starting with an empty log",
             path,
             log_end_offset,
             log_start_offset,
@@ -181,7 +181,9 @@ def _load(
             producers.expire(now_ms, producer_id_expiration_ms)
     if log_end_offset > (snapshots.offsets[-1] if snapshots.offsets else log_start_offset):
         if recover_from is None:
-            _log.warning("%s is missing: the producers were replayed", snapshots.path(log_end_offset))
+            _log.warning(
+                "%s is missing: rebuilt the producer state from the log", snapshots.path(log_end_offset)
+            )
         snapshots.take(producers.entries.values(), log_end_offset)
     snapshots.remove_doubted()
     unflushed = [end_offset for end_offset in unflushed if end_offset <= log_end_offset]
@@ -197,7 +199,7 @@ def _load(
         topic_id,
         unflushed,
         [] if recover_from is None else _index_debts(segments, recover_from, recovery_point),
-        settled=recover_from is None and log_end_offset > 0,
+        is_dir_durable=recover_from is None and log_end_offset > 0,
     )
 
 
@@ -221,7 +223,7 @@ def _snapshot_offsets(names: list[str]) -> list[int]:
 def _tell_if_lost(path: str, log_end_offset: int, recovery_point: int) -> None:
     if log_end_offset < recovery_point:
         _log.warning(
-            "%s ends at offset %d, though it was durable up to %d: records are missing at its end",
+            "%s ends at offset %d, but was durable up to %d: records at its end are lost",
             path,
             log_end_offset,
             recovery_point,
@@ -247,11 +249,11 @@ def _begin(
         log_start_offset,
         EpochCache(),
         producers,
-        SnapshotStore(pool.disk, path),
+        ProducerSnapshotFiles(pool.disk, path),
         topic_id,
         [],
         [],
-        settled=False,
+        is_dir_durable=False,
     )
 
 
@@ -274,7 +276,7 @@ def _read_epochs(disk: Disk, path: str, segments: Segments, log_start_offset: in
         epochs = EpochCache(parse_epochs(content))
         if not _lacks_epochs(epochs, segments, log_start_offset):
             return epochs
-        _log.info("%s/%s begins behind the log start: rebuilding it", path, LEADER_EPOCH_CHECKPOINT)
+        _log.info("%s/%s starts after the log start offset: rebuilding it", path, LEADER_EPOCH_CHECKPOINT)
     except CheckpointError as e:
         _log.warning("%s/%s cannot be read, rebuilding it from the log: %s", path, LEADER_EPOCH_CHECKPOINT, e)
     except FileNotFoundError:
@@ -339,7 +341,7 @@ def _broken_txn_index(segments: Segments) -> int | None:
             try:
                 _ = segment.txn_index.entries
             except CorruptIndexError as e:
-                _log.warning("Recovering from %d on: %s", segment.base_offset, e)
+                _log.warning("Recovering from offset %d: %s", segment.base_offset, e)
                 return segment.base_offset
     return None
 
@@ -371,9 +373,9 @@ def _check_end(segment: Segment, because: str) -> tuple[int | None, int | None]:
         end_offset, end = segment.next_offset()
         if end == segment.size:
             return end_offset, None
-        _log.warning("%s: no whole batch at byte offset %d, though %s", segment.file.path, end, because)
+        _log.warning("%s: no complete batch at byte offset %d, although %s", segment.file.path, end, because)
     except KafkaError as e:
-        _log.warning("%s, though %s", e, because)
+        _log.warning("%s, although %s", e, because)
     return None, segment.base_offset
 
 
@@ -383,7 +385,7 @@ def _recover(
     segments: Segments,
     epochs: EpochCache,
     producers: ProducerState,
-    snapshots: SnapshotStore,
+    snapshots: ProducerSnapshotFiles,
     log_start_offset: int,
     recover_from: int,
     *,
@@ -417,7 +419,7 @@ def _recover(
         )
         later = todo[index + 1 :]
         if later and (truncated or any(next_offset < end <= later[0].base_offset for end in unflushed)):
-            _log.warning("Dropping the %d segments after %s", len(later), segment.file.path)
+            _log.warning("Deleting the %d segments after %s", len(later), segment.file.path)
             segments.remove(later)
             for gone in later:
                 gone.unlink()
@@ -443,7 +445,7 @@ def _sync_aborts(disk: Disk, path: str, segments: Sequence[Segment]) -> None:
 
 def load_producers(
     producers: ProducerState,
-    snapshots: SnapshotStore,
+    snapshots: ProducerSnapshotFiles,
     segments: Segments,
     log_start_offset: int,
     end_offset: int,
@@ -461,7 +463,7 @@ def replay_producers(producers: ProducerState, segments: Segments, end_offset: i
         try:
             _replay_segment(producers, segment, max(start, segment.base_offset), end_offset)
         except KafkaError as e:
-            _log.error("Not all producers are known: %s", e)
+            _log.error("The producer state may be incomplete: %s", e)
     producers.end_offset = end_offset
 
 

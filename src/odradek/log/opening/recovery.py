@@ -100,7 +100,7 @@ def recover_segment(
             "Found invalid messages in log segment %s at byte offset %d: %s. Truncating %d bytes",
             segment.file.path,
             segment.size,
-            _REASONS.get(finding, "no good record batch stands there"),
+            _REASONS.get(finding, "no valid record batch"),
             truncated,
         )
         segment.cut(segment.size)

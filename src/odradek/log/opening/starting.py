@@ -88,7 +88,7 @@ def find_logs(
             continue
         path = f"{directory.path}/{name}"
         if suffix in (names.STRAY_DIR_SUFFIX, names.FUTURE_DIR_SUFFIX):
-            _log.warning("Leaving %s alone: it was set aside", path)
+            _log.warning("Skipping %s: its suffix marks it as set aside", path)
             continue
         config = configs.get(tp.topic)
         if config is None:

@@ -11,15 +11,16 @@ from odradek.log.parts.bounds import Bounds
 from odradek.log.parts.epoch_cache import EpochCache
 from odradek.log.parts.log_config import LogConfig
 from odradek.log.parts.partition_dir import PartitionDir
-from odradek.log.parts.reading import Position, Reader, out_of_range
+from odradek.log.parts.reading import BatchReader, Position, out_of_range
 from odradek.log.parts.rolling import Roller
 from odradek.log.producers.entry import ProducerBatch
 from odradek.log.producers.markers import read_marker
-from odradek.log.producers.state import ProducerState, Staged
+from odradek.log.producers.rules import AppendOrigin
+from odradek.log.producers.state import ProducerState, StagedProducers
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
 from odradek.log.segments.txn_index import AbortedTxn
-from odradek.records.check import CheckedRecords, Origin
+from odradek.records.check import CheckedRecords
 from odradek.records.header import CONTROL_FLAG, LOG_OVERHEAD, MAX_INT32, BatchMeta
 from odradek.records.kernel import OK, PARTIAL
 from odradek.records.scanning import scan
@@ -68,7 +69,7 @@ class Appender:
         epochs: EpochCache,
         producers: ProducerState,
         roller: Roller,
-        reader: Reader,
+        reader: BatchReader,
     ) -> None:
         self._dir = directory
         self._clock = clock
@@ -82,7 +83,11 @@ class Appender:
         self.appended_bytes = 0  # since the log was opened
 
     def append(
-        self, sets: Sequence[CheckedRecords], leader_epoch: int, origin: Origin, transaction_version: int
+        self,
+        sets: Sequence[CheckedRecords],
+        leader_epoch: int,
+        origin: AppendOrigin,
+        transaction_version: int,
     ) -> list[AppendInfo | KafkaError]:
         """Raises OSError, StorageError, ExhaustedError: then no set counts as appended."""
         results: list[AppendInfo | KafkaError] = []
@@ -98,7 +103,7 @@ class Appender:
         buffers: list[Buffer] = []
         accepted: list[tuple[int, list[BatchMeta]]] = []
         pending_bytes = 0
-        staged: Staged | None = None
+        staged: StagedProducers | None = None
         max_size, max_time, max_offset = segment.free_bounds(
             segment_bytes, roll_after_ms, sum([len(checked.batches) for checked in sets])
         )
@@ -141,7 +146,7 @@ class Appender:
                     max_size = -1
                 if numbered:
                     if staged is None:
-                        staged = Staged(self._producers)
+                        staged = StagedProducers(self._producers)
                     try:
                         if len(batches) == 1 and not batch.attributes & CONTROL_FLAG:
                             duplicate = staged.add(batch, first_offset, origin)
@@ -198,7 +203,7 @@ class Appender:
         buffers: Sequence[Buffer],
         size: int,
         accepted: Sequence[tuple[int, Sequence[BatchMeta]]],
-        staged: Staged | None,
+        staged: StagedProducers | None,
     ) -> None:
         """Write; only what is written changes the state."""
         if staged is not None and staged.completed:
@@ -219,7 +224,7 @@ class Appender:
             if staged.completed or staged.started:
                 self._end_transactions(segment, staged)
 
-    def _end_transactions(self, segment: Segment, staged: Staged) -> None:
+    def _end_transactions(self, segment: Segment, staged: StagedProducers) -> None:
         producers = self._producers
         for completed in staged.completed:
             stable = producers.stable_offset_after(completed)
@@ -241,7 +246,7 @@ class Appender:
         if finding not in (OK, PARTIAL) or not batches:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
-                f"No good record batch at {size} of a fetch for {self._dir.topic_partition}",
+                f"No valid record batch at byte {size} of a fetch for {self._dir.topic_partition}",
             )
         expected = self._bounds.log_end_offset
         for batch in batches:
@@ -269,7 +274,7 @@ class Appender:
             self._clock,
         ):
             segment = self._roller.roll_at(first_offset)
-        staged = Staged(self._producers)
+        staged = StagedProducers(self._producers)
         for batch in batches:
             if batch.producer_id >= 0:
                 marker = read_marker(records, batch) if batch.is_control else None
@@ -285,8 +290,8 @@ class Appender:
         """Records without an epoch: a truncation by epochs would cut at the wrong place from here on."""
         if self._epochs.latest != NO_LEADER_EPOCH:
             _log.warning(
-                "%s: records of magic %d at offset %d, though later formats came before: its leader epochs "
-                "are forgotten",
+                "%s: records of magic %d at offset %d follow records of a later format: clearing its leader "
+                "epochs",
                 self._dir.path,
                 batch.magic,
                 batch.last_offset,
@@ -314,10 +319,14 @@ def _addressable_runs(batches: Sequence[BatchMeta], log_end_offset: int) -> list
 
 
 def _stage(
-    staged: Staged, checked: CheckedRecords, first_offset: int, origin: Origin, transaction_version: int
+    staged: StagedProducers,
+    checked: CheckedRecords,
+    first_offset: int,
+    origin: AppendOrigin,
+    transaction_version: int,
 ) -> ProducerBatch | None:
     """Check a set against its producers, all or nothing; the first append of a set that is here already."""
-    stage = Staged(staged)
+    stage = StagedProducers(staged)
     offset = first_offset
     for batch in checked.batches:
         if batch.producer_id >= 0:

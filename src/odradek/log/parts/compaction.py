@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from odradek.log.parts.local_log import LocalLog
 from odradek.log.parts.partition_dir import PartitionDir
-from odradek.log.parts.reading import Reader
-from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.parts.reading import BatchReader
+from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.segments.segment import Segment
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ class Compaction:
         self,
         directory: PartitionDir,
         local_log: LocalLog,
-        snapshots: SnapshotStore,
-        reader: Reader,
+        snapshots: ProducerSnapshotFiles,
+        reader: BatchReader,
         cleaned_offset: int | None,
     ) -> None:
         self._dir = directory

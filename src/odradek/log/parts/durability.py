@@ -7,7 +7,7 @@ from odradek.log.parts.epoch_file import LeaderEpochFile
 from odradek.log.parts.flush_job import FlushJob, FlushProof
 from odradek.log.parts.partition_dir import PartitionDir
 from odradek.log.parts.unflushed_marks import UnflushedMarks
-from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
 from odradek.runtime.api import Clock
@@ -37,7 +37,7 @@ class Durability:
         segments: Segments,
         bounds: Bounds,
         epoch_file: LeaderEpochFile,
-        snapshots: SnapshotStore,
+        snapshots: ProducerSnapshotFiles,
         marks: UnflushedMarks,
         recovery_point: int,
         index_debts: Iterable[Segment] = (),
@@ -111,8 +111,8 @@ class Durability:
     def begin_close(self, *, sealed: bool) -> FlushJob | None:
         """What is left to write at a clean stop; `sealed`: the active segment may have been appended to."""
         end = self._bounds.log_end_offset
-        unsettled = end > 0 and self._dir.has_unsynced_changes
-        if sealed or unsettled or self.has_idle_marks or end > self.restart_offset:
+        unsynced = end > 0 and self._dir.has_unsynced_changes
+        if sealed or unsynced or self.has_idle_marks or end > self.restart_offset:
             return self._flush_job(end, closing=True)
         epochs = self.epoch_file.take_draft()
         if epochs is None:

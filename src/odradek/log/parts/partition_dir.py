@@ -53,7 +53,7 @@ class PartitionDir:
         """
         message = f"Error while {doing} {self.topic_partition} in {self.path}: {error}"
         if is_exhausted(error):
-            _log.warning("Out of descriptors or memory. %s", message)
+            _log.warning("Out of file descriptors or memory. %s", message)
             if not halfway:
                 return ExhaustedError(message)
         failure = StorageError(message)

@@ -42,7 +42,7 @@ class PartitionMetadataFile:
         try:
             write_file(directory.disk, path, content, sync=False)
         except OSError as e:
-            raise directory.fail(e, "naming the topic of") from e
+            raise directory.fail(e, "writing the topic id of") from e
         self.topic_id = topic_id
         self.is_durable = False
         if self._segments.size_bytes:
@@ -51,7 +51,7 @@ class PartitionMetadataFile:
     def mend(self, topic_id: uuid.UUID) -> None:
         """The directory's topic id was damaged: write the right one."""
         _log.warning(
-            "%s/%s is damaged: it says %s, written anew as %s",
+            "%s/%s is damaged: replacing its topic id %s with %s",
             self._dir.path,
             PARTITION_METADATA,
             self.topic_id,
@@ -65,7 +65,7 @@ class PartitionMetadataFile:
         try:
             sync_topic_id(self._dir.disk, self._dir.path)
         except OSError as e:
-            raise self._dir.fail(e, "naming the topic of") from e
+            raise self._dir.fail(e, "writing the topic id of") from e
         self.is_durable = True
 
     def persisted(self) -> None:

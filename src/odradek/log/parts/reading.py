@@ -38,7 +38,7 @@ class FetchInfo:
         self.aborted = aborted
 
 
-class Reader:
+class BatchReader:
     """Batches by offset. `newest` is where the last append began: the consumers that keep up read there."""
 
     __slots__ = ("_bound", "_bounds", "_config", "_dir", "_gaps", "_segments", "newest")
@@ -102,7 +102,7 @@ class Reader:
         """Warns once. No cleaner has been here: the segment before this one was removed by hand."""
         if segment.base_offset not in self._gaps:
             self._gaps.add(segment.base_offset)
-            _log.warning("The records before %s are missing: reads go over the gap", segment.file.path)
+            _log.warning("The records before %s are missing: reads skip the gap", segment.file.path)
 
     def _bound_position(self, segment: Segment, bound: int) -> int:
         """Where in a segment the batches below an offset end, if that is not the log end."""

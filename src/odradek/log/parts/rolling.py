@@ -7,7 +7,7 @@ from odradek.log.parts.bounds import Bounds
 from odradek.log.parts.durability import Durability
 from odradek.log.parts.local_log import LocalLog
 from odradek.log.parts.partition_dir import PartitionDir
-from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.segment import Segment
 
@@ -24,7 +24,7 @@ class Roller:
         bounds: Bounds,
         durability: Durability,
         producers: ProducerState,
-        snapshots: SnapshotStore,
+        snapshots: ProducerSnapshotFiles,
     ) -> None:
         self._dir = directory
         self._local_log = local_log

@@ -13,9 +13,9 @@ from odradek.log.parts.compaction import Compaction
 from odradek.log.parts.durability import Durability
 from odradek.log.parts.local_log import LocalLog
 from odradek.log.parts.partition_dir import PartitionDir
-from odradek.log.parts.reading import Reader
+from odradek.log.parts.reading import BatchReader
 from odradek.log.parts.settling import Settling
-from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
 
 
@@ -47,8 +47,8 @@ class Truncator:
         durability: Durability,
         settling: Settling,
         producers: ProducerState,
-        snapshots: SnapshotStore,
-        reader: Reader,
+        snapshots: ProducerSnapshotFiles,
+        reader: BatchReader,
         compaction: Compaction,
     ) -> None:
         self._dir = directory

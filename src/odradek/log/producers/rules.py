@@ -4,12 +4,12 @@ No origin means that the batch is replicated or replayed: it was accepted before
 """
 
 import logging
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
 from odradek.log.producers.entry import BATCHES_TO_RETAIN, ProducerBatch, ProducerEntry
-from odradek.records.check import Origin
 from odradek.records.control import EndTransactionMarker
 from odradek.records.header import MAX_INT32, TRANSACTIONAL_FLAG, BatchMeta
 
@@ -21,14 +21,21 @@ EPOCH_PER_TRANSACTION: Final = 2
 _LAST_PRODUCER_EPOCH: Final = 0x7FFF
 
 
-class Start(NamedTuple):
+class AppendOrigin(IntEnum):
+    """Who appends. Clients are checked most."""
+
+    CLIENT = 0
+    COORDINATOR = 1
+
+
+class ExpectedStart(NamedTuple):
     """Where a producer has to begin that a partition does not know."""
 
     epoch: int
     sequence: int
 
 
-def check_start(batch: BatchMeta, start: Start) -> None:
+def check_start(batch: BatchMeta, start: ExpectedStart) -> None:
     """Refuse what would overtake an earlier batch of a transaction, which was refused and may come again."""
     if batch.producer_epoch == start.epoch and batch.base_sequence > start.sequence:
         raise KafkaError(
@@ -39,7 +46,7 @@ def check_start(batch: BatchMeta, start: Start) -> None:
 
 
 def append_data(
-    entry: ProducerEntry, batch: BatchMeta, base_offset: int, origin: Origin | None
+    entry: ProducerEntry, batch: BatchMeta, base_offset: int, origin: AppendOrigin | None
 ) -> ProducerEntry:
     """The producer after a batch of data at an offset; raises KafkaError where the batch is refused."""
     producer_id, known_epoch, coordinator_epoch, _, txn_first_offset, batches = entry
@@ -47,10 +54,10 @@ def append_data(
     if epoch != known_epoch:
         if epoch < known_epoch:
             _refuse_epoch(entry, epoch, base_offset, origin, "smaller than")
-        if origin is Origin.CLIENT:
+        if origin is AppendOrigin.CLIENT:
             _check_new_epoch(entry, epoch, first_sequence, base_offset)
         batches = ()
-    elif origin is Origin.CLIENT:
+    elif origin is AppendOrigin.CLIENT:
         last_sequence = batches[-1].last_sequence if batches else NO_SEQUENCE
         if first_sequence != (last_sequence + 1) & MAX_INT32:
             raise KafkaError(
@@ -64,7 +71,8 @@ def append_data(
     elif txn_first_offset != NO_OFFSET and origin is not None:
         raise KafkaError(
             ErrorCode.INVALID_TXN_STATE,
-            f"Expected transactional write from producer {producer_id}, in one since {txn_first_offset}.",
+            f"Expected transactional write from producer {producer_id}: its transaction is open since "
+            f"{txn_first_offset}.",
         )
     timestamp = batch.max_timestamp
     last_sequence = NO_SEQUENCE if first_sequence == NO_SEQUENCE else (first_sequence + delta) & MAX_INT32
@@ -89,7 +97,7 @@ def append_marker(
     marker: EndTransactionMarker,
     timestamp: int,
     offset: int,
-    origin: Origin | None,
+    origin: AppendOrigin | None,
     transaction_version: int,
 ) -> ProducerEntry:
     """The producer after the end of its transaction; raises KafkaError where the marker is refused."""
@@ -101,7 +109,9 @@ def append_marker(
         ended = entry.current_txn_first_offset == NO_OFFSET or epoch == _LAST_PRODUCER_EPOCH
         if epoch < known_epoch or not ended:
             _refuse_epoch(entry, epoch, offset, origin, "not greater than")
-        _log.info("Producer %d repeats the marker of epoch %d, already ended", entry.producer_id, epoch)
+        _log.info(
+            "Producer %d: repeated marker of epoch %d, whose transaction has ended", entry.producer_id, epoch
+        )
     if marker.coordinator_epoch < entry.coordinator_epoch:
         message = (
             f"Invalid coordinator epoch for producer {entry.producer_id} at offset {offset}: "
@@ -120,7 +130,9 @@ def append_marker(
     )
 
 
-def _refuse_epoch(entry: ProducerEntry, epoch: int, offset: int, origin: Origin | None, how: str) -> None:
+def _refuse_epoch(
+    entry: ProducerEntry, epoch: int, offset: int, origin: AppendOrigin | None, how: str
+) -> None:
     message = (
         f"Epoch of producer {entry.producer_id} at offset {offset} is {epoch}, "
         f"which is {how} the last seen epoch {entry.producer_epoch}"

@@ -13,7 +13,7 @@ from odradek.runtime.api import Disk
 _log = logging.getLogger(__name__)
 
 
-class SnapshotStore:
+class ProducerSnapshotFiles:
     """Snapshot files by the offset they were taken at, oldest first."""
 
     __slots__ = ("_disk", "_doubted", "_unsynced", "directory", "offsets")

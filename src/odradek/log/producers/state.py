@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 from odradek.core.types import NO_OFFSET
 from odradek.log.producers.entry import ProducerBatch, ProducerEntry
 from odradek.log.producers.markers import Marker
-from odradek.log.producers.rules import Start, append_data, append_marker, check_start
-from odradek.records.check import Origin
+from odradek.log.producers.rules import AppendOrigin, ExpectedStart, append_data, append_marker, check_start
 from odradek.records.header import CONTROL_FLAG, MAX_INT32, BatchMeta
 
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
@@ -30,14 +29,14 @@ class CompletedTxn(NamedTuple):
     aborted: bool
 
 
-class Staged:
+class StagedProducers:
     """The changes of an append that is not written yet. A stage over another sees the other's changes."""
 
     __slots__ = ("_known", "completed", "entries", "started", "starts")
 
-    def __init__(self, below: "Staged | ProducerState") -> None:
+    def __init__(self, below: "StagedProducers | ProducerState") -> None:
         self._known = below.get
-        self.starts: dict[int, Start] = below.starts
+        self.starts: dict[int, ExpectedStart] = below.starts
         self.entries: dict[int, ProducerEntry] = {}
         self.started: tuple[tuple[int, int], ...] = ()
         self.completed: tuple[CompletedTxn, ...] = ()
@@ -49,7 +48,7 @@ class Staged:
         self,
         batch: BatchMeta,
         base_offset: int,
-        origin: Origin | None,
+        origin: AppendOrigin | None,
         marker: Marker | None = None,
         transaction_version: int = 0,
     ) -> ProducerBatch | None:
@@ -61,10 +60,10 @@ class Staged:
         known = self.entries.get(producer_id) or self._known(producer_id)
         if known is None:
             known = ProducerEntry(producer_id)
-            if origin is Origin.CLIENT and producer_id in self.starts:
+            if origin is AppendOrigin.CLIENT and producer_id in self.starts:
                 check_start(batch, self.starts[producer_id])
         if not batch.attributes & CONTROL_FLAG:
-            if origin is Origin.CLIENT and known.batches:
+            if origin is AppendOrigin.CLIENT and known.batches:
                 expected = (known.batches[-1].last_sequence + 1) & MAX_INT32
                 if batch.base_sequence != expected:
                     duplicate = known.find_duplicate(
@@ -88,7 +87,7 @@ class Staged:
         self.entries[producer_id] = entry
         return None
 
-    def merge(self, above: "Staged") -> None:
+    def merge(self, above: "StagedProducers") -> None:
         self.entries.update(above.entries)
         self.started += above.started
         self.completed += above.completed
@@ -103,7 +102,7 @@ class ProducerState:
         self.entries: Final[dict[int, ProducerEntry]] = {}
         self.get: Final[Callable[[int], ProducerEntry | None]] = self.entries.get
         self.end_offset = 0
-        self.starts: Final[dict[int, Start]] = {}
+        self.starts: Final[dict[int, ExpectedStart]] = {}
         self._ongoing: dict[int, int] = {}
         self._unreplicated: list[tuple[int, int]] = []
 
@@ -125,11 +124,11 @@ class ProducerState:
         start = self.starts.pop(producer_id, None)
         if start is not None and start.epoch == epoch:
             sequence = min(sequence, start.sequence)
-        self.starts[producer_id] = Start(epoch, sequence)
+        self.starts[producer_id] = ExpectedStart(epoch, sequence)
         if len(self.starts) > _MAX_STARTS:
             del self.starts[next(iter(self.starts))]
 
-    def commit(self, staged: Staged) -> None:
+    def commit(self, staged: StagedProducers) -> None:
         """Take over what an append staged. The transactions it completed follow one by one, by `complete`."""
         if len(self.entries) > MAX_PRODUCERS // 2:
             self._make_room(staged.entries)
@@ -143,7 +142,7 @@ class ProducerState:
     def replay(self, batch: BatchMeta, marker: Marker | None) -> CompletedTxn | None:
         """Take a batch that stands in the log; gives the transaction that it ended, for `complete`."""
         if batch.attributes & CONTROL_FLAG:
-            staged = Staged(self)
+            staged = StagedProducers(self)
             staged.add(batch, batch.base_offset, None, marker)
             self.commit(staged)
             return staged.completed[0] if staged.completed else None

@@ -168,7 +168,9 @@ class Segment:
         """Take an offset index whose last entry is right: appends and the log's end go by it."""
         if not self._is_offset_of_batch(index):
             at = (index.entries - 1) * index.ENTRY.size
-            raise CorruptIndexError(f"{index.file.path}: no such batch as at byte offset {at}")
+            raise CorruptIndexError(
+                f"{index.file.path}: the entry at byte offset {at} points to no such batch"
+            )
         self._indexes.take_offsets(index)
 
     def _is_offset_of_batch(self, index: OffsetIndex) -> bool:
@@ -182,10 +184,12 @@ class Segment:
         """Take a time index whose last entry is right: retention goes by it. Looking may rebuild them all."""
         if not index.entries:
             if self._has_times():
-                raise CorruptIndexError(f"{index.file.path}: empty, though records have times")
+                raise CorruptIndexError(f"{index.file.path}: empty, but the records have timestamps")
         elif not self.is_time_of_batch(*index.last_entry):
             at = (index.entries - 1) * index.ENTRY.size
-            raise CorruptIndexError(f"{index.file.path}: no batch has the time at byte offset {at}")
+            raise CorruptIndexError(
+                f"{index.file.path}: no batch has the timestamp of the entry at byte offset {at}"
+            )
         if self._indexes.times is None:
             self._indexes.take_times(index)
 
@@ -228,7 +232,7 @@ class Segment:
             for batch in self.scan(0, size):
                 self.index_batch(batch.last_offset, batch.max_timestamp, batch.size)
         except KafkaError as e:
-            _log.warning("Nothing behind it is indexed: %s", e)
+            _log.warning("Not indexing anything after the damage: %s", e)
         finally:
             self.size = size
         self.trim_indexes()
@@ -325,7 +329,7 @@ class Segment:
         try:
             return next(batch.max_timestamp for batch in self.scan(0))
         except StopIteration:
-            _log.warning("%s: no whole record batch at byte offset 0", self.file.path)
+            _log.warning("%s: no complete record batch at byte offset 0", self.file.path)
         except KafkaError as e:
             _log.warning("%s", e)
         return NO_TIMESTAMP
@@ -392,7 +396,7 @@ class Segment:
         except NoBatchError as e:
             if indexed[1] == 0 or self._is_rebuilt:
                 raise self._corrupt(e.position) from None
-            _log.warning("Rebuilding the indexes of %s: %s, where one is indexed", self.file.path, e)
+            _log.warning("Rebuilding the indexes of %s: %s, but the index has one there", self.file.path, e)
         self.rebuild_indexes()
         indexed = self.offset_index.lookup(offset)
         try:

@@ -35,8 +35,8 @@ def parse_aborted(path: str, data: bytes, base_offset: int) -> list[AbortedTxn]:
         entry = AbortedTxn(*fields)
         if version != 0 or entry.last_offset < base_offset or entry.first_offset > entry.last_offset:
             raise CorruptIndexError(
-                f"{path}: entry {len(entries)} at byte offset {len(entries) * ENTRY_BYTES} is {entry} "
-                f"of version {version}"
+                f"{path}: invalid entry {len(entries)} at byte offset {len(entries) * ENTRY_BYTES}: {entry}, "
+                f"version {version}"
             )
         entries.append(entry)
     return entries

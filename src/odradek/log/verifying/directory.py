@@ -17,8 +17,8 @@ Compacted = Callable[[str], bool | None]
 
 _FATES = {
     names.RECOVERY_POINT_CHECKPOINT: "after an unclean stop every log is recovered from its beginning",
-    names.LOG_START_CHECKPOINT: "every log begins with its first segment: deleted records come back",
-    names.HIGH_WATERMARK_CHECKPOINT: "no record counts as replicated, until replicas say so again",
+    names.LOG_START_CHECKPOINT: "every log starts at its first segment: deleted records come back",
+    names.HIGH_WATERMARK_CHECKPOINT: "no record counts as replicated until the replicas fetch again",
     names.CLEANER_CHECKPOINT: "every compacted log is cleaned from its beginning",
 }
 
@@ -76,7 +76,14 @@ def check_identity(disk: Disk, directory: LogDirectory, into: Findings, *, in_us
     try:
         parse_meta_properties(read_file(disk, path))
     except FileNotFoundError:
-        into.add(path, None, "missing", "whose directory it is", "no file", "the node refuses to start")
+        into.add(
+            path,
+            None,
+            "missing",
+            "the ids of cluster, node and directory",
+            "no file",
+            "the node refuses to start",
+        )
     except CheckpointError as e:
         into.add(path, 0, "unreadable", "cluster, node and directory", e, "the node refuses to start")
     if not directory.clean and not in_use:
@@ -84,9 +91,9 @@ def check_identity(disk: Disk, directory: LogDirectory, into: Findings, *, in_us
             f"{directory.path}/{names.CLEAN_SHUTDOWN}",
             None,
             "not closed cleanly",
-            "the mark of a clean stop",
+            "a mark of a clean stop",
             "no file",
-            "every log is recovered from its recovery point on",
+            "every log is recovered from its recovery point",
         )
 
 
@@ -128,10 +135,10 @@ def check_partition(
 
 
 def _bounds(directory: LogDirectory) -> Iterable[tuple[str, Mapping[TopicPartition, int], str]]:
-    lost = "the log goes on at its end: records that were durable are missing"
+    lost = "the log continues at its end: records that were durable are lost"
     return (
         (names.RECOVERY_POINT_CHECKPOINT, directory.recovery_points, lost),
-        (names.LOG_START_CHECKPOINT, directory.log_starts, "the log begins anew at this offset, empty"),
+        (names.LOG_START_CHECKPOINT, directory.log_starts, "the log starts empty at this offset"),
         (names.HIGH_WATERMARK_CHECKPOINT, directory.high_watermarks, lost.replace("durable", "replicated")),
-        (names.CLEANER_CHECKPOINT, directory.cleaned, "the log is cleaned from its start on"),
+        (names.CLEANER_CHECKPOINT, directory.cleaned, "the log is cleaned from its start"),
     )

@@ -8,7 +8,7 @@ from odradek.log.verifying.findings import Findings
 from odradek.records.header import BatchMeta
 
 _EPOCH_AT = 12
-BELIEVED = "believed: truncation after an election goes by it. Remove the file, and it is rebuilt"
+BELIEVED = "used as it is: truncation after an election depends on it. Remove the file to rebuild it"
 
 
 class _Step(NamedTuple):
@@ -64,7 +64,7 @@ class EpochCheck:
             step.log_file,
             step.position + _EPOCH_AT,
             "leader epoch out of order",
-            "that of its neighbours",
+            "the epoch of its neighbours",
             step.batch.partition_leader_epoch,
             step.fate,
         )

@@ -4,8 +4,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 IGNORED = "not noticed"
-GONE_OVER = "reads go over the gap"
-REBUILT_WHEN_READ = "rebuilt from the log once a read comes upon it"
+GONE_OVER = "reads skip the gap"
+REBUILT_WHEN_READ = "rebuilt from the log when a read finds the error"
 
 
 class Fate:
@@ -31,7 +31,7 @@ class Fate:
             return f"{cut_bytes} bytes are cut off here{dropped}"
         if has_structure:
             return f"{IGNORED}: consumers that check CRCs fail here"
-        return f"{IGNORED}: reads from here on fail with CORRUPT_MESSAGE"
+        return f"{IGNORED}: reads from here fail with CORRUPT_MESSAGE"
 
     def of_border(self, segment: int, first_missing: int, base_offset: int) -> str:
         """Of offsets that are missing before a segment."""

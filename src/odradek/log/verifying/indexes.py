@@ -13,7 +13,7 @@ from odradek.log.segments.time_index import TimeIndex
 from odradek.log.verifying.findings import Findings
 from odradek.records.header import BatchMeta
 
-TIMES_BELIEVED = "believed: lookups by time and retention go by it. Remove the file, and it is rebuilt"
+TIMES_BELIEVED = "used as it is: lookups by time and retention depend on it. Remove the file to rebuild it"
 
 
 class _Entries:

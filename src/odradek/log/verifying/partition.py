@@ -122,7 +122,7 @@ class PartitionCheck:
                 fate = (
                     "removed"
                     if name.endswith(CLEANED_SUFFIX)
-                    else "put in place, or removed if it is not whole"
+                    else "put in place, or removed if it is incomplete"
                 )
                 self._into.add(path, None, "left behind", "no such file", "an interrupted compaction", fate)
             elif name.endswith(INDEX_SUFFIXES) and offset_of(name) not in self._bases:
@@ -142,18 +142,18 @@ class PartitionCheck:
             # Logs of old had none, and before the first record there need not be one.
             has_records = any(self._size(base_offset) for base_offset in self._bases)
             if has_records and self._given.topic_id is not None:
-                self._into.add(path, None, "missing", "the topic id", "no file", "written anew")
+                self._into.add(path, None, "missing", "the topic id", "no file", "rewritten")
             return
         try:
             topic_id = parse_partition_metadata(read_file(self._disk, path))
         except CheckpointError as e:
-            self._into.add(path, 0, "unreadable", "version and topic id", e, "written anew")
+            self._into.add(path, 0, "unreadable", "version and topic id", e, "rewritten")
             return
         expected = self._given.topic_id
         if expected is not None and topic_id != expected:
-            fate = "set aside as a stray, and a new log begun"
+            fate = "renamed to -stray, and a new log is created"
             if is_damaged_topic_id(topic_id, expected):
-                fate = "written anew: all but one character is right"
+                fate = "rewritten: only one character is wrong"
             wanted, found = uuid_to_text(expected), uuid_to_text(topic_id)
             self._into.add(path, 0, "another topic", wanted, found, fate)
 
@@ -174,7 +174,7 @@ class PartitionCheck:
                 raise CheckpointError("nothing")
             return EpochCheck(path, parse_epochs(content), recovered_from, self._into)
         except CheckpointError as e:
-            self._into.add(path, 0, "unreadable", "epochs and offsets in rising order", e, rebuilt)
+            self._into.add(path, 0, "unreadable", "epochs and offsets in ascending order", e, rebuilt)
             return None
 
     # --- segments -------------------------------------------------------------------------------------
@@ -195,14 +195,19 @@ class PartitionCheck:
             path = self._file(base_offset, LOG_SUFFIX)
             if base_offset < self._next_offset:
                 self._report(
-                    path, None, "overlap", f"a first offset from {self._next_offset} on", base_offset, index
+                    path,
+                    None,
+                    "overlap",
+                    f"a first offset of at least {self._next_offset}",
+                    base_offset,
+                    index,
                 )
             elif not (self._given.compacted or (self._given.compacted is None and self._has_gaps)):
                 self._into.add(
                     path,
                     None,
                     "gap",
-                    f"offset {self._next_offset} to follow",
+                    f"offset {self._next_offset} next",
                     f"{base_offset}: {base_offset - self._next_offset} offsets are missing",
                     self._fate.of_border(index, self._next_offset, base_offset),
                 )
@@ -257,7 +262,7 @@ class PartitionCheck:
             offsets.end(self._disk.stat(path).size)
         if times is not None:
             times.end(self._next_offset)
-        self._check_aborted(index, base_offset)
+        self._check_aborted(base_offset)
 
     def _torn(self) -> None:
         """What follows cannot be judged by what came before."""
@@ -313,14 +318,14 @@ class PartitionCheck:
                 position = piece.start + batch.position
                 self._report(path, position, "unreadable marker", "a transaction's end", problem, index)
 
-    def _check_aborted(self, index: int, base_offset: int) -> None:
+    def _check_aborted(self, base_offset: int) -> None:
         path = self._file(base_offset, TXN_INDEX_SUFFIX)
         indexed = []
         if file_name(base_offset, TXN_INDEX_SUFFIX) in self._names:
             try:
                 indexed = parse_aborted(path, read_file(self._disk, path), base_offset)
             except CorruptIndexError as e:
-                fate = f"the log is recovered from offset {base_offset} on, and the file written anew"
+                fate = f"the log is recovered from offset {base_offset}, and the file is rewritten"
                 self._into.add(path, None, "unreadable", f"entries of {ENTRY_BYTES} bytes", e, fate)
                 self._replay.aborted = []
                 return
@@ -335,7 +340,7 @@ class PartitionCheck:
             )
             if self._next_offset > max(newest, start):
                 path = self._file(self._next_offset, SNAPSHOT_SUFFIX)
-                fate = "written anew: the producers are replayed"
+                fate = "rebuilt from the log"
                 self._into.add(path, None, "missing", "the producers at the log's end", "no file", fate)
 
     def _check_snapshots(self, before: int | None) -> None:
@@ -350,7 +355,7 @@ class PartitionCheck:
             try:
                 entries = parse_snapshot(read_file(self._disk, path))
             except CorruptSnapshotError as e:
-                fate = "removed where it is needed: an older one, or the log, tells the same"
+                fate = "removed when it is needed: an older one, or the log, has the same state"
                 self._into.add(path, 0, "unreadable", "a snapshot that matches its CRC", e, fate)
                 continue
             if offset >= self._first_offset:  # of records that are gone it may have known more

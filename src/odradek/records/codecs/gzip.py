@@ -1,4 +1,4 @@
-"""gzip through zlib, which inflates piece by piece and releases the interpreter's lock."""
+"""gzip, by zlib. It inflates piece by piece and releases the GIL."""
 
 import zlib
 from typing import Final
@@ -22,7 +22,7 @@ def bound(data: memoryview) -> int:
 
 
 def decompress(data: memoryview, limit_bytes: int) -> bytearray:
-    """Inflates every member; what follows the last one and is no member is ignored, as Java does."""
+    """Inflate every member. Bytes after the last member are ignored, as in Java."""
     out = bytearray()
     position = 0
     for _ in range(_MOST_MEMBERS):
@@ -33,7 +33,7 @@ def decompress(data: memoryview, limit_bytes: int) -> bytearray:
 
 
 def _inflate_member(data: memoryview, position: int, out: bytearray, limit_bytes: int) -> int:
-    """Inflate the member at a position onto the output; gives the position after it."""
+    """Append the inflated member at a position to the output. Returns the position after it."""
     inflater = zlib.decompressobj(_WBITS)
     while not inflater.eof:
         piece: memoryview | bytes = data[position : position + _INPUT_PIECE_BYTES]

@@ -28,7 +28,7 @@ _JAVA_DEFAULT_LEVEL: Final = 9
 
 
 def compress(data: memoryview, level: int | None) -> bytes:
-    """Java's default level, 9, means its fast compressor; every other one its high compressor."""
+    """Java's default level, 9, selects its fast compressor. Every other level selects its high compressor."""
     if level is not None and level != _JAVA_DEFAULT_LEVEL:
         return _compress_high(data, level)
     compress_block = cramjam().lz4.compress_block
@@ -45,7 +45,7 @@ def compress(data: memoryview, level: int | None) -> bytes:
 
 
 def _compress_high(data: memoryview, level: int) -> bytes:
-    """Piece by piece, since this compressor keeps the interpreter's lock; it adds checksums to its blocks."""
+    """Piece by piece, because this compressor keeps the GIL. It adds checksums to its blocks."""
     compressor = cramjam().lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     for start in range(0, len(data), _BLOCK_BYTES):
         compressor.compress(data[start : start + _BLOCK_BYTES].tobytes())
@@ -60,7 +60,7 @@ def bound(data: memoryview) -> int:
 
 
 def decompress(data: memoryview, limit_bytes: int) -> bytearray:
-    """One frame; what follows it is ignored, as Java does."""
+    """Decompress one frame. Bytes after it are ignored, as in Java."""
     end, most_bytes = _extent(data)
     out = allocate(min(most_bytes, limit_bytes))
     if not most_bytes:
@@ -98,9 +98,9 @@ def _frame(data: memoryview) -> _Frame:
 
 
 def _extent(data: memoryview, few: int | None = None) -> tuple[int, int]:
-    """Where the frame ends, and how many bytes it decodes to at most, from the headers of its blocks.
+    """(end of the frame, upper bound of its decompressed size), from the headers of its blocks.
 
-    Where only a `few` of them are to be looked at, ManyBlocksError tells that there are more.
+    Raises ManyBlocksError if there are more than `few` blocks.
     """
     frame = _frame(data)
     position = frame.blocks_at
@@ -136,7 +136,7 @@ def header_checksum(header: memoryview) -> int:
 
 
 def mend_header(data: Buffer) -> bytes:
-    """A frame with its header checksum made right: clients of magic 0 computed it over the wrong bytes."""
+    """The frame with the correct header checksum. Clients of magic 0 computed it over the wrong bytes."""
     frame = bytearray(data)
     end = 6 + (8 if len(frame) > 4 and frame[4] & 0x08 else 0)
     if len(frame) > end:

@@ -1,4 +1,4 @@
-"""snappy in the framing of xerial's Java library, as Kafka clients write it; a bare block is read too."""
+"""snappy in the framing of xerial's Java library, as Kafka clients write it. It reads a bare block too."""
 
 from struct import Struct
 from typing import Final
@@ -60,7 +60,7 @@ def _has_magic(data: memoryview, position: int) -> bool:
 
 
 def _sizes(blocks: list[memoryview]) -> list[int]:
-    """What the blocks say they decompress to."""
+    """The decompressed sizes that the blocks claim."""
     decompress_raw_len = cramjam().snappy.decompress_raw_len
     try:
         return [decompress_raw_len(block) for block in blocks]
@@ -69,7 +69,7 @@ def _sizes(blocks: list[memoryview]) -> list[int]:
 
 
 def _blocks(data: memoryview, few: int | None = None) -> list[memoryview]:
-    """The raw blocks. Where only a `few` are to be looked at, ManyBlocksError tells that there are more."""
+    """The raw blocks. Raises ManyBlocksError if there are more than `few`."""
     most = most_blocks(len(data)) if few is None else few
     if not _has_magic(data, 0):
         return [data]

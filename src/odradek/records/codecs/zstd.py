@@ -1,4 +1,4 @@
-"""zstd frames, one or several. Sized from the headers of frames and blocks before anything is decoded."""
+"""zstd, one frame or several. The headers of frames and blocks give the size before anything is decoded."""
 
 from struct import Struct
 from struct import error as StructError
@@ -53,10 +53,10 @@ def decompress(data: memoryview, limit_bytes: int) -> bytearray:
 
 
 def _extent(data: memoryview, limit_bytes: int, few: int | None = None) -> tuple[int, int]:
-    """(bytes the frames decode to at most, the largest window), from the headers of frames and blocks.
+    """(upper bound of the decompressed size, the largest window), from the headers of frames and blocks.
 
-    A raw or a run-length block tells its size, a compressed one decodes to at most 128 KiB. Where only a
-    `few` blocks are to be looked at, ManyBlocksError tells that there are more.
+    A raw or run-length block has its size in its header. A compressed block decodes to at most 128 KiB.
+    Raises ManyBlocksError if there are more than `few` blocks.
     """
     position = most_bytes = certain = largest_window = 0
     blocks_left = most_blocks(len(data)) if few is None else few
@@ -94,7 +94,7 @@ def _extent(data: memoryview, limit_bytes: int, few: int | None = None) -> tuple
 
 
 def _frame_header(data: memoryview, position: int, descriptor: int) -> tuple[int, int]:
-    """(position of the first block, bytes of the window) of a frame, from what follows its descriptor."""
+    """(position of the first block, size of the window) of a frame, from the bytes after its descriptor."""
     single_segment = descriptor >> 5 & 1
     dictionary_id_bytes = (0, 1, 2, 4)[descriptor & 3]
     content_size_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]

@@ -1,8 +1,7 @@
-"""Columns in the record kernel, in Python: the twin of native/py_columns.h and native/py_rows.h.
+"""The columns of the record kernel in Python: the twin of native/py_columns.h and native/py_rows.h.
 
-A column is what Apache Arrow takes for one: 32-bit offsets in the machine's byte order, bytes end to end, and
-a bitmap, lowest bit first, of what is not null. Nothing here knows Arrow itself, or which column is which in
-a table of somebody's.
+A column has Apache Arrow's layout: 32-bit offsets in the machine's byte order, the bytes end to end, and a
+validity bitmap, lowest bit first. This file does not use Arrow, and does not know the columns of tables.
 """
 
 from array import array
@@ -27,12 +26,12 @@ from odradek.records.twins.kernel import (
 Part: TypeAlias = tuple[Buffer, int, int, int, int, int, int]
 """(data, position, end, count, base offset, base timestamp, append time): the records of a batch.
 
-Not compressed, between two positions of a buffer. An append time that is not negative stands for the
-timestamps of all of them.
+They are not compressed, and lie between two positions of a buffer. An append time of 0 or more replaces the
+timestamps of all records.
 """
 
 Column: TypeAlias = tuple[Buffer, Buffer, Buffer | None]
-"""(offsets, bytes, validity): without a bitmap nothing is null."""
+"""(offsets, bytes, validity). Without a bitmap nothing is null."""
 
 HeaderColumns: TypeAlias = tuple[Buffer, Buffer | None, Buffer, Buffer, Buffer, Buffer, Buffer | None]
 """(list offsets, list validity, name offsets, names, value offsets, values, value validity).
@@ -54,7 +53,7 @@ Rows: TypeAlias = tuple[
 ]
 """(rows, offsets, timestamps, *key column, *value column, header columns).
 
-Offsets and timestamps, in microseconds, are 64-bit numbers. A bitmap is None where nothing is null.
+Offsets and timestamps (in microseconds) are 64-bit numbers. A bitmap is None if nothing is null.
 """
 
 _MAX: Final = 0x7FFFFFFF
@@ -65,7 +64,8 @@ _MASK = 0xFFFFFFFF
 
 
 class _Filling:
-    """A column that grows. It keeps views until its end, so that one too large is refused before any copy."""
+    """A column under construction. It keeps views until the end, so that it checks its size before any
+    copy."""
 
     def __init__(self) -> None:
         self._items: list[memoryview | None] = []
@@ -100,10 +100,11 @@ def _bitmap(valid: list[bool]) -> bytes | None:
 
 
 def columns(parts: Sequence[Part], first_offset: int, last_offset: int, with_headers: bool) -> Rows:
-    """The records of many batches between two offsets, both included, as columns; a time too far is cut.
+    """The records of many batches between two offsets (inclusive) as columns. Timestamps are clamped to what
+    64 bits of microseconds hold.
 
-    Raises ValueError where a part does not hold just as many sound records, or where a column has more than
-    its 32-bit offsets can tell.
+    Raises ValueError if a part does not contain exactly its count of valid records, or if a column is too
+    large for 32-bit offsets.
     """
     offsets, timestamps = array("q"), array("q")
     keys, values, names, contents = _Filling(), _Filling(), _Filling(), _Filling()
@@ -155,7 +156,7 @@ def _add_headers(
 
 
 class _Spans:
-    """Where the elements of a column are in its bytes, or in the headers where it is one of lists."""
+    """The position of each element: in the bytes of a column, or in the headers of a column of lists."""
 
     def __init__(self, offsets: Buffer, size: int, validity: Buffer | None) -> None:
         self._offsets = _numbers(offsets)
@@ -177,7 +178,7 @@ class _Spans:
 
 
 class _Strings:
-    """A column of byte strings; one that is None is null all through."""
+    """A column of byte strings. A column of None has only nulls."""
 
     def __init__(self, column: Column | None) -> None:
         self._spans = None
@@ -196,7 +197,7 @@ class _Strings:
 
 
 class _HeaderLists:
-    """A column of lists of headers; one that is None has none."""
+    """A column of header lists. A column of None has no headers."""
 
     def __init__(self, given: HeaderColumns | None) -> None:
         self._lists = None
@@ -223,7 +224,7 @@ def _check_between(number: int, least: int, most: int) -> None:
 
 
 def murmur2(data: Buffer) -> int:
-    """The 32-bit hash that Kafka's Java client takes of keys, as an unsigned number."""
+    """Murmur2 as Kafka's Java client computes it for keys, as an unsigned 32-bit number."""
     length = len(data)
     h = _MURMUR_SEED ^ length
     whole = length & ~3
@@ -245,9 +246,9 @@ def place_keys(
     rows: int,
     partition_count: int,
 ) -> bytes:
-    """The partition of each key from element `first` on, as Kafka's Java client has it, as 32-bit numbers.
+    """The partition of each key from element `first`, by the rule of Kafka's Java client, as 32-bit numbers.
 
-    -1 for a null key: where it goes is not for its bytes to say.
+    -1 for a null key: the caller chooses its partition.
     """
     _check_between(first, 0, _MAX)
     _check_between(rows, 0, _MAX)
@@ -261,9 +262,9 @@ def place_keys(
 
 
 def group_rows(places: Buffer, partition_count: int) -> tuple[bytes, bytes]:
-    """The rows of each partition one after the other, in their order: (where each begins, row numbers).
+    """Group rows by partition, each group in row order: (start of each group, row numbers).
 
-    The places are one 32-bit number per row, all of them partitions; one more beginning tells the end.
+    `places` has one 32-bit number per row, its partition. The starts have one more entry, for the end.
     """
     _check_between(partition_count, 1, _MAX)
     numbers = _numbers(places)
@@ -289,13 +290,13 @@ def build_columns(
     limit: int,
     room: int,
 ) -> tuple[bytearray, int]:
-    """Rows as records at offset deltas 0, 1, … after `room` zero bytes: (the records, where to go on).
+    """Rows as records at offset deltas 0, 1, … after `room` zero bytes: (the records, the next start).
 
-    The rows are order[start:stop], or start to stop themselves; row r is element `first` + r of every column,
-    as in a slice of an array. It ends before the record that would make the records larger than `limit`
-    bytes, but not before the first. A column that is None is null all through.
+    The rows are order[start:stop], or start to stop without an order. Row r is element `first` + r of every
+    column, as in a slice of an array. It stops before the record that would exceed `limit` bytes, but has at
+    least one record. A column of None has only nulls.
 
-    Raises ValueError where the columns do not have a row, or where it is too large for a record.
+    Raises ValueError if the columns do not have a row, or if it is too large for a record.
     """
     numbers = None if order is None else _numbers(order)
     _check_between(stop, 0, _MAX if numbers is None else len(numbers))

@@ -1,8 +1,8 @@
-"""Compaction in the record kernel, in Python: the twin of native/py_compaction.h, function by function.
+"""The compaction of the record kernel in Python: the twin of native/py_compaction.h, function by function.
 
 An offset map is a byte array of 24-byte slots: a 128-bit keyed hash of a key, then the newest offset of the
-key plus one, 0 for an empty slot. Batches that cannot be judged by their own bytes (compressed, of
-transactions, of magic 0 or 1) end a run over a chunk; who called goes on behind them.
+key plus one, or 0 for an empty slot. These functions handle plain batches only. They stop at a batch that is
+compressed, transactional, or of magic 0 or 1. The caller handles it and continues after it.
 """
 
 from bisect import bisect_left
@@ -61,7 +61,7 @@ def _sip_rounds(v0: int, v1: int, v2: int, v3: int, rounds: int) -> tuple[int, i
 
 
 def _siphash(secret: Buffer, data: Buffer) -> tuple[int, int]:
-    """SipHash-2-4 with 128 bits: without the secret nobody can make two keys meet."""
+    """SipHash-2-4 with 128 bits: a client that does not know the secret cannot make two keys collide."""
     k0, k1 = int.from_bytes(secret[:8], "little"), int.from_bytes(secret[8:], "little")
     v0, v1 = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D ^ 0xEE
     v2, v3 = k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
@@ -78,7 +78,7 @@ def _siphash(secret: Buffer, data: Buffer) -> tuple[int, int]:
 
 
 def offset_map(slots: int) -> bytearray:
-    """A map without keys."""
+    """An empty map."""
     if slots < 0:
         raise ValueError(f"{slots} slots")
     return bytearray(slots * SLOT_BYTES)
@@ -90,9 +90,9 @@ def _check_map(slots: Buffer, secret: Buffer) -> None:
 
 
 def _find_slot(slots: Buffer, secret: Buffer, key: Buffer) -> tuple[int, tuple[int, int], int]:
-    """(position of the key's slot or of the empty one where it belongs, its hash, what stands there).
+    """(position of the key's slot, or of the empty slot for it; its hash; the content of the slot).
 
-    -1 where the map is full of other keys.
+    The position is -1 if the map is full of other keys.
     """
     count = len(slots) // SLOT_BYTES
     hash_ = _siphash(secret, key)
@@ -106,7 +106,7 @@ def _find_slot(slots: Buffer, secret: Buffer, key: Buffer) -> tuple[int, tuple[i
 
 
 def newest_offset(slots: Buffer, secret: Buffer, key: Buffer) -> int:
-    """The newest offset of a key; -1 where the map does not know it."""
+    """The newest offset of a key; -1 if the key is not in the map."""
     _check_map(slots, secret)
     return int(_find_slot(slots, secret, key)[2]) - 1
 
@@ -121,7 +121,7 @@ def _map(
     used: int,
     most: int,
 ) -> tuple[int, int]:
-    """(finding, keys in the map) after the keys of records are put."""
+    """Put the keys of records into the map. Returns (finding, keys in the map)."""
     position, end = 0, len(data)
     for _ in range(count):
         try:
@@ -152,9 +152,9 @@ def map_records(
     used: int,
     most: int,
 ) -> tuple[int, int]:
-    """Put the keys of `count` records from an offset on: (keys in the map now, whether they did not fit).
+    """Put the keys of `count` records, from an offset: (keys in the map now, whether some did not fit).
 
-    Raises ValueError where the records are malformed.
+    Raises ValueError if the records are malformed.
     """
     _check_map(slots, secret)
     finding, used = _map(records, count, base_offset, start_offset, slots, secret, used, most)
@@ -164,7 +164,7 @@ def map_records(
 
 
 def _locate_plain(data: Buffer, position: int, transactional_too: bool) -> tuple[int, int]:
-    """Whether a batch stands at a position that can be judged by its own bytes (OK, or why not); its size."""
+    """(OK if there is a plain batch at a position, otherwise the finding; its size)."""
     finding, size = kernel_py._locate(data, position)
     if finding != OK:
         return finding, size
@@ -180,10 +180,10 @@ def _locate_plain(data: Buffer, position: int, transactional_too: bool) -> tuple
 def map_batches(
     data: Buffer, position: int, start_offset: int, slots: bytearray, secret: Buffer, used: int, most: int
 ) -> tuple[int, int, int, int]:
-    """Put the keys of the plain batches from a position on, of records from an offset on.
+    """Put the keys of plain batches into the map, from a position and an offset.
 
-    Gives (position of the batch that ended it, why, keys in the map now, last offset that was put or -1). OK:
-    the buffer ends where a batch ends. A batch that was FULL is put in part.
+    Returns (position of the batch where it stopped, why, keys in the map now, last offset put or -1). OK: the
+    buffer ends with a complete batch. After FULL, a part of the batch is in the map.
     """
     _check_map(slots, secret)
     if not 0 <= position <= len(data):
@@ -208,7 +208,7 @@ def map_batches(
 
 
 class _Survivors:
-    """What of a batch stays, and the header fields that follow from it."""
+    """The records of a batch that are kept, and the header fields that follow from them."""
 
     __slots__ = ("attributes", "base_timestamp", "kept", "max_timestamp", "rewritten", "rows")
 
@@ -230,7 +230,7 @@ def _judge(
     attributes: int,
     rules: RetentionRules,
 ) -> _Survivors | None:
-    """The records that stay, as (time, position after the time, end); None where they are malformed."""
+    """The kept records, as (timestamp, position after the timestamp, end); None if they are malformed."""
     slots, secret, latest_offset, now_ms, horizon_ms, _ = rules
     has_horizon = bool(attributes & _DELETE_HORIZON_FLAG)
     keep_tombstones = not has_horizon or now_ms < base_timestamp
@@ -294,9 +294,9 @@ def retain_records(
     attributes: int,
     rules: RetentionRules,
 ) -> tuple[int, int, int, int, bytearray] | None:
-    """What stays of the records of a batch with these header fields; None where all do, as they are.
+    """The kept records of a batch with these header fields; None if all are kept unchanged.
 
-    Gives (how many, attributes, base timestamp, max timestamp, the records). Raises ValueError where the
+    Returns (how many, attributes, base timestamp, max timestamp, the records). Raises ValueError if the
     records are malformed.
     """
     _check_map(rules[0], rules[1])
@@ -314,10 +314,10 @@ def retain_records(
 def retain_batches(
     data: Buffer, position: int, out: bytearray, filled: int, rules: RetentionRules, one: bool
 ) -> tuple[int, int, int]:
-    """Write what stays of the plain batches from a position on into the output, behind what fills it.
+    """Append the kept records of plain batches, from a position, to the output.
 
-    Gives (position of the batch that ended it, why, how much of the output is filled). OK: the buffer ends
-    where a batch ends. With `one`, a single batch is looked at, which may be of a transaction.
+    Returns (position of the batch where it stopped, why, filled bytes of the output). OK: the buffer ends
+    with a complete batch. With `one`, only one batch is handled, which may be transactional.
     """
     _check_map(rules[0], rules[1])
     if not 0 <= position <= len(data) or not 0 <= filled <= len(out):
@@ -339,7 +339,7 @@ def retain_batches(
 
 
 def _retain_batch(batch: memoryview, rules: RetentionRules, room: int) -> tuple[int, Buffer]:
-    """(finding, what stays of one plain batch)."""
+    """(finding, what is kept of one plain batch)."""
     header = list(_HEADER.unpack_from(batch))
     base_offset, attributes, last_delta, base_ts, max_ts, count = (header[i] for i in (0, 5, 6, 7, 8, 12))
     records = batch[_HEADER.size :]
@@ -382,11 +382,11 @@ def _sealed(header: list[int], records: Buffer) -> bytearray:
 def index_batches(
     data: Buffer, position: int, interval: int, since: int, largest: int, largest_offset: int
 ) -> tuple[list[tuple[int, int, int, int]], int, int, int, int]:
-    """The entries of a segment's indexes that batches at a position of its file give rise to.
+    """The index entries of a segment for batches at a position of its file.
 
-    An entry (last offset, position, largest timestamp so far, its offset) stands for the first batch that
-    follows more than `interval` bytes without one; `since` counts them. Gives the entries and the four
-    numbers that change, after the last batch.
+    An entry (last offset, position, largest timestamp so far, its offset) belongs to the first batch after
+    more than `interval` bytes without an entry; `since` counts these bytes. Returns the entries, and the four
+    running numbers after the last batch.
     """
     entries: list[tuple[int, int, int, int]] = []
     at = 0

@@ -1,7 +1,7 @@
 """The record kernel in Python: the twin of _kernel.c, function by function, for machines without a compiler.
 
-Bytes and numbers only: what is checked here is structure. Which finding is which Kafka error, compression
-and configuration belong to check.py. tests/property holds the two kernels to the same answers.
+It checks the structure of bytes only. check.py turns findings into Kafka errors, decompresses, and applies
+the configuration. tests/property checks that both kernels give the same answers.
 """
 
 import functools
@@ -12,10 +12,10 @@ from typing import Final, TypeAlias, TypeVar
 
 from odradek.core.types import Buffer
 
-# What validate and scan_segment find out about a batch. The same numbers stand in _kernel.c.
+# What validate and scan_segment find about a batch. _kernel.c has the same numbers.
 OK: Final = 0
-COMPRESSED: Final = 1  # header and CRC are good, the records are still to be looked at
-LEGACY: Final = 2  # magic 0 or 1, not looked into
+COMPRESSED: Final = 1  # header and CRC are valid, the records are not checked yet
+LEGACY: Final = 2  # magic 0 or 1, not checked
 BAD_LENGTH: Final = 3
 BAD_MAGIC: Final = 4
 BAD_CRC: Final = 5
@@ -26,9 +26,9 @@ NO_KEY: Final = 9
 BAD_TIMESTAMP: Final = 10
 PARTIAL: Final = 11  # the buffer ends inside a batch
 # Why the functions of twins/compaction.py stop before a batch.
-TRANSACTIONAL: Final = 12  # it is of a transaction, or a marker
-FULL: Final = 13  # the offset map holds as many keys as it may
-NO_ROOM: Final = 14  # the output is too small for what may stay of it
+TRANSACTIONAL: Final = 12  # it is transactional, or a marker
+FULL: Final = 13  # the offset map is full
+NO_ROOM: Final = 14  # the output is too small for the batch
 
 # The columns of a walk, each `count` signed 64-bit numbers; positions are into the walked buffer, a length
 # of -1 is null. The header section starts after the header count.
@@ -54,8 +54,8 @@ SLOT_BYTES: Final = 24  # of an offset map: a 128-bit hash and an offset
 RetentionRules: TypeAlias = tuple[Buffer, Buffer, int, int, int, Buffer]
 """(offset map, its secret, latest offset, now, horizon of new tombstones, last offsets as sorted int64).
 
-What a compaction goes by. Above the latest offset nothing was mapped: everything stays. A batch whose last
-offset is among those named stays even without records.
+The rules of a compaction. Records above the latest offset are not in the map, and all are kept. A batch whose
+last offset is one of the last offsets is kept even without records.
 """
 
 _HEADER = Struct(">qiibIhiqqqhii")
@@ -68,7 +68,8 @@ _MAX_COUNT = 0x7FFFFFFF
 
 @functools.cache
 def _load_crc32c() -> Callable[[Buffer, int], int]:
-    """Loaded at the first checksum: the package takes 40 ms to import, which the native kernel saves."""
+    """CRC-32C, imported at the first checksum: the import takes 40 ms, and the native kernel does not need
+    it."""
     from crc32c import crc32c as loaded
 
     function: Callable[[Buffer, int], int] = loaded
@@ -84,7 +85,8 @@ class _MalformedError(Exception):
 
 
 def _varint(data: Buffer, position: int, end: int, most_bytes: int = 5) -> tuple[int, int]:
-    """A zigzag number and the position after it: 32 bits in up to 5 bytes, 64 in up to 10; more are cut."""
+    """A zigzag number and the position after it: 32 bits in up to 5 bytes, 64 in up to 10. More are cut
+    off."""
     shift = raw = 0
     for _ in range(most_bytes):
         if position >= end:
@@ -160,11 +162,10 @@ def check_records(
     need_keys: bool,
     position: int = 0,
 ) -> tuple[int, int, int]:
-    """Look into `count` records that fill the buffer from a position on.
+    """Check `count` records that fill the buffer from a position.
 
-    Gives (finding, index of the record it is about, largest timestamp).
-    Structure comes first: of a malformed record anywhere nothing else is told. Of the other findings, that of
-    the first record that has one.
+    Returns (finding, index of the record, largest timestamp). MALFORMED comes before all other findings, at
+    whichever record. Otherwise it is the finding of the first record that has one.
     """
     finding, found_at = OK, -1
     largest = _NO_TIMESTAMP
@@ -208,11 +209,11 @@ def find_outsiders(
     most: int,
     least_delta: int = -(1 << 31),
 ) -> tuple[int, int, list[tuple[int, int, int, int]]]:
-    """Of `count` records that fill the buffer: how many lack a key that they need, how many others have a
-    time outside the bounds, and of the first `most` of both (finding, index, offset delta, timestamp).
-    Records at an offset delta below `least_delta` are passed over.
+    """(records without a required key, other records with a timestamp out of bounds, and for the first `most`
+    of both: finding, index, offset delta, timestamp) of `count` records that fill the buffer.
 
-    Raises ValueError where the records are malformed.
+    Records with an offset delta below `least_delta` are skipped. Raises ValueError if the records are
+    malformed.
     """
     amounts = {NO_KEY: 0, BAD_TIMESTAMP: 0}
     first: list[tuple[int, int, int, int]] = []
@@ -241,11 +242,11 @@ def validate(
     need_keys: bool,
     plain_bytes: int = -1,
 ) -> list[M | list[tuple[int, int, int, M | None]]]:
-    """Per set, per whole batch in it: (finding, record index, largest timestamp, meta of the header).
+    """For each set, for each complete batch in it: (finding, record index, largest timestamp, header meta).
 
-    A set's list ends before a partial batch, and after one whose length or magic cannot be (meta None).
-    Of a set that is what nearly every one is, one sound batch of at most `plain_bytes` in a writable buffer
-    with nothing to refuse or to rewrite, only the meta is given.
+    The list of a set ends before a partial batch, and after a batch with an invalid length or magic (meta
+    None). The common case is one valid batch of at most `plain_bytes` in a writable buffer, with nothing to
+    refuse or rewrite: then the result for the set is just its meta.
     """
     result: list[M | list[tuple[int, int, int, M | None]]] = []
     for data in sets:
@@ -301,7 +302,7 @@ def _validate_set(
 
 
 def _locate(data: Buffer, position: int) -> tuple[int, int]:
-    """Whether a whole magic 2 batch stands at a position (OK, or the finding), and its size."""
+    """(OK if there is a complete magic 2 batch at a position, otherwise the finding; its size)."""
     left = len(data) - position
     if left < 17:
         return PARTIAL, 0
@@ -340,10 +341,10 @@ def _meta(meta: type[M], header: tuple[int, ...], position: int) -> M:
 
 
 def scan_segment(data: Buffer, meta: type[M], position: int = 0) -> tuple[list[M], int, int]:
-    """The good batches from a position on: (metas, position after the last one, why it ended).
+    """The valid batches from a position: (metas, position after the last one, why the scan ended).
 
-    OK: the buffer ends where a batch ends. PARTIAL, BAD_LENGTH, BAD_MAGIC, BAD_CRC: what stands there is not
-    a good batch. LEGACY: it is of magic 0 or 1.
+    OK: the buffer ends with a complete batch. PARTIAL, BAD_LENGTH, BAD_MAGIC, BAD_CRC: there is no valid
+    batch at that position. LEGACY: there is an entry of magic 0 or 1.
     """
     metas: list[M] = []
     while position < len(data):
@@ -359,9 +360,9 @@ def scan_segment(data: Buffer, meta: type[M], position: int = 0) -> tuple[list[M
 
 
 def walk(data: Buffer, count: int, position: int = 0) -> bytes:
-    """`count` records that fill the buffer from a position on, as nine columns of 64-bit numbers.
+    """`count` records that fill the buffer from a position, as nine columns of 64-bit numbers.
 
-    Raises ValueError where the records are malformed.
+    Raises ValueError if the records are malformed.
     """
     if count < 0:
         raise ValueError(f"{count} records")
@@ -398,9 +399,9 @@ def _put_bytes(out: bytearray, value: Buffer | None) -> None:
 
 
 def build(spans: Buffer, keys: Buffer, values: Buffer, headers: Buffer, room: int = 0) -> bytearray:
-    """The records that a walk's columns describe, taken from three buffers, after `room` zero bytes.
+    """The records that the columns of `walk` describe, taken from three buffers, after `room` zero bytes.
 
-    Raises ValueError where a span leaves its buffer or is no record.
+    Raises ValueError if a span extends past its buffer or is not a record.
     """
     columns = memoryview(spans).cast("B").cast("q")
     count, rest = divmod(len(columns), COLUMNS)
@@ -438,7 +439,7 @@ def _span(data: memoryview, position: int, length: int) -> memoryview | None:
 
 
 def allocate(size: int) -> bytearray:
-    """A buffer to be written over; the native one leaves its memory untouched until then."""
+    """A buffer that the caller overwrites. The native kernel does not initialize its memory."""
     return bytearray(size)
 
 

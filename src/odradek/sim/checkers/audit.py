@@ -117,7 +117,7 @@ class Auditor:
                 least = flushed.commits.get((group, tp), -1)
                 found += checkers.lost_flushed_commits(name, log, committed[tp], least)
             found += checkers.zombie_commits(log)
-            log.settle(committed[tp], born, keep_generation=flushed is None)
+            log.audited(committed[tp], born, keep_generation=flushed is None)
         return found
 
     async def _read(self, tp: TopicPartition) -> tuple[dict[int, bytes], int, int]:
@@ -133,7 +133,7 @@ class Auditor:
                 if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     earliest = await earliest_offset(self._caller, tp)
                     if earliest <= position:
-                        raise NoAnswer(f"OFFSET_OUT_OF_RANGE at {position}, though it begins at {earliest}")
+                        raise NoAnswer(f"OFFSET_OUT_OF_RANGE at {position}, but the log starts at {earliest}")
                     # Trimmed while we read, or before: it begins here now.
                     position = log_start = earliest
                     continue
@@ -147,7 +147,9 @@ class Auditor:
             records = [entry for entry in records_from(data.records, position) if entry[0] < log_end]
             present.update(records)
             if not records and position < log_end:
-                await self._wait(deadline, f"{tp} gives nothing at {position} though it ends at {log_end}")
+                await self._wait(
+                    deadline, f"{tp} returns nothing at {position}, but the log ends at {log_end}"
+                )
             position = records[-1][0] + 1 if records else position
         return (
             {o: value for o, value in present.items() if o >= log_start},

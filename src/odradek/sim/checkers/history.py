@@ -66,7 +66,7 @@ class CommitLog:
     newest: tuple[int, Commit] | None = None
     """The last acknowledged commit of the newest generation, from before."""
 
-    def settle(self, committed: int, born: int, *, keep_generation: bool) -> None:
+    def audited(self, committed: int, born: int, *, keep_generation: bool) -> None:
         """The offset was looked up in a life of the node that began at a place in the history.
 
         What was sent before that happened or never will. A power loss may set the generations back.
@@ -147,7 +147,7 @@ class History:
         """A well-behaved client is only ever told to try again."""
         error = ErrorCode(code)
         if not error.retriable:
-            self.oddities.append(f"{api_key.name} was answered with {error.name}")
+            self.oddities.append(f"{api_key.name} failed with {error.name}")
 
     def record_read(self, tp: TopicPartition, offset: int, value: bytes) -> None:
         """A consumer got a record."""
@@ -171,7 +171,7 @@ class History:
         return commit
 
     def commit_acknowledged(self, commit: Commit) -> None:
-        """The broker said that a commit is done. One that an audit has settled since needs no more proof."""
+        """The broker said that a commit is done. One that an audit has covered since needs no more proof."""
         self.acknowledged_commits += 1
         log = self.commits[commit.group, commit.tp]
         proves = commit.era == self.era or GROUP_METADATA_TOPIC in self.flushed_topics

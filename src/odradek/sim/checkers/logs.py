@@ -45,7 +45,7 @@ def wrong_start(tp: TopicPartition, log_start: int, trimmed: int) -> list[str]:
     """A log begins no later than where it was asked to."""
     if log_start <= trimmed:
         return []
-    return [f"{tp}: the log begins at {log_start}, though nothing above {trimmed} was ever deleted"]
+    return [f"{tp}: the log starts at {log_start}, but no record above {trimmed} was deleted"]
 
 
 def wrong_topics(known: Mapping[str, tuple[Presence, int]], present: Container[str], asked: int) -> list[str]:
@@ -57,9 +57,9 @@ def wrong_topics(known: Mapping[str, tuple[Presence, int]], present: Container[s
     for name, (presence, changed) in known.items():
         if changed < asked:
             if presence is Presence.PRESENT and name not in present:
-                found.append(f"topic {name} was created and is not there")
+                found.append(f"topic {name} was created but does not exist")
             if presence is Presence.ABSENT and name in present:
-                found.append(f"topic {name} was deleted and is there")
+                found.append(f"topic {name} was deleted but still exists")
     return found
 
 
@@ -102,8 +102,8 @@ def lost_commits(name: str, log: CommitLog, found: int, asked: int) -> list[str]
     if not answered:
         return _unless_possible(name, found, [log.known, *(commit.offset for commit in log.sent)])
     last = max(answered, key=_order)
-    settled = {commit.number for commit in answered}
-    possible = [c.offset for c in log.sent if c.number not in settled or _order(c) >= _order(last)]
+    acknowledged = {commit.number for commit in answered}
+    possible = [c.offset for c in log.sent if c.number not in acknowledged or _order(c) >= _order(last)]
     return _unless_possible(name, found, possible)
 
 

@@ -35,7 +35,7 @@ class Owners:
         mine.until = asked + SESSION_TIMEOUT_MS / 1000
         mine.partitions |= partitions
         return [
-            f"{group}: {tp} was given to {member}, and {other} has it until {owner.until:.3f} s at least"
+            f"{group}: {tp} was assigned to {member}, but {other} owns it until {owner.until:.3f} s at least"
             for other, owner in members.items()
             if other != member and now < owner.until
             for tp in sorted(owner.partitions & partitions)

@@ -27,7 +27,9 @@ def not_exactly_once(inputs: int, visible: Iterable[Visible]) -> list[str]:
         places.setdefault(record.value, []).append(f"{record.tp} {record.offset}")
     wanted = [str(number).encode() for number in range(inputs)]
     found = [
-        f"lost: {value.decode()} was put in and never came out" for value in wanted if value not in places
+        f"lost: {value.decode()} is in the input but not in the output"
+        for value in wanted
+        if value not in places
     ]
     known = set(wanted)
     for value, at in places.items():
@@ -77,7 +79,7 @@ def undecided_commits(history: Iterable[Decision], visible: Iterable[Visible]) -
         participant[1:3]: participant for decision in history for participant in decision.participants
     }
     found = [
-        f"producer {key[0]} epoch {key[1]} was committed with {count} records, and no decision names it"
+        f"producer {key[0]} epoch {key[1]} was committed with {count} records, but no decision names it"
         for key, count in rows.items()
         if key not in named
     ]

@@ -95,9 +95,7 @@ def nonmonotonic_sends(txns: Iterable[Txn], view: View) -> list[str]:
             if value in order:
                 producer, place = order[value]
                 if place < last.get(producer, 0):
-                    found.append(
-                        f"nonmonotonic send: {value!r} stands at {tp} {offset}, behind what followed"
-                    )
+                    found.append(f"nonmonotonic send: {value!r} is at {tp} {offset}, after later writes")
                 last[producer] = place
     return found
 

@@ -1,4 +1,4 @@
-"""What must hold after every step of a simulated quorum. A violation begins with the name of its rule."""
+"""What must hold after every step of a simulated quorum. Every rule has a name, which begins a violation."""
 
 from typing import TYPE_CHECKING
 

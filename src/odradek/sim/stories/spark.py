@@ -178,7 +178,7 @@ class SparkStory(Story):
         try:
             end = await asyncio.wait_for(asyncio.shield(ended), PATIENCE_SECONDS)
         except TimeoutError:
-            self.outcome.violations.append("stuck: the last run cannot come to its end")
+            self.outcome.violations.append("stuck: the last run does not finish")
             return
         if end.error is not None:
             assert isinstance(end.error, Exception)

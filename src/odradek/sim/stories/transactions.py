@@ -133,7 +133,7 @@ class TransactionStory(Story):
             try:
                 await asyncio.wait_for(asyncio.shield(task), max(0.0, deadline - loop.time()))
             except TimeoutError:
-                self.history.oddities.append(f"stuck: {task.get_name()} cannot come to its end")
+                self.history.oddities.append(f"stuck: {task.get_name()} does not finish")
                 task.cancel()
 
     async def prepare(self) -> None:

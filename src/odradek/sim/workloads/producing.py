@@ -76,7 +76,7 @@ class Producer:
                 continue
             tp = self._rng.choice(self._partitions)
             count = self._rng.randint(1, MAX_IN_FLIGHT) if self._rng.random() < 0.3 else 1
-            await self._deliver(tp, [self._batch(tp) for _ in range(count)], until)
+            await self._deliver([self._batch(tp) for _ in range(count)], until)
         self._caller.close()
 
     def _batch(self, tp: TopicPartition) -> Batch:
@@ -92,7 +92,7 @@ class Producer:
             self._sequences[tp] = (sequence + count) & MAX_SEQUENCE
         return batch
 
-    async def _deliver(self, tp: TopicPartition, queue: list[Batch], until: float) -> None:
+    async def _deliver(self, queue: list[Batch], until: float) -> None:
         """Send until all are answered for good, or given up."""
         loop = asyncio.get_running_loop()
         while queue:
@@ -112,7 +112,7 @@ class Producer:
                     return
                 refused = False
                 for batch, answer in zip(list(queue), answers, strict=True):
-                    code = self._settle(batch, await self._caller.answer(answer), life)
+                    code = self._take_answer(batch, await self._caller.answer(answer), life)
                     if code is ErrorCode.NONE:
                         queue.remove(batch)
                     elif code in _STATE_LOST and not refused:
@@ -129,7 +129,7 @@ class Producer:
             if loop.time() > until + GRACE_SECONDS or (not self._idempotent and self._rng.random() < 0.3):
                 return
 
-    def _settle(self, batch: Batch, response: Any, life: int) -> ErrorCode:
+    def _take_answer(self, batch: Batch, response: Any, life: int) -> ErrorCode:
         answer = response.responses[0].partition_responses[0]
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.NONE:
@@ -153,7 +153,7 @@ class Producer:
         lossless = era == self._history.era or batch.tp.topic in self._history.flushed_topics
         if lossless and not (several and life != self._lives()):
             self._history.oddities.append(
-                f"{batch.tp}: {batch.producer} got {code.name} though nothing was lost"
+                f"{batch.tp}: {batch.producer} got {code.name}, but no record was lost"
             )
         self._producer_id = NO_PRODUCER_ID
 

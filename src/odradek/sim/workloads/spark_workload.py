@@ -18,7 +18,7 @@ from odradek.records.compression import NONE
 from odradek.records.header import HEADER_BYTES
 from odradek.sim.world.process import ProcessCrashed
 from odradek.sim.world.world import World
-from odradek.spark.ledger.deciding import Batch, Decider
+from odradek.spark.ledger.deciding import Decider, WrittenBatch
 from odradek.spark.ledger.ledger import LedgerError, Participant, Range, Stream
 from odradek.spark.ledger.ledger_log import LedgerLog, ensure_topics
 from odradek.spark.sink.participating import Attempt, Slots
@@ -197,7 +197,7 @@ class Unit:
         context = self.world.context_of(self.runtime.process)
         task = loop.create_task(work, name=self.name, context=context)
 
-        def settle(_: object) -> None:
+        def end_wait(_: object) -> None:
             if ended.done():
                 return
             if not self.alive or not task.done() or task.cancelled():
@@ -207,8 +207,8 @@ class Unit:
             else:
                 ended.set_result(End(task.result(), None))
 
-        task.add_done_callback(settle, context=Context())
-        self._death.add_done_callback(settle, context=Context())
+        task.add_done_callback(end_wait, context=Context())
+        self._death.add_done_callback(end_wait, context=Context())
         return ended
 
 
@@ -383,7 +383,7 @@ class Driver(Unit):
         range_ = Range((str(first),), (str(end),))
         written = tuple(p for p in participants if p is not None)
         offsets = {TopicPartition(SOURCE, 0): end}
-        await self._decider.commit(Batch(batch, self.name, "", range_, written, offsets))
+        await self._decider.commit(WrittenBatch(batch, self.name, "", range_, written, offsets))
 
     async def _abandon(self) -> None:
         """As sink/writers.py's abort, which Spark calls when a batch has failed."""

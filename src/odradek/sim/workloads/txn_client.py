@@ -270,7 +270,7 @@ class TxnClient:
                     raise Refused(f"{api_key.name}: {code.name}")
                 if not code.retriable and code is not ErrorCode.CONCURRENT_TRANSACTIONS:
                     self.history.oddities.append(
-                        f"{self.transactional_id}: {api_key.name} was answered with {code.name}"
+                        f"{self.transactional_id}: {api_key.name} failed with {code.name}"
                     )
                     raise Refused(code.name)
             if asyncio.get_running_loop().time() > deadline:

@@ -138,7 +138,7 @@ class Decider:
         commit = rng.random() >= ABORTS
         self._decisions.append((txn, commit))
         if rng.random() < 0.3:
-            raise Over("dies between the decision and its word")
+            raise Over("killed between the decision and its report")
         await client.end(txn, commit=commit)
         self._undecided = None
 

@@ -176,14 +176,14 @@ class SimHost:
         loop = self.world.loop
         outcome: asyncio.Future[None] = loop.create_future()
 
-        def settle(_: object) -> None:
+        def end_wait(_: object) -> None:
             if not outcome.done():
                 outcome.set_result(None)
 
         context = self.world.context_of(self.runtime.process)
         task = loop.create_task(coroutine, name=f"{self.name}.{self.lives}", context=context)
-        task.add_done_callback(settle, context=copy_context())
-        self._death.add_done_callback(settle, context=copy_context())
+        task.add_done_callback(end_wait, context=copy_context())
+        self._death.add_done_callback(end_wait, context=copy_context())
         try:
             await asyncio.wait_for(outcome, PATIENCE_SECONDS)
         except TimeoutError:

@@ -181,7 +181,7 @@ class SimLoop(base_events.BaseEventLoop):
             self._now += TURN_SECONDS
             return hot
         if timeout is None:
-            raise SimulationStuck(f"nothing can happen any more at {self._now:.6f} s")
+            raise SimulationStuck(f"no event is left at {self._now:.6f} s")
         if timeout > 0:
             self._now = max(self._now, self._scheduled[0]._when)  # type: ignore[attr-defined]
         else:

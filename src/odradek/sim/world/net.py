@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from odradek.core.types import Buffer
-from odradek.runtime.api import Listener, Socket
+from odradek.runtime.api import ListeningSocket, Socket
 from odradek.sim.world.disk import MAX_BUFFERS, SimDisk
 from odradek.sim.world.network import Network, Pipe, Signal
 from odradek.sim.world.process import Process
@@ -323,13 +323,13 @@ class SimNet:
             raise
         return sock
 
-    def add_reader(self, sock: Socket | Listener, callback: Callable[[], None]) -> None:
+    def add_reader(self, sock: Socket | ListeningSocket, callback: Callable[[], None]) -> None:
         assert isinstance(sock, SimSocket | SimListener)
         self.remove_reader(sock)
         sock.reader = self._handle(sock, callback)
         sock.update()
 
-    def remove_reader(self, sock: Socket | Listener) -> None:
+    def remove_reader(self, sock: Socket | ListeningSocket) -> None:
         assert isinstance(sock, SimSocket | SimListener)
         if sock.reader is not None:
             sock.reader.cancel()

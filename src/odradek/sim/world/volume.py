@@ -237,7 +237,7 @@ class Volume:
         remaining = []
         for changes in self._journal:
             if any(changed is directory for changed, _, _ in changes):
-                _settle(changes)
+                _make_durable(changes)
             else:
                 remaining.append(changes)
         self._journal = remaining
@@ -245,7 +245,7 @@ class Volume:
     def sync_all(self) -> None:
         """What an orderly shutdown of the machine does."""
         for changes in self._journal:
-            _settle(changes)
+            _make_durable(changes)
         self._journal.clear()
         for file in self.files().values():
             file.sync()
@@ -253,7 +253,7 @@ class Volume:
     def crash(self, rng: random.Random, model: CrashModel) -> None:
         """Power loss: what was not durable survives in part, and the image becomes what the platter holds."""
         for changes in self._journal[: rng.randint(0, len(self._journal))]:
-            _settle(changes)
+            _make_durable(changes)
         self._journal.clear()
         self._reload(self.root, rng, model)
 
@@ -293,7 +293,7 @@ class Volume:
                 node.crash(rng, model)
 
 
-def _settle(changes: list[_Change]) -> None:
+def _make_durable(changes: list[_Change]) -> None:
     for directory, name, node in changes:
         if node is None:
             directory.durable.pop(name, None)

@@ -10,21 +10,21 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from odradek.client.admin import Admin
-from odradek.client.batches import NOBODY, Identity
+from odradek.client.batches import NOBODY
 from odradek.client.client import Client, check
 from odradek.client.transaction_errors import FENCED, AbortableError, FatalError, OutcomeUnknownError
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.client.transactional import TransactionalProducer
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.spark.ledger import finishing
 from odradek.spark.ledger.finishing import CHANNEL, LostBatchError
 from odradek.spark.ledger.ledger import (
     HISTORY_TOPIC,
     LEDGER_TOPIC,
     Decision,
-    Entry,
     Finish,
+    LedgerEntry,
     LedgerError,
     Participant,
     Propose,
@@ -58,7 +58,7 @@ _MOST_FORGOTTEN = 64
 """Of jobs, by each that ends: more than come up, and no long wait."""
 _OVERTAKEN = (AbortableError, FatalError, OutcomeUnknownError)
 """A decision that did not get through: somebody else took charge, or nobody knows. The ledger tells."""
-_UNSETTLED = ("Empty", "Ongoing")
+_MAY_BE_OPEN = ("Empty", "Ongoing")
 """States in which an id may hold a transaction open, or open one. After an end its holder's epoch is void."""
 _PREPARED = "PrepareCommit"
 """A commit whose markers are on their way."""
@@ -66,7 +66,7 @@ _LONGEST_LOOK_S = 1.0
 _LOOK_PAUSE_S = 0.002
 
 
-class Batch(NamedTuple):
+class WrittenBatch(NamedTuple):
     """A batch that was written, to be decided."""
 
     number: int
@@ -115,7 +115,7 @@ class Decider:
         await self._resign()
         self._ledger.close()
 
-    async def commit(self, batch: Batch) -> Decision:
+    async def commit(self, batch: WrittenBatch) -> Decision:
         """Returns when every participant is committed and nothing else of this stream is open."""
         entry = await self._ledger.entry(self._stream)
         reason: Exception | None = None
@@ -144,7 +144,7 @@ class Decider:
         await self._sweep(entry, batch.run, batch.job, found.decision)
         return found.decision
 
-    def _check_same(self, decision: Decision, batch: Batch) -> None:
+    def _check_same(self, decision: Decision, batch: WrittenBatch) -> None:
         """Where offsets do not tell whether a batch is the one that was decided, its size may."""
         is_own = [p[:3] for p in decision.participants] == [p[:3] for p in batch.participants]
         if is_own or (decision.range.is_known and batch.range.is_known):
@@ -164,7 +164,7 @@ class Decider:
         entry = await self._ledger.entry(self._stream)
         await self._sweep(entry, run, "", None, claims=False)
 
-    async def _note_job(self, entry: Entry, batch: Batch) -> Entry:
+    async def _note_job(self, entry: LedgerEntry, batch: WrittenBatch) -> LedgerEntry:
         """A program may write several times in one batch of a query. Each write has to be a stream of its
         own: the second one would be taken for the first one run again."""
         decision = entry.decision
@@ -179,7 +179,7 @@ class Decider:
 
     # --- the decision ---------------------------------------------------------------------------------
 
-    async def _take_charge(self) -> Entry | None:
+    async def _take_charge(self) -> LedgerEntry | None:
         """Fence whoever decided before, and read what was decided until then."""
         await self._resign()
         self._producer = TransactionalProducer(
@@ -197,7 +197,7 @@ class Decider:
             producer, self._producer = self._producer, None
             await producer.close()
 
-    async def _decide(self, found: Propose, batch: Batch) -> Entry:
+    async def _decide(self, found: Propose, batch: WrittenBatch) -> LedgerEntry:
         """The commit point."""
         await self._check_open(batch.participants)
         decided_ms = self._client.runtime.clock.now_ms()
@@ -214,14 +214,14 @@ class Decider:
         others: Sequence[str] = ()
         if known is None or known.run != batch.run:
             # The first decision of a run also ends the runs before it, those that never decided, too.
-            listed = await self.unsettled()
+            listed = await self.open_participants()
             others = plan_sweep(known, self._prefix, self._stream, batch.run, listed).unknown_runs
         entry = await self._write(decide(known, decision, others)._replace(name=self._name), batch.offsets)
         for told in describe_predecessors(self._ledger.view, self._stream, known, entry):
             _log.warning("%s", told)
         return entry
 
-    async def _write(self, entry: Entry, offsets: Mapping[TopicPartition, int]) -> Entry:
+    async def _write(self, entry: LedgerEntry, offsets: Mapping[TopicPartition, int]) -> LedgerEntry:
         assert self._producer is not None
         producer = self._producer
         producer.begin()
@@ -243,7 +243,7 @@ class Decider:
         there = {tp: offset for tp, offset in offsets.items() if tp.topic in cluster.topics}
         await producer.send_offsets(there, self._group)
 
-    async def _claim(self, entry: Entry, run: str, job: str, others: Sequence[str]) -> Entry:
+    async def _claim(self, entry: LedgerEntry, run: str, job: str, others: Sequence[str]) -> LedgerEntry:
         """Say that this run decides from now on, and that others do not."""
         reason: Exception | None = None
         for _ in range(_ATTEMPTS):
@@ -331,10 +331,10 @@ class Decider:
     # --- the sweep ------------------------------------------------------------------------------------
 
     async def _sweep(
-        self, entry: Entry | None, run: str, job: str, finished: Decision | None, *, claims: bool = True
+        self, entry: LedgerEntry | None, run: str, job: str, finished: Decision | None, *, claims: bool = True
     ) -> None:
         """End everything of this stream that is undecided: a transaction of two phases never expires."""
-        plan = plan_sweep(entry, self._prefix, self._stream, run, await self.unsettled(finished))
+        plan = plan_sweep(entry, self._prefix, self._stream, run, await self.open_participants(finished))
         doomed = plan.doomed
         if plan.unknown_runs and claims:
             doomed = [*doomed, *plan.unclaimed]
@@ -351,14 +351,14 @@ class Decider:
             given = await requests.init(
                 NOBODY, _DECISION_TIMEOUT_MS, deadline, enable_2pc=False, keep_prepared=False
             )
-            identity = Identity(given.producer_id, given.producer_epoch)
+            identity = ProducerIdAndEpoch(given.producer_id, given.producer_epoch)
             await requests.end(identity, False, deadline, version_1=False)
         except RefusedError as e:
             if e.code not in FENCED:
                 raise
             # Another sweep is at the same id.
 
-    async def unsettled(self, finished: Decision | None = None) -> list[str]:
+    async def open_participants(self, finished: Decision | None = None) -> list[str]:
         """The participants of this stream that are open, or could open a transaction. Those of a decision
         that is finished may have markers on their way still: they are waited for, a moment, since the next
         batch needs the ids, and how long that took is noted for the next decision to tell."""
@@ -366,7 +366,7 @@ class Decider:
         ours = {p.transactional_id for p in finished.participants} if finished is not None else set()
         prefix = stream_prefix(self._prefix, self._stream)
         while True:
-            found = await Admin(self._client).list_transactions((*_UNSETTLED, _PREPARED), prefix)
+            found = await Admin(self._client).list_transactions((*_MAY_BE_OPEN, _PREPARED), prefix)
             states = [state for listed in found.values() for state in listed]
             is_visible = not any(
                 s.transactional_id in ours for s in states if s.transaction_state == _PREPARED

@@ -7,11 +7,11 @@ until then readers see a part of a batch, or wait behind it.
 import asyncio
 import logging
 
-from odradek.client.batches import Identity
 from odradek.client.client import Client
 from odradek.client.transaction_errors import FENCED
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.core.errors import ErrorCode
+from odradek.core.types import ProducerIdAndEpoch
 from odradek.spark.ledger.ledger import Decision, LedgerError, Participant, SupersededError, origin_of
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ async def finish_early(client: Client, decision: Decision, run: str, timeout_s: 
 
 async def commit_one(client: Client, participant: Participant, run: str, timeout_s: float) -> None:
     requests = TransactionRequests(client, participant.transactional_id, channel=CHANNEL)
-    identity = Identity(participant.producer_id, participant.producer_epoch)
+    identity = ProducerIdAndEpoch(participant.producer_id, participant.producer_epoch)
     deadline = asyncio.get_running_loop().time() + timeout_s
     try:
         await requests.end(identity, True, deadline, version_1=False)

@@ -11,7 +11,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import Buffer, TopicPartition
 from odradek.records.batch import iter_batches, iter_records
 from odradek.records.control import ControlType, parse_control_key
-from odradek.spark.ledger.ledger import HISTORY_TOPIC, LEDGER_TOPIC, Entry, LedgerError, Stream, View
+from odradek.spark.ledger.ledger import HISTORY_TOPIC, LEDGER_TOPIC, LedgerEntry, LedgerError, Stream, View
 
 LEDGER = TopicPartition(LEDGER_TOPIC, 0)
 HISTORY = TopicPartition(HISTORY_TOPIC, 0)
@@ -64,13 +64,13 @@ class LedgerLog:
         self._client = client
         self._fetcher = PartitionFetcher(client, LEDGER, isolation_level=READ_UNCOMMITTED, max_wait_ms=0)
         self._topic_id: UUID | None = None
-        self._settled_epoch = -1
+        self._confirmed_epoch = -1
         self.view = View()
 
     def close(self) -> None:
         self._fetcher.close()
 
-    async def entry(self, stream: Stream, timeout_s: float = 60.0) -> Entry | None:
+    async def entry(self, stream: Stream, timeout_s: float = 60.0) -> LedgerEntry | None:
         """What is decided of a stream, of all that is in the ledger now. Waits for the end of a decision that
         is being written."""
         loop = asyncio.get_running_loop()
@@ -119,10 +119,10 @@ class LedgerLog:
         the next read asks again.
         """
         epoch = self._client.cluster.leader_epoch(LEDGER)
-        if 0 <= epoch == self._settled_epoch:
+        if 0 <= epoch == self._confirmed_epoch:
             return fetched.high_watermark
         found = await Admin(self._client).list_offsets({LEDGER: LATEST})
-        self._settled_epoch = epoch
+        self._confirmed_epoch = epoch
         return max(int(found[LEDGER].offset), fetched.high_watermark)
 
     async def _fetch(self) -> Fetched:

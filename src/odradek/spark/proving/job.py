@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 
 from odradek.client.blocking import BlockingClient
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.spark.ledger.ledger import Decision, Stream, topics_of
 from odradek.spark.options import Connecting
 from odradek.spark.proving.overlaps import check_bounds, check_known, check_overlaps
@@ -23,7 +23,7 @@ from odradek.spark.proving.scanning import (
     read_history,
     topic_id_of,
 )
-from odradek.spark.proving.transactions import Judge, Judged, Producer, Written, merge, participants_of
+from odradek.spark.proving.transactions import Judge, Judged, Written, merge, participants_of
 from odradek.spark.proving.violations import Violation
 from odradek.spark.source.planning import OffsetRange, Offsets, split
 
@@ -118,7 +118,7 @@ def _judge(
     ids = {stream: ids_of(client, stream, kept) for stream, kept in decided.items()}
     written, log_starts = _scan(client, connecting, spark, question.sink, decided)
     later = read_history(client)
-    named: set[Producer] = set(participants_of(decision for _, decision in later))
+    named: set[ProducerIdAndEpoch] = set(participants_of(decision for _, decision in later))
     for kept in decided.values():
         named |= set(participants_of(kept))
     unfinished = {name for found in ids.values() for name in found.unfinished}

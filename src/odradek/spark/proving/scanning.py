@@ -6,13 +6,13 @@ from odradek.client.admin import EARLIEST, LATEST
 from odradek.client.blocking import BlockingClient
 from odradek.client.fetching import READ_COMMITTED, PartitionFetcher
 from odradek.client.visibility import visible_batches
-from odradek.core.types import Buffer, TopicPartition
+from odradek.core.types import Buffer, ProducerIdAndEpoch, TopicPartition
 from odradek.records.batch import BatchMeta, iter_records
 from odradek.spark.ledger.ledger import HISTORY_TOPIC, Decision, Stream, decode_decision, stream_prefix
 from odradek.spark.ledger.ledger_log import HISTORY
 from odradek.spark.options import Connecting
 from odradek.spark.process import client_of
-from odradek.spark.proving.transactions import NO_TRANSACTION, Producer, Written
+from odradek.spark.proving.transactions import NO_TRANSACTION, Written
 from odradek.spark.source.planning import OffsetRange, Offsets
 
 _OPEN = ("Ongoing", "PrepareCommit")
@@ -73,7 +73,7 @@ def partitions_of(client: BlockingClient, topic: str) -> list[TopicPartition]:
 
 def count_transactions(connecting: Connecting, wanted: OffsetRange, log_start: int) -> list[Written]:
     """In a task: how many records each transaction has between two offsets."""
-    found: dict[Producer, Written] = {}
+    found: dict[ProducerIdAndEpoch, Written] = {}
     for data, batch in _committed(client_of(connecting), wanted):
         is_ours = batch.base_offset >= wanted.start or wanted.start == log_start
         if not is_ours or batch.base_offset >= wanted.end or batch.last_offset < wanted.start:
@@ -85,7 +85,7 @@ def count_transactions(connecting: Connecting, wanted: OffsetRange, log_start: i
             records, first = len(left), log_start
         producer = NO_TRANSACTION
         if batch.is_transactional:
-            producer = Producer(batch.producer_id, batch.producer_epoch)
+            producer = ProducerIdAndEpoch(batch.producer_id, batch.producer_epoch)
         known = found.get(producer)
         count, start = (known.records, known.first_offset) if known is not None else (0, first)
         found[producer] = Written(wanted.tp, producer, count + records, start, batch.last_offset)

@@ -3,30 +3,22 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.spark.ledger.ledger import Decision, Participant, Stream
 from odradek.spark.proving.violations import DUPLICATE, FOREIGN, LOST, Violation
 
 CHECK = "transactions"
 _SHOWN = 4
 
-
-class Producer(NamedTuple):
-    """Who wrote: at every end of a transaction the epoch goes up, so that this is a transaction, too. Markers
-    have the next epoch already; they are not counted."""
-
-    producer_id: int
-    producer_epoch: int
-
-
-NO_TRANSACTION = Producer(-1, -1)
+NO_TRANSACTION = ProducerIdAndEpoch(-1, -1)
 
 
 class Written(NamedTuple):
-    """What is committed of one transaction in one partition."""
+    """What is committed of one transaction in one partition. Its marker has the next epoch already and is
+    not counted."""
 
     tp: TopicPartition
-    producer: Producer
+    producer: ProducerIdAndEpoch
     records: int
     first_offset: int
     last_offset: int
@@ -46,7 +38,7 @@ class Judged(NamedTuple):
 
 def merge(found: Iterable[Written]) -> list[Written]:
     """A partition may have been counted in pieces."""
-    merged: dict[tuple[TopicPartition, Producer], Written] = {}
+    merged: dict[tuple[TopicPartition, ProducerIdAndEpoch], Written] = {}
     for written in found:
         key = (written.tp, written.producer)
         known = merged.get(key)
@@ -58,9 +50,9 @@ def merge(found: Iterable[Written]) -> list[Written]:
     return [merged[key] for key in sorted(merged)]
 
 
-def participants_of(decisions: Iterable[Decision]) -> dict[Producer, tuple[int, Participant]]:
+def participants_of(decisions: Iterable[Decision]) -> dict[ProducerIdAndEpoch, tuple[int, Participant]]:
     return {
-        Producer(p.producer_id, p.producer_epoch): (decision.batch, p)
+        ProducerIdAndEpoch(p.producer_id, p.producer_epoch): (decision.batch, p)
         for decision in decisions
         for p in decision.participants
     }
@@ -73,7 +65,7 @@ class Judge:
         self,
         sink: str,
         written: Sequence[Written],
-        named: Collection[Producer],
+        named: Collection[ProducerIdAndEpoch],
         unfinished: Collection[str],
         log_starts: Mapping[TopicPartition, int],
         *,
@@ -88,8 +80,8 @@ class Judge:
         self._unfinished = unfinished
         self._log_starts = log_starts
         self._violations: list[Violation] = []
-        self._ours: set[Producer] = set()
-        self._decided: set[Producer] = set()
+        self._ours: set[ProducerIdAndEpoch] = set()
+        self._decided: set[ProducerIdAndEpoch] = set()
         self._has_all = has_all
         self._is_whole = True
         self._waiting = 0
@@ -101,7 +93,7 @@ class Judge:
         decided = participants_of(decisions)
         self._ours |= set(decided)
         self._decided |= set(decided)
-        found: dict[Producer, list[Written]] = {}
+        found: dict[ProducerIdAndEpoch, list[Written]] = {}
         for written in self._written:
             found.setdefault(written.producer, []).append(written)
         for producer, (batch, participant) in decided.items():
@@ -171,7 +163,7 @@ class Judge:
         return f" ({', '.join(starts)}: records before it were deleted)" if starts else ""
 
     def _find_unnamed(
-        self, stream: Stream, own_ids: Mapping[int, str], decided: set[Producer], is_whole: bool
+        self, stream: Stream, own_ids: Mapping[int, str], decided: set[ProducerIdAndEpoch], is_whole: bool
     ) -> None:
         """Transactions of the stream that no decision names. What lies before the first one that is named is
         not judged where the history of decisions does not go back to the first batch."""
@@ -191,7 +183,7 @@ class Judge:
             )
             self._add(DUPLICATE, written.records, stream, None, place, told)
 
-    def _first_known(self, decided: Collection[Producer]) -> dict[TopicPartition, int]:
+    def _first_known(self, decided: Collection[ProducerIdAndEpoch]) -> dict[TopicPartition, int]:
         """Where the first record is that a decision names."""
         found: dict[TopicPartition, int] = {}
         for written in self._written:

@@ -9,10 +9,9 @@ from collections import deque
 from typing import Any
 
 from odradek.client.admin import TOPIC, Admin, by_topic
-from odradek.client.batches import Identity
 from odradek.client.client import Client, check, may_pass
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_LEADER, ZERO_UUID, TopicPartition
+from odradek.core.types import NO_LEADER, ZERO_UUID, ProducerIdAndEpoch, TopicPartition
 from odradek.records.compression import NONE, compress
 from odradek.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, iter_batches, pack_header
 from odradek.wire.api_keys import ApiKey
@@ -47,7 +46,7 @@ class Outbox:
     def __init__(
         self,
         client: Client,
-        identity: Identity,
+        identity: ProducerIdAndEpoch,
         transactional_id: str | None,
         *,
         codec: int = NONE,

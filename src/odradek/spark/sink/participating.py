@@ -8,12 +8,12 @@ import asyncio
 from itertools import count
 from uuid import uuid4
 
-from odradek.client.batches import NOBODY, Identity
+from odradek.client.batches import NOBODY
 from odradek.client.client import Client
 from odradek.client.transaction_errors import FENCED
 from odradek.client.transaction_requests import RefusedError, TransactionRequests
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_TIMEOUT_MS
+from odradek.core.types import NO_TIMEOUT_MS, ProducerIdAndEpoch
 from odradek.spark.ledger.finishing import CHANNEL, finish_early
 from odradek.spark.ledger.ledger import Participant, Stream, check_run, participant_id
 from odradek.spark.ledger.ledger_log import LedgerLog
@@ -68,7 +68,7 @@ class Attempt:
         self,
         client: Client,
         transactional_id: str,
-        identity: Identity,
+        identity: ProducerIdAndEpoch,
         requests: TransactionRequests,
         codec: int,
         timeout_s: float,
@@ -98,7 +98,7 @@ class Attempt:
             given = await requests.init(NOBODY, NO_TIMEOUT_MS, deadline, enable_2pc=True, keep_prepared=False)
         except RefusedError as e:
             raise (_refusal_of_2pc(e) if e.code in _REFUSED_2PC else e) from e
-        identity = Identity(given.producer_id, given.producer_epoch)
+        identity = ProducerIdAndEpoch(given.producer_id, given.producer_epoch)
         entry = await ledger.entry(task.stream)
         if entry is not None and entry.decision.batch >= task.batch:
             await _end_nothing(requests, identity, deadline)
@@ -123,7 +123,7 @@ class Attempt:
         await self._requests.end(self._identity, False, _deadline(self._timeout_s), version_1=False)
 
 
-async def _end_nothing(requests: TransactionRequests, identity: Identity, deadline: float) -> None:
+async def _end_nothing(requests: TransactionRequests, identity: ProducerIdAndEpoch, deadline: float) -> None:
     """Give an id up that nothing was written with. A sweep may have been faster."""
     try:
         await requests.end(identity, False, deadline, version_1=False)

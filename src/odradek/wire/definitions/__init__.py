@@ -1,4 +1,4 @@
-"""The layout of every message of Kafka's protocol, one module per API, loaded when first used.
+"""The layouts of all messages of Kafka's protocol, one module per API, loaded at the first use.
 
-Facts only, derived from kio's schemas; tests/unit/wire holds each version to kio's own reader and writer.
+They were derived from kio's schemas. tests/unit/wire compares each version with kio's own reader and writer.
 """

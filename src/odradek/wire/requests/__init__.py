@@ -1,7 +1,7 @@
 """The classes of requests, by the name of their API: `requests.create_topics.CreatableTopic`.
 
-They are made when they are first asked for. The stubs beside this file tell a type checker what they are;
-`make stubs` writes them from wire/definitions.
+They are built at the first use. Type checkers read the stubs in this folder; `make stubs` writes them from
+wire/definitions.
 """
 
 from typing import Any
@@ -15,5 +15,5 @@ def __getattr__(name: str) -> Any:
         types = request_types(ApiKey[name.upper()])
     except KeyError:
         raise AttributeError(f"there is no API {name}") from None
-    globals()[name] = types  # found without a call from now on
+    globals()[name] = types  # later lookups do not call this function
     return types

@@ -25,7 +25,7 @@ def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(scenario())
 
 
-async def settle() -> None:
+async def a_few_turns() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
 

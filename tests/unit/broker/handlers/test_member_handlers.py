@@ -11,10 +11,10 @@ from odradek.wire.api_keys import ApiKey
 from tests.unit.broker.handlers.requests import (
     SUBSCRIPTION,
     E,
+    a_few_turns,
     join,
     join_fields,
     run,
-    settle,
     stable,
     sync,
     versions,
@@ -180,7 +180,7 @@ def test_a_joiner_waits_until_the_others_are_back() -> None:
         first = await join(node, 9)
         await sync(node, 5, first)
         second = asyncio.ensure_future(join(node, 9))
-        await settle()
+        await a_few_turns()
         assert not second.done()
         fields = join_fields(9, member_id=first.member_id)
         again = await node.call(ApiKey.JOIN_GROUP, 9, **fields)

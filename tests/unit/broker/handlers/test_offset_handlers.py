@@ -9,11 +9,11 @@ from odradek.wire.api_keys import ApiKey
 from tests.unit.broker.handlers.requests import (
     UNKNOWN_ID,
     E,
+    a_few_turns,
     commit,
     commit_fields,
     fetch_group,
     run,
-    settle,
     stable,
     versions,
 )
@@ -161,7 +161,7 @@ def test_offsets_of_deleted_topics_are_forgotten() -> None:
         node = Node()
         await commit(node, 9, [("t", T_ID, 0, 5), ("u", U_ID, 0, 6)])
         node.groups.on_topics_deleted({"u": U_ID})
-        await settle()
+        await a_few_turns()
         answer = await node.call(ApiKey.OFFSET_FETCH, 9, groups=[fetch_group("g", None)])
         assert [t.name for t in answer.groups[0].topics] == ["t"]
         await node.groups.close()

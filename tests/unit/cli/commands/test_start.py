@@ -260,7 +260,7 @@ def test_a_directory_whose_metadata_asks_for_protection_is_not_served(
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr.splitlines() == [
         "error: principal.builder.class=Mine: principal builders are not supported yet; "
-        "remove the setting to run without (it is set in the metadata log)",
+        "remove the setting to run without (set in the metadata log)",
         "  next: odradek start --data-dir DIR",
     ]
 

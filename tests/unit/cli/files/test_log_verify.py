@@ -164,9 +164,9 @@ def test_a_replica_that_is_behind_or_begins_later_is_told(replicas: tuple[Path, 
     segments(b)[-1].unlink()
     segments(a)[0].unlink()
     begins, ends = _differences(a, b)
-    assert (begins["difference"], begins["first_offset"]) == ("only B begins here", 0)
+    assert (begins["difference"], begins["first_offset"]) == ("only B starts here", 0)
     assert begins["last_offset"] == int(segments(a)[0].stem) - 1
-    assert ends["difference"] == "only A goes on"
+    assert ends["difference"] == "only A continues"
     assert ends["first_offset"] == int(segments(a)[-1].stem)
 
 

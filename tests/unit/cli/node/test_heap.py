@@ -39,18 +39,18 @@ def test_a_deleted_partition_needs_no_collector(tmp_path: Path, kind: type) -> N
         world = World.__new__(World)
         world.place, world.topic_ids = stage, {}
         world.create_topics(client, ["warm"])
-        stage.settle()
+        stage.wait_until_idle()
         with uncollected():
             before = alive(kind)
             world.create_topics(client, ["short-lived"], 20)
-            stage.settle()
+            stage.wait_until_idle()
             assert alive(kind) == before + 20
             state = request_types(ApiKey.DELETE_TOPICS).DeleteTopicState(name="short-lived")
             world.call(client, ApiKey.DELETE_TOPICS, 6, topics=[state], timeout=30_000)
             stage.loop.pass_time(120)
-            stage.settle()
+            stage.wait_until_idle()
             stage.loop.pass_time(2)
-            stage.settle()
+            stage.wait_until_idle()
             assert alive(kind) == before
 
 

@@ -153,7 +153,7 @@ class FakeConsumer:
         return sorted(partition for numbers in self.assigned.values() for partition in numbers)
 
 
-def settle(*members: FakeConsumer) -> None:
+def beat_in_turns(*members: FakeConsumer) -> None:
     for _ in range(6):
         for member in members:
             member.beat()

@@ -9,7 +9,7 @@ from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.log_format import decode, decode_in_slices, encode, encode_in_slices
 from odradek.coordinators.groups.replies import JoinGroupResponse, SyncGroupResponse
 from odradek.coordinators.groups.shard import GroupShard
-from odradek.coordinators.shard import Now, Record, Result
+from odradek.coordinators.shard import CoordinatorResult, Now, Record
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_ID, ZERO_UUID
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -24,7 +24,7 @@ def subscription(*topics: str) -> bytes:
     return b"\0\0" + len(topics).to_bytes(4, "big") + body + b"\xff\xff\xff\xff"
 
 
-RANGE = (c.Protocol("range", subscription("t")),)
+RANGE = (c.MemberProtocol("range", subscription("t")),)
 
 
 class Harness:
@@ -48,14 +48,14 @@ class Harness:
         self.tickets += 1
         ticket = self.tickets
         outcome = self.shard.handle(command, ticket, self.now)
-        result = outcome if isinstance(outcome, Result) else at_once(outcome)
+        result = outcome if isinstance(outcome, CoordinatorResult) else at_once(outcome)
         answer = self.run(result, ticket)
         self.check()
         if isinstance(answer, KafkaError):
             raise answer
         return answer
 
-    def run(self, result: Result, ticket: int | None) -> Any:
+    def run(self, result: CoordinatorResult, ticket: int | None) -> Any:
         answer: Any = None
         while True:
             follow: Any = result.then
@@ -78,7 +78,7 @@ class Harness:
                 return answer
             try:
                 followed = follow(self.now)
-                result = followed if isinstance(followed, Result) else at_once(followed)
+                result = followed if isinstance(followed, CoordinatorResult) else at_once(followed)
             except KafkaError as e:
                 return e
 

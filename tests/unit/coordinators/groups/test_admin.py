@@ -77,7 +77,7 @@ def test_a_stable_group_is_described_with_its_members() -> None:
     assert member.member_metadata.startswith(b"\0\0")
 
 
-def test_an_unsettled_group_is_described_without_assignments() -> None:
+def test_an_unstable_group_is_described_without_assignments() -> None:
     h = Harness()
     (a,) = h.stable()
     h.join()
@@ -166,7 +166,7 @@ def test_a_stable_group_keeps_the_offsets_of_what_it_reads() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"protocol_type": "connect"}, {"protocols": (c.Protocol("range", b"?"),)}]
+    "fields", [{"protocol_type": "connect"}, {"protocols": (c.MemberProtocol("range", b"?"),)}]
 )
 def test_a_group_whose_topics_are_unknown_keeps_everything(fields: dict[str, Any]) -> None:
     h = expiring()

@@ -12,7 +12,7 @@ from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.log_format import decode, encode
 from odradek.coordinators.groups.shard import GroupShard
 from odradek.coordinators.loading import replay_log
-from odradek.coordinators.shard import Format, Now
+from odradek.coordinators.shard import Now, RecordFormat
 from odradek.core.types import coordinator_partition
 from odradek.records.batch import iter_batches, iter_records
 from odradek.runtime.slices import at_once
@@ -27,7 +27,7 @@ def load(archive: loader.Archive, partition: int) -> GroupShard:
     for segment in loader.segments(archive, f"__consumer_offsets-{partition}"):
         log.append_segment(segment)
     shard = GroupShard(GroupConfig())
-    end_offset = asyncio.run(replay_log(log, shard, Format(encode, decode), 1_000))
+    end_offset = asyncio.run(replay_log(log, shard, RecordFormat(encode, decode), 1_000))
     assert end_offset == log.log_end_offset
     at_once(shard.activate(Now(0, 0)))
     return shard

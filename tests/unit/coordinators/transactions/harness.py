@@ -9,10 +9,10 @@ from odradek.coordinators.transactions import commands as c
 from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.markers import Outcomes
-from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.reply import Reply
 from odradek.sim.world.loop import SimLoop
 from tests.unit.coordinators.fake_log import FakeLog
@@ -129,10 +129,10 @@ class Harness:
 
         task = self.loop.create_task(main())
         task.add_done_callback(lambda done: done.exception())  # seen: a test may not ask
-        self.settle()
+        self.turn_a_while()
         return task
 
-    def settle(self) -> None:
+    def turn_a_while(self) -> None:
         async def turns() -> None:
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -145,7 +145,7 @@ class Harness:
     def commit_log(self) -> None:
         """The high watermark reaches the log end."""
         self.run(self.log.commit)
-        self.settle()
+        self.turn_a_while()
 
     def let_markers_through(self) -> None:
         def arrive() -> None:
@@ -156,11 +156,11 @@ class Harness:
 
         self.slow_markers = False
         self.run(arrive)
-        self.settle()
+        self.turn_a_while()
 
     def elect(self) -> None:
         self.run(lambda: self.coordinator.on_elected(0, self.log))
-        self.settle()
+        self.turn_a_while()
 
     def reload(self) -> None:
         """The leadership moves away and back: nothing but the log survives."""
@@ -179,7 +179,7 @@ class Harness:
     def init(
         self,
         tid: str = TID,
-        expected: Identity | None = None,
+        expected: ProducerIdAndEpoch | None = None,
         timeout_ms: int = 60_000,
         *,
         two_phase: bool = False,
@@ -192,24 +192,29 @@ class Harness:
             )
         )
 
-    def producer(self, tid: str = TID, **fields: Any) -> Identity:
+    def producer(self, tid: str = TID, **fields: Any) -> ProducerIdAndEpoch:
         """A new producer's identity."""
         given = self.init(tid, **fields)
-        return Identity(given.producer_id, given.producer_epoch)
+        return ProducerIdAndEpoch(given.producer_id, given.producer_epoch)
 
     def add(
-        self, producer: Identity, *tps: TopicPartition, tid: str = TID, version: int = 2, connection: int = 1
+        self,
+        producer: ProducerIdAndEpoch,
+        *tps: TopicPartition,
+        tid: str = TID,
+        version: int = 2,
+        connection: int = 1,
     ) -> ErrorCode:
         return self.code(
             lambda: self.coordinator.add_partitions(tid, producer, list(tps or (A,)), version, connection)
         )
 
-    def verify(self, producer: Identity, *tps: TopicPartition, tid: str = TID) -> Any:
+    def verify(self, producer: ProducerIdAndEpoch, *tps: TopicPartition, tid: str = TID) -> Any:
         return self.run(lambda: self.coordinator.verify_partitions(tid, producer, list(tps or (A,))))
 
     def end_step(
         self,
-        producer: Identity,
+        producer: ProducerIdAndEpoch,
         commit: bool,
         tid: str = TID,
         version: int = 2,
@@ -225,10 +230,10 @@ class Harness:
             is_acknowledged=is_acknowledged,
         )
 
-    def end(self, producer: Identity, commit: bool = COMMIT, **fields: Any) -> Any:
+    def end(self, producer: ProducerIdAndEpoch, commit: bool = COMMIT, **fields: Any) -> Any:
         return self.run(self.end_step(producer, commit, **fields))
 
-    def end_code(self, producer: Identity, commit: bool = COMMIT, **fields: Any) -> ErrorCode:
+    def end_code(self, producer: ProducerIdAndEpoch, commit: bool = COMMIT, **fields: Any) -> ErrorCode:
         return self.code(self.end_step(producer, commit, **fields))
 
     def code(self, step: Callable[[], Any]) -> ErrorCode:

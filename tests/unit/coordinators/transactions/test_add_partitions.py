@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
-from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION, Identity
+from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.reply import Reply
 from odradek.sim.world.world import World
 
-PRODUCER, PARTITIONS = Identity(7, 3), [TopicPartition("t", 0)]
+PRODUCER, PARTITIONS = ProducerIdAndEpoch(7, 3), [TopicPartition("t", 0)]
 BUSY = ErrorCode.CONCURRENT_TRANSACTIONS
 
 
@@ -23,7 +23,11 @@ class Coordinator:
         self.asked_at: list[float] = []
 
     def add_partitions(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition], client_version: int
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: list[TopicPartition],
+        client_version: int,
     ) -> Reply[ErrorCode]:
         assert (transactional_id, producer, partitions) == ("x", PRODUCER, PARTITIONS)
         assert client_version == EPOCH_PER_TRANSACTION
@@ -33,7 +37,7 @@ class Coordinator:
         return Reply(ErrorCode.NONE)
 
     def verify_partitions(
-        self, transactional_id: str, producer: Identity, partitions: list[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> Reply[list[ErrorCode]]:
         return Reply([ErrorCode.NONE] * len(partitions))
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from odradek.coordinators.transactions.ending import UNCHANGED
-from odradek.coordinators.transactions.metadata import MAX_EPOCH, Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import MAX_EPOCH, TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode
+from odradek.core.types import ProducerIdAndEpoch
 from tests.unit.coordinators.transactions.harness import ABORT, COMMIT, START_MS, TID, A, B, Harness
 
 E = ErrorCode
@@ -23,7 +24,7 @@ EMPTY, OPEN, COMMITTED, ABORTED, COMMITTING, ABORTING = (
 )
 
 
-def bring_to(h: Harness, state: TxnState, version: int) -> tuple[Identity, Identity]:
+def bring_to(h: Harness, state: TxnState, version: int) -> tuple[ProducerIdAndEpoch, ProducerIdAndEpoch]:
     """A transaction in a state; who began it, and who its producer is now."""
     producer = h.producer()
     if state is EMPTY:
@@ -119,7 +120,7 @@ def test_an_epoch_per_transaction(h: Harness, state: TxnState, commit: bool) -> 
     before = h.txn()
     wanted = V2_CURRENT[state, commit]
     if wanted is E.NONE:
-        assert h.end(now, commit) == Identity(now.producer_id, now.producer_epoch + 1)
+        assert h.end(now, commit) == ProducerIdAndEpoch(now.producer_id, now.producer_epoch + 1)
         assert h.txn().state is NEXT[commit]
     else:
         assert h.end_code(now, commit) is wanted
@@ -191,7 +192,7 @@ def test_markers_have_the_epoch_after_that_of_the_data(h: Harness) -> None:
     h.add(producer, A, B)
     h.end(producer, COMMIT)
     (written,) = h.written
-    assert written.producer == Identity(producer.producer_id, 1)
+    assert written.producer == ProducerIdAndEpoch(producer.producer_id, 1)
     assert (written.commit, written.version, written.partitions) == (True, 2, [A, B])
 
 
@@ -210,7 +211,7 @@ def test_the_answer_waits_for_the_decision_and_the_markers_too(
     h = new(held=True)
     task = h.start(lambda: h.coordinator.init_producer_id(TID, 60_000, None, 1))
     h.commit_log()
-    producer = Identity(*task.result()[:2])
+    producer = ProducerIdAndEpoch(*task.result()[:2])
     adding = h.start(lambda: h.coordinator.add_partitions(TID, producer, [A], version, 1))
     assert not adding.done()
     h.commit_log()
@@ -243,7 +244,7 @@ def test_a_transaction_open_or_pending_keeps_the_next_one_out(h: Harness) -> Non
 def test_the_last_epoch_is_never_given_to_a_client(h: Harness, commit: bool, moved: bool) -> None:
     """KAFKA-18660: a fresh producer id follows, and is known before the old one is ended everywhere."""
     h.put(TransactionMetadata(TID, 7, MAX_EPOCH - 1, 60_000, S.EMPTY, last_update_ms=START_MS))
-    last = Identity(7, MAX_EPOCH - 1)
+    last = ProducerIdAndEpoch(7, MAX_EPOCH - 1)
     h.add(last, A)
     h.slow_markers = True
     fresh = h.end(last, commit)
@@ -259,18 +260,18 @@ def test_the_last_epoch_is_never_given_to_a_client(h: Harness, commit: bool, mov
         h.reload()
     else:
         h.let_markers_through()
-    assert {written.producer for written in h.written} == {Identity(7, MAX_EPOCH)}
+    assert {written.producer for written in h.written} == {ProducerIdAndEpoch(7, MAX_EPOCH)}
     assert h.txn().state is NEXT[commit]
     assert h.end(last, commit) == fresh
     assert h.end_code(last, not commit) is E.INVALID_TXN_STATE
     assert h.add(fresh, A) is E.NONE
     assert h.end_code(last, commit) is E.INVALID_PRODUCER_ID_MAPPING
-    assert h.end(fresh, COMMIT) == Identity(fresh.producer_id, 1)
+    assert h.end(fresh, COMMIT) == ProducerIdAndEpoch(fresh.producer_id, 1)
 
 
 def test_without_a_producer_id_at_hand_the_last_epoch_cannot_end(h: Harness) -> None:
     h.put(TransactionMetadata(TID, 7, MAX_EPOCH - 1, 60_000, S.EMPTY, last_update_ms=START_MS))
-    last = Identity(7, MAX_EPOCH - 1)
+    last = ProducerIdAndEpoch(7, MAX_EPOCH - 1)
     h.add(last, A)
     h.ids_are_dry = True
     assert h.end_code(last) is E.COORDINATOR_LOAD_IN_PROGRESS
@@ -286,7 +287,7 @@ def test_what_an_older_connection_held_back_cannot_end_the_next_transaction(h: H
     h.add(producer, A, version=0, connection=old)
     h.end(producer, COMMIT, version=0, connection=young)
     h.add(producer, A, version=0, connection=young)
-    with pytest.raises(Exception, match="newer connection speaks"):
+    with pytest.raises(Exception, match="has a newer connection"):
         h.end(producer, ABORT, version=0, connection=old)
     assert h.txn().state is S.ONGOING
     assert h.end_code(producer, COMMIT, version=0, connection=young) is E.NONE
@@ -350,7 +351,7 @@ def test_what_is_not_committed_to_the_log_yet_cannot_be_ended(new: Callable[...,
     h = new(held=True)
     beginning = h.start(lambda: h.coordinator.init_producer_id(TID, 60_000, None, 1))
     h.commit_log()
-    producer = Identity(beginning.result().producer_id, beginning.result().producer_epoch)
+    producer = ProducerIdAndEpoch(beginning.result().producer_id, beginning.result().producer_epoch)
     h.start(lambda: h.coordinator.add_partitions(TID, producer, [A], 2, 1))
     assert h.txn().state is S.ONGOING
     assert h.end_code(producer) is E.CONCURRENT_TRANSACTIONS

@@ -8,9 +8,10 @@ from odradek.coordinators.shard import Now
 from odradek.coordinators.transactions.commands import ExpireIds
 from odradek.coordinators.transactions.expiring import expire as expire_ids
 from odradek.coordinators.transactions.expiring import is_over_time
-from odradek.coordinators.transactions.metadata import MAX_EPOCH, Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import MAX_EPOCH, TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import ProducerIdAndEpoch
 from odradek.records.batch import iter_batches, iter_records
 from odradek.runtime.slices import at_once
 from tests.unit.coordinators.transactions.harness import ABORT, COMMIT, START_MS, TID, A, Harness
@@ -32,7 +33,7 @@ def test_an_open_transaction_is_aborted_after_its_time(
     h.advance(2_200)
     assert h.txn().state is S.COMPLETE_ABORT
     (written,) = h.written
-    assert (written.commit, written.producer) == (False, Identity(producer.producer_id, 1))
+    assert (written.commit, written.producer) == (False, ProducerIdAndEpoch(producer.producer_id, 1))
 
 
 def test_late_transactions_are_looked_for_as_often_as_configured(new: Callable[..., Harness]) -> None:
@@ -87,7 +88,7 @@ def test_a_producer_that_took_too_long_aborts_and_goes_on(h: Harness) -> None:
     h.advance(20_000)
     assert h.end_code(producer, COMMIT) is E.TRANSACTION_ABORTABLE
     following = h.end(producer, ABORT)
-    assert following == Identity(producer.producer_id, 1)
+    assert following == ProducerIdAndEpoch(producer.producer_id, 1)
     assert h.add(following, A) is E.NONE
     assert h.end_code(following, COMMIT) is E.NONE
 
@@ -145,7 +146,7 @@ def test_every_late_transaction_is_dealt_with_in_one_look(new: Callable[..., Har
 
 def test_a_late_transaction_waits_for_a_producer_id_where_it_needs_one(h: Harness) -> None:
     h.put(TransactionMetadata(TID, 7, MAX_EPOCH - 1, 1_000, S.EMPTY, last_update_ms=START_MS))
-    h.add(Identity(7, MAX_EPOCH - 1), A)
+    h.add(ProducerIdAndEpoch(7, MAX_EPOCH - 1), A)
     h.ids_are_dry = True
     h.advance(25_000)
     assert h.txn().state is S.ONGOING

@@ -4,29 +4,30 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.coordinators.transactions.metadata import MAX_EPOCH, Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import MAX_EPOCH, TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import ProducerIdAndEpoch
 from tests.unit.coordinators.transactions.harness import ABORT, COMMIT, START_MS, TID, A, Harness
 
 E = ErrorCode
 S = TxnState
 
 
-def init_code(h: Harness, expected: Identity | None = None, timeout_ms: int = 60_000) -> ErrorCode:
+def init_code(h: Harness, expected: ProducerIdAndEpoch | None = None, timeout_ms: int = 60_000) -> ErrorCode:
     return h.code(lambda: h.coordinator.init_producer_id(TID, timeout_ms, expected, 1))
 
 
-def at_epoch(h: Harness, epoch: int, state: TxnState = S.EMPTY) -> Identity:
+def at_epoch(h: Harness, epoch: int, state: TxnState = S.EMPTY) -> ProducerIdAndEpoch:
     h.put(TransactionMetadata(TID, 7, epoch, 60_000, state, last_update_ms=START_MS))
-    return Identity(7, epoch)
+    return ProducerIdAndEpoch(7, epoch)
 
 
 def test_every_producer_gets_the_next_epoch(h: Harness) -> None:
     first = h.producer()
     assert first.producer_epoch == 0
     for epoch in (1, 2, 3):
-        assert h.producer() == Identity(first.producer_id, epoch)
+        assert h.producer() == ProducerIdAndEpoch(first.producer_id, epoch)
     assert h.producer("other").producer_id != first.producer_id
 
 
@@ -63,8 +64,8 @@ def test_an_open_transaction_is_aborted_first(
     assert init_code(h) is E.CONCURRENT_TRANSACTIONS
     assert h.txn().state is S.COMPLETE_ABORT
     (written,) = h.written
-    assert (written.commit, written.producer) == (False, Identity(zombie.producer_id, 1))
-    assert h.producer() == Identity(zombie.producer_id, epochs)
+    assert (written.commit, written.producer) == (False, ProducerIdAndEpoch(zombie.producer_id, 1))
+    assert h.producer() == ProducerIdAndEpoch(zombie.producer_id, epochs)
     assert h.end_code(zombie, version=server_version) is E.PRODUCER_FENCED
 
 
@@ -102,14 +103,14 @@ def test_while_a_transaction_is_being_ended_a_producer_waits(h: Harness) -> None
 
 def test_a_producer_goes_on_with_the_epoch_after_the_one_it_names(h: Harness) -> None:
     producer = h.producer()
-    assert h.producer(expected=producer) == Identity(producer.producer_id, 1)
+    assert h.producer(expected=producer) == ProducerIdAndEpoch(producer.producer_id, 1)
 
 
 def test_a_lost_answer_is_given_again(h: Harness) -> None:
     producer = h.producer()
     following = h.producer(expected=producer)
     assert h.producer(expected=producer) == following
-    assert h.producer(expected=following) == Identity(producer.producer_id, 2)
+    assert h.producer(expected=following) == ProducerIdAndEpoch(producer.producer_id, 2)
     assert init_code(h, producer) is E.PRODUCER_FENCED
 
 
@@ -118,9 +119,9 @@ def test_epochs_from_the_past_and_the_future_are_fenced(h: Harness) -> None:
     for _ in range(3):
         h.producer()
     assert init_code(h, producer) is E.PRODUCER_FENCED
-    assert init_code(h, Identity(producer.producer_id, 17)) is E.PRODUCER_FENCED
-    assert init_code(h, Identity(4711, 0)) is E.PRODUCER_FENCED
-    assert init_code(h, Identity(4711, 3)) is E.PRODUCER_FENCED
+    assert init_code(h, ProducerIdAndEpoch(producer.producer_id, 17)) is E.PRODUCER_FENCED
+    assert init_code(h, ProducerIdAndEpoch(4711, 0)) is E.PRODUCER_FENCED
+    assert init_code(h, ProducerIdAndEpoch(4711, 3)) is E.PRODUCER_FENCED
     assert h.txn().producer_epoch == 3
 
 
@@ -160,11 +161,11 @@ def test_a_producer_that_aborts_its_own_transaction_by_name_goes_on(h: Harness) 
     producer = h.producer()
     h.add(producer, A)
     assert init_code(h, producer) is E.CONCURRENT_TRANSACTIONS
-    assert h.producer(expected=producer) == Identity(producer.producer_id, 1)
+    assert h.producer(expected=producer) == ProducerIdAndEpoch(producer.producer_id, 1)
 
 
 def test_an_id_that_was_forgotten_takes_any_name(h: Harness) -> None:
-    given = h.producer(expected=Identity(4711, 3))
+    given = h.producer(expected=ProducerIdAndEpoch(4711, 3))
     assert given.producer_epoch == 0
     assert given.producer_id != 4711
 
@@ -174,7 +175,7 @@ def test_an_id_that_was_forgotten_takes_any_name(h: Harness) -> None:
 
 def test_after_the_last_but_one_epoch_comes_a_new_id(h: Harness) -> None:
     at_epoch(h, MAX_EPOCH - 2)
-    assert h.producer() == Identity(7, MAX_EPOCH - 1)
+    assert h.producer() == ProducerIdAndEpoch(7, MAX_EPOCH - 1)
     fresh = h.producer()
     assert fresh.producer_id != 7
     assert fresh.producer_epoch == 0
@@ -185,13 +186,13 @@ def test_an_exhausted_producer_that_names_itself_gets_a_new_id_once(h: Harness) 
     fresh = h.producer(expected=last)
     assert (fresh.producer_id != 7, fresh.producer_epoch) == (True, 0)
     assert h.producer(expected=last) == fresh
-    assert h.producer(expected=fresh) == Identity(fresh.producer_id, 1)
+    assert h.producer(expected=fresh) == ProducerIdAndEpoch(fresh.producer_id, 1)
 
 
 def test_a_lost_answer_with_the_last_epoch_of_an_id_is_given_again(h: Harness) -> None:
     before = at_epoch(h, MAX_EPOCH - 2)
     given = h.producer(expected=before)
-    assert given == Identity(7, MAX_EPOCH - 1)
+    assert given == ProducerIdAndEpoch(7, MAX_EPOCH - 1)
     assert h.producer(expected=before) == given
     h.producer()
     assert init_code(h, before) is E.PRODUCER_FENCED
@@ -199,7 +200,7 @@ def test_a_lost_answer_with_the_last_epoch_of_an_id_is_given_again(h: Harness) -
 
 def test_an_exhausted_id_fences_who_names_an_older_epoch(h: Harness) -> None:
     last = at_epoch(h, MAX_EPOCH - 1)
-    assert init_code(h, Identity(7, MAX_EPOCH - 3)) is E.PRODUCER_FENCED
+    assert init_code(h, ProducerIdAndEpoch(7, MAX_EPOCH - 3)) is E.PRODUCER_FENCED
     assert h.txn().client == last
 
 
@@ -210,7 +211,7 @@ def test_a_fence_may_use_the_last_epoch(new: Callable[..., Harness], server_vers
     h.add(last, A, version=server_version)
     assert init_code(h) is E.CONCURRENT_TRANSACTIONS
     (written,) = h.written
-    assert written.producer == Identity(7, MAX_EPOCH)
+    assert written.producer == ProducerIdAndEpoch(7, MAX_EPOCH)
     given = h.producer()
     assert given.producer_id != 7
     assert given.producer_epoch == (1 if server_version == 2 else 0)

@@ -24,7 +24,7 @@ def test_a_partition_without_a_leader_is_asked_again(h: Harness) -> None:
     h.advance(60_000)
     assert h.txn().state is S.PREPARE_COMMIT
     assert [w.partitions for w in h.written] == [[A]]
-    assert h.coordinator.markers.outstanding("id") == [B]
+    assert list(h.coordinator.markers._orders["id"].left) == [B]
     h.leaderless.clear()
     h.advance(200)
     assert h.txn().state is S.COMPLETE_COMMIT
@@ -113,7 +113,7 @@ def test_answers_that_come_after_the_leadership_moved_change_nothing(h: Harness)
     writes = h.log.log_end_offset
     ((written, future),) = slow
     h.run(lambda: future.set_result(h._arrive(written)))
-    h.settle()
+    h.turn_a_while()
     assert h.log.log_end_offset == writes
     h.let_markers_through()
     assert h.txn().state is S.COMPLETE_COMMIT
@@ -161,7 +161,7 @@ def test_one_partition_that_fences_the_coordinator_does_not_keep_markers_from_th
     h.add(h.producer(), *many)
     h.refusals[many[0]] = E.TRANSACTION_COORDINATOR_FENCED
     h.end(h.txn().client, COMMIT)
-    h.settle()
+    h.turn_a_while()
     assert sorted(tp for w in h.written for tp in w.partitions) == many[1:]
     assert len(h.coordinator.markers) == 0
 

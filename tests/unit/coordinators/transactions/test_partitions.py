@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.coordinators.transactions.metadata import Identity
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import NO_TIMESTAMP
+from odradek.core.types import NO_TIMESTAMP, ProducerIdAndEpoch
 from tests.unit.coordinators.transactions.harness import COMMIT, TID, A, B, Harness
 
 E = ErrorCode
@@ -40,7 +39,7 @@ def test_strangers_and_zombies_add_nothing(h: Harness) -> None:
     producer = h.producer()
     assert h.add(zombie) is E.PRODUCER_FENCED
     assert h.add(producer._replace(producer_epoch=9)) is E.PRODUCER_FENCED
-    assert h.add(Identity(4711, 0)) is E.INVALID_PRODUCER_ID_MAPPING
+    assert h.add(ProducerIdAndEpoch(4711, 0)) is E.INVALID_PRODUCER_ID_MAPPING
     assert h.add(producer, tid="nobody") is E.INVALID_PRODUCER_ID_MAPPING
     assert h.add(producer, tid="") is E.INVALID_REQUEST
     assert h.txn().state is S.EMPTY

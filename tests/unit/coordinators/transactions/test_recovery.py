@@ -12,10 +12,10 @@ from odradek.coordinators.transactions.log_format import (
     encode,
     encode_in_slices,
 )
-from odradek.coordinators.transactions.metadata import Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode, ProtocolError
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.records.batch import iter_batches, iter_records
 from odradek.runtime.slices import at_once
 from tests.unit.coordinators.transactions.harness import ABORT, COMMIT, START_MS, TID, A, B, Harness
@@ -36,7 +36,7 @@ def test_what_was_decided_is_finished(h: Harness, commit: bool, version: int) ->
     assert h.txn().state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT)
     (written,) = h.written
     epoch = producer.producer_epoch + (version == 2)
-    assert written.producer == Identity(producer.producer_id, epoch)
+    assert written.producer == ProducerIdAndEpoch(producer.producer_id, epoch)
     assert (written.commit, written.version, written.partitions) == (commit, version, [A, B])
 
 
@@ -76,7 +76,7 @@ def test_a_request_that_waited_is_told_to_look_elsewhere(new: Callable[..., Harn
     task = h.start(lambda: h.coordinator.init_producer_id(TID, 60_000, None, 1))
     h.run(lambda: h.coordinator.on_resigned(0))
     h.run(h.log.lose_leadership)
-    h.settle()
+    h.turn_a_while()
     exception = task.exception()
     assert getattr(exception, "code", None) is E.NOT_COORDINATOR
     assert h.code(lambda: h.coordinator.init_producer_id(TID, 1, None, 1)) is E.NOT_COORDINATOR
@@ -110,7 +110,7 @@ def test_a_changed_number_of_partitions_is_refused(h: Harness, caplog: pytest.Lo
     h.partition_count = 2
     h.run(lambda: h.coordinator.on_resigned(0))
     h.elect()
-    assert "has 2 partitions and had 1" in caplog.text
+    assert "now has 2 partitions instead of 1" in caplog.text
     assert h.code(lambda: h.coordinator.init_producer_id(TID, 1, None, 1)) is E.NOT_COORDINATOR
 
 
@@ -145,7 +145,7 @@ def test_a_transaction_begun_under_another_version_is_ended_under_the_new_one(
     h.add(producer, A, version=0)
     h.server_version = 2
     following = h.end(producer, COMMIT, version=2)
-    assert following == Identity(producer.producer_id, 1)
+    assert following == ProducerIdAndEpoch(producer.producer_id, 1)
     h.server_version = 1
     h.reload()
     assert h.add(following, A, version=0) is E.NONE
@@ -172,10 +172,10 @@ def test_a_long_value_of_an_unknown_version_is_skipped_in_slices_too() -> None:
 
 def test_a_record_that_cannot_be_read_is_an_error() -> None:
     key, _ = encode(lambda: 1, (TID, None))
-    with pytest.raises(ProtocolError, match="without a key"):
+    with pytest.raises(ProtocolError, match="has no key"):
         decode(None, None)
     _, value = encode(lambda: 1, (TID, TransactionMetadata(TID, 7, 3, 60_000)))
     assert value is not None
     status_at = 2 + 8 + 2 + 4  # after version, producer id, epoch and timeout
-    with pytest.raises(ProtocolError, match="in state 99"):
+    with pytest.raises(ProtocolError, match="the unknown state 99"):
         decode(key, value[:status_at] + b"\x63" + value[status_at + 1 :])

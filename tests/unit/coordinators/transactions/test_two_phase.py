@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.coordinators.transactions.metadata import MAX_EPOCH, Identity, TransactionMetadata
+from odradek.coordinators.transactions.metadata import MAX_EPOCH, TransactionMetadata
 from odradek.coordinators.transactions.states import TxnState
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.core.types import ProducerIdAndEpoch
 from tests.unit.coordinators.transactions.harness import ABORT, COMMIT, START_MS, TID, A, B, Harness
 
 E = ErrorCode
@@ -29,8 +30,8 @@ def test_a_kept_transaction_is_decided_by_its_successor(
     h.add(producer, A, B)
     kept = h.init(two_phase=True, keep=True)
     assert kept.ongoing == producer
-    successor = Identity(kept.producer_id, kept.producer_epoch)
-    assert successor == Identity(producer.producer_id, 1)
+    successor = ProducerIdAndEpoch(kept.producer_id, kept.producer_epoch)
+    assert successor == ProducerIdAndEpoch(producer.producer_id, 1)
     if moved:
         h.reload()
     assert h.txn().state is S.ONGOING
@@ -41,7 +42,7 @@ def test_a_kept_transaction_is_decided_by_its_successor(
     assert written.producer.producer_epoch == (1 if version == 2 else 0)
     assert h.txn().state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT)
     if version == 2:
-        assert following == Identity(producer.producer_id, 2)
+        assert following == ProducerIdAndEpoch(producer.producer_id, 2)
         assert h.end(successor, commit) == following, "a retry"
     assert h.add(h.txn().client, A) is E.NONE
 
@@ -55,7 +56,7 @@ def test_a_second_keeper_fences_the_first(h: Harness) -> None:
     assert h.end_code(first, COMMIT) is E.PRODUCER_FENCED
     assert h.end_code(producer, COMMIT) is E.PRODUCER_FENCED
     assert h.end_code(second, COMMIT) is E.NONE
-    assert h.written[0].producer == Identity(producer.producer_id, 1)
+    assert h.written[0].producer == ProducerIdAndEpoch(producer.producer_id, 1)
 
 
 def test_nobody_adds_to_a_kept_transaction(h: Harness) -> None:
@@ -110,7 +111,7 @@ def test_keeping_what_is_not_open_is_a_plain_start(h: Harness) -> None:
     producer = h.producer(two_phase=True)
     given = h.init(two_phase=True, keep=True)
     assert given.producer_epoch == producer.producer_epoch + 1
-    assert given.ongoing == Identity(-1, -1)
+    assert given.ongoing == ProducerIdAndEpoch(-1, -1)
 
 
 def test_a_kept_transaction_never_times_out(h: Harness) -> None:
@@ -123,25 +124,25 @@ def test_a_kept_transaction_never_times_out(h: Harness) -> None:
 
 def test_a_keeper_of_an_exhausted_id_gets_a_new_one(h: Harness) -> None:
     h.put(TransactionMetadata(TID, 7, MAX_EPOCH - 1, 2**31 - 1, S.EMPTY, last_update_ms=START_MS))
-    last = Identity(7, MAX_EPOCH - 1)
+    last = ProducerIdAndEpoch(7, MAX_EPOCH - 1)
     h.add(last, A)
     kept = h.init(two_phase=True, keep=True)
-    successor = Identity(kept.producer_id, kept.producer_epoch)
+    successor = ProducerIdAndEpoch(kept.producer_id, kept.producer_epoch)
     assert (successor.producer_id != 7, successor.producer_epoch, kept.ongoing) == (True, 0, last)
     h.reload()
     following = h.end(successor, COMMIT)
-    assert h.written[0].producer == Identity(7, MAX_EPOCH)
-    assert following == Identity(successor.producer_id, 1)
+    assert h.written[0].producer == ProducerIdAndEpoch(7, MAX_EPOCH)
+    assert following == ProducerIdAndEpoch(successor.producer_id, 1)
     assert h.end(successor, COMMIT) == following, "a retry"
     assert h.add(following, A) is E.NONE
 
 
 def test_a_keeper_with_a_new_id_may_name_itself(h: Harness) -> None:
     h.put(TransactionMetadata(TID, 7, MAX_EPOCH - 1, 1_000, S.EMPTY, last_update_ms=START_MS))
-    h.add(Identity(7, MAX_EPOCH - 1), A)
+    h.add(ProducerIdAndEpoch(7, MAX_EPOCH - 1), A)
     keeper = h.producer(two_phase=True, keep=True)
     assert keeper.producer_id != 7
-    assert h.producer(expected=keeper, two_phase=True, keep=True) == Identity(keeper.producer_id, 1)
+    assert h.producer(expected=keeper, two_phase=True, keep=True) == ProducerIdAndEpoch(keeper.producer_id, 1)
     assert h.txn().state is S.ONGOING
 
 

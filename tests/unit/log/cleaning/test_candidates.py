@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from odradek.log.cleaning.candidates import Candidate, dirtiest, examine, first_dirty_offset
+from odradek.log.cleaning.candidates import LogToClean, dirtiest, examine, first_dirty_offset
 from odradek.log.log import Log
-from odradek.records.check import Origin
+from odradek.log.producers.rules import AppendOrigin
 from tests.support.cleaning import keyed
 from tests.unit.log.support import NOW_MS, LogRuntime, append, config, marker, open_log
 
@@ -25,7 +25,7 @@ def segments_of(runtime: LogRuntime, path: Path, count: int, *, step_ms: int = 1
     return log
 
 
-def bounds(candidate: Candidate) -> tuple[int, int, int, int]:
+def bounds(candidate: LogToClean) -> tuple[int, int, int, int]:
     return (
         candidate.first_dirty_offset,
         candidate.first_uncleanable_offset,
@@ -60,7 +60,7 @@ def test_nothing_beyond_the_last_stable_offset_is_cleanable(runtime: LogRuntime,
     append(log, keyed([(b"k", b"v")]))
     log.roll()
     assert examine(log, NOW_MS).first_uncleanable_offset == 2
-    append(log, marker(committed=True), origin=Origin.COORDINATOR)
+    append(log, marker(committed=True), origin=AppendOrigin.COORDINATOR)
     assert examine(log, NOW_MS).first_uncleanable_offset == 4
 
 
@@ -134,8 +134,8 @@ def test_a_truncation_takes_the_checkpoint_back(runtime: LogRuntime, tmp_path: P
 def test_the_dirtiest_that_is_due_comes_first(runtime: LogRuntime, tmp_path: Path) -> None:
     log = segments_of(runtime, tmp_path, 1)
 
-    def candidate(clean: int, cleanable: int, *, overdue: bool = False) -> Candidate:
-        return Candidate(log, 0, 1, clean, cleanable, overdue)
+    def candidate(clean: int, cleanable: int, *, overdue: bool = False) -> LogToClean:
+        return LogToClean(log, 0, 1, clean, cleanable, overdue)
 
     low, high, late = candidate(40, 60), candidate(20, 80), candidate(99, 1, overdue=True)
     assert dirtiest([low, high, late]) is high

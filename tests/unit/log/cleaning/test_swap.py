@@ -10,8 +10,8 @@ from odradek.log.cleaning.job import CleaningJob, Replacement
 from odradek.log.cleaning.planning import prepare
 from odradek.log.log import Log
 from odradek.log.lookup import TimestampOffset
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import iter_batches, iter_records
-from odradek.records.check import Origin
 from tests.support.cleaning import SETTINGS, batches, clean, clean_all, keyed, pairs
 from tests.unit.log.support import (
     NOW_MS,
@@ -235,9 +235,9 @@ def test_transactions_survive_the_swap_of_their_index(log: Log, runtime: LogRunt
     append(log, keyed([(b"a", b"1")]))
     append(log, keyed([(b"a", b"2")], base_sequence=0, **producer))
     log.roll()
-    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False), origin=AppendOrigin.COORDINATOR)
     append(log, keyed([(b"z", b"2")], base_sequence=1, **producer))
-    append(log, marker(committed=True), origin=Origin.COORDINATOR)
+    append(log, marker(committed=True), origin=AppendOrigin.COORDINATOR)
     log.roll()
     clean(log, runtime)
     (segment, _) = log.segments.all()

@@ -7,9 +7,9 @@ import pytest
 
 from odradek.core.errors import KafkaError
 from odradek.log.log import Isolation, Log
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records import compression
 from odradek.records.batch import LOG_APPEND_TIME
-from odradek.records.check import Origin
 from odradek.records.header import HEADER_BYTES, crc_matches
 from tests.support.cleaning import SETTINGS, batches, clean, clean_all, keyed, pairs
 from tests.unit.log.support import NOW_MS, LogRuntime, append, config, marker, open_log, records
@@ -257,7 +257,7 @@ def txn(pairs_: Any, sequence: int, *, producer_id: int = 7, **fields: Any) -> A
 
 
 def end(log: Log, *, committed: bool, producer_id: int = 7) -> None:
-    append(log, marker(committed=committed, producer_id=producer_id), origin=Origin.COORDINATOR)
+    append(log, marker(committed=committed, producer_id=producer_id), origin=AppendOrigin.COORDINATOR)
 
 
 @pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
@@ -310,7 +310,7 @@ def test_the_marker_of_a_producer_without_data_stays_for_its_epoch(log: Log, run
     append(log, txn([(b"a", b"1")], 0, producer_id=8))
     end(log, committed=True, producer_id=8)
     # A later epoch ends nothing, and fences what came before it.
-    append(log, marker(committed=False, producer_id=8, epoch=1), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False, producer_id=8, epoch=1), origin=AppendOrigin.COORDINATOR)
     append(log, keyed([(b"a", b"2")]))
     append(log, keyed([(b"z", b"1")]))
     roll(log)

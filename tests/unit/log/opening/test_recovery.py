@@ -11,7 +11,7 @@ import pytest
 
 from odradek.log.log import Isolation, Log
 from odradek.log.lookup import TimestampOffset
-from odradek.records.check import Origin
+from odradek.log.producers.rules import AppendOrigin
 from tests.unit.log.support import (
     NOW_MS,
     LogRuntime,
@@ -202,7 +202,7 @@ def test_producers_and_transactions_are_rebuilt(runtime: LogRuntime, tmp_path: P
     log = open_log(runtime, tmp_path)
     append(log, idempotent(0, 3, producer_id=1))
     append(log, transactional(0, 2, producer_id=2))
-    append(log, marker(committed=False, producer_id=2), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False, producer_id=2), origin=AppendOrigin.COORDINATOR)
     log.roll()
     append(log, transactional(0, 2, producer_id=3))
     append(log, idempotent(3, 2, producer_id=1))
@@ -223,7 +223,7 @@ def test_a_broken_transaction_index_is_rebuilt_after_a_clean_stop_too(
 ) -> None:
     log = open_log(runtime, tmp_path)
     append(log, transactional(0, 2))
-    append(log, marker(committed=False), origin=Origin.COORDINATOR)
+    append(log, marker(committed=False), origin=AppendOrigin.COORDINATOR)
     log.close()
     good = segment(tmp_path, 0, ".txnindex").read_bytes()
     segment(tmp_path, 0, ".txnindex").write_bytes(good[:-1])

@@ -14,12 +14,12 @@ from odradek.log.parts.flush_job import FlushJob
 from odradek.log.parts.local_log import LocalLog
 from odradek.log.parts.log_config import LogConfig
 from odradek.log.parts.partition_dir import PartitionDir
-from odradek.log.parts.reading import Reader
+from odradek.log.parts.reading import BatchReader
 from odradek.log.parts.rolling import Roller
 from odradek.log.parts.settling import Settling
 from odradek.log.parts.truncating import Truncator
 from odradek.log.parts.unflushed_marks import UnflushedMarks
-from odradek.log.producers.snapshot_files import SnapshotStore
+from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
@@ -64,7 +64,7 @@ class Parts:
         self.config = LogConfig(config())
         self.segments = Segments([Segment.create(pool, str(self.path), 0, self.config.topic, NOW_MS)])
         self.producers = ProducerState()
-        self.snapshots = SnapshotStore(self.disk, str(self.path))
+        self.snapshots = ProducerSnapshotFiles(self.disk, str(self.path))
         self.bounds = Bounds(self.producers, 0, 0, 0)
         self.epochs = EpochCache()
         self.marks = UnflushedMarks(self.dir)
@@ -84,7 +84,7 @@ class Parts:
         )
 
         self.settling = Settling(self.config, self.segments, self.bounds, self.durability)
-        self.reader = Reader(self.dir, self.config, self.segments, self.bounds)
+        self.reader = BatchReader(self.dir, self.config, self.segments, self.bounds)
         self.compaction = Compaction(self.dir, self.local_log, self.snapshots, self.reader, None)
         self.truncator = Truncator(
             self.dir,

@@ -70,4 +70,4 @@ def test_a_gap_is_passed_over(parts: Parts, caplog: pytest.LogCaptureFixture) ->
     parts.local_log.remove([parts.segments.all()[1]])
     for _ in range(2):
         assert read(parts, 1, Isolation.LOG_END) == [2]
-    assert caplog.text.count("are missing: reads go over the gap") == 1
+    assert caplog.text.count("are missing: reads skip the gap") == 1

@@ -2,8 +2,8 @@
 
 import tracemalloc
 
-from odradek.log.producers.state import MAX_PRODUCERS, ProducerState, Staged
-from odradek.records.check import Origin
+from odradek.log.producers.rules import AppendOrigin
+from odradek.log.producers.state import MAX_PRODUCERS, ProducerState, StagedProducers
 from odradek.records.header import BatchMeta
 from tests.unit.log.support import idempotent, transactional
 
@@ -20,8 +20,8 @@ def send(
     if replayed:
         state.replay(written, None)
     else:
-        staged = Staged(state)
-        assert staged.add(written, offset, Origin.CLIENT) is None
+        staged = StagedProducers(state)
+        assert staged.add(written, offset, AppendOrigin.CLIENT) is None
         state.commit(staged)
     state.end_offset += 1
 

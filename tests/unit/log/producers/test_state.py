@@ -5,9 +5,9 @@ import pytest
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.log.producers.entry import ProducerBatch, ProducerEntry
 from odradek.log.producers.markers import Marker
+from odradek.log.producers.rules import AppendOrigin
 from odradek.log.producers.snapshot import CorruptSnapshotError, format_snapshot, parse_snapshot
-from odradek.log.producers.state import CompletedTxn, ProducerState, Staged
-from odradek.records.check import Origin
+from odradek.log.producers.state import CompletedTxn, ProducerState, StagedProducers
 from odradek.records.control import EndTransactionMarker
 from odradek.records.header import BatchMeta
 from tests.golden import loader
@@ -27,11 +27,11 @@ class Partition:
     def add(
         self,
         batch: BatchMeta,
-        origin: Origin | None = Origin.CLIENT,
+        origin: AppendOrigin | None = AppendOrigin.CLIENT,
         end: Marker | None = None,
         transaction_version: int = 0,
     ) -> ProducerBatch | None:
-        staged = Staged(self.state)
+        staged = StagedProducers(self.state)
         duplicate = staged.add(batch, self.end_offset, origin, end, transaction_version)
         if duplicate is None:
             self.state.commit(staged)
@@ -56,7 +56,7 @@ class Partition:
         coordinator_epoch: int = 0,
         producer_id: int = 7,
         transaction_version: int = 0,
-        origin: Origin | None = Origin.COORDINATOR,
+        origin: AppendOrigin | None = AppendOrigin.COORDINATOR,
     ) -> None:
         built = marker(
             committed=committed, producer_id=producer_id, epoch=epoch, coordinator_epoch=coordinator_epoch
@@ -238,12 +238,12 @@ def test_a_transaction_is_late_five_minutes_after_the_longest_timeout(partition:
 
 
 def test_a_stage_over_a_stage_sees_its_changes_and_may_be_dropped(partition: Partition) -> None:
-    lower = Staged(partition.state)
-    lower.add(idempotent(0, 2).batches[0], 0, Origin.CLIENT)
-    dropped = Staged(lower)
-    dropped.add(idempotent(2).batches[0], 2, Origin.CLIENT)
-    upper = Staged(lower)
-    upper.add(idempotent(2, 3).batches[0], 2, Origin.CLIENT)
+    lower = StagedProducers(partition.state)
+    lower.add(idempotent(0, 2).batches[0], 0, AppendOrigin.CLIENT)
+    dropped = StagedProducers(lower)
+    dropped.add(idempotent(2).batches[0], 2, AppendOrigin.CLIENT)
+    upper = StagedProducers(lower)
+    upper.add(idempotent(2, 3).batches[0], 2, AppendOrigin.CLIENT)
     lower.merge(upper)
     partition.state.commit(lower)
     assert partition.state.entries[7].last_sequence == 4

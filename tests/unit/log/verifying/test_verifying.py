@@ -13,6 +13,7 @@ from odradek.core.types import TopicPartition
 from odradek.log.files import read_file
 from odradek.log.log import Log
 from odradek.log.manager import LogManager
+from odradek.log.producers.rules import AppendOrigin
 from odradek.log.producers.snapshot import format_snapshot, parse_snapshot
 from odradek.log.verifying.directory import (
     check_identity,
@@ -21,7 +22,6 @@ from odradek.log.verifying.directory import (
     read_log_directory,
 )
 from odradek.log.verifying.findings import Finding, Findings
-from odradek.records.check import Origin
 from odradek.runtime.real import RealDisk
 from tests.unit.log.support import (
     NOW_MS,
@@ -45,7 +45,7 @@ def fill(log: Log) -> None:
         append(log, idempotent(2 * i, 2, producer_id=1, timestamp=NOW_MS + i), epoch=i // 8)
         append(log, transactional(i, producer_id=2, timestamp=NOW_MS + i), epoch=i // 8)
         end = marker(committed=i % 3 == 0, producer_id=2, timestamp=NOW_MS + i)
-        append(log, end, epoch=i // 8, origin=Origin.COORDINATOR)
+        append(log, end, epoch=i // 8, origin=AppendOrigin.COORDINATOR)
 
 
 def made(path: Path, *, clean: bool = True, change: Callable[[Log], None] = fill) -> Path:
@@ -109,7 +109,7 @@ def test_a_directory_that_was_not_closed_is_told_as_such(tmp_path: Path) -> None
     finding = only(made(tmp_path, clean=False))
     assert finding.problem == "not closed cleanly"
     assert finding.file.endswith("/.kafka_cleanshutdown")
-    assert finding.next_start == "every log is recovered from its recovery point on"
+    assert finding.next_start == "every log is recovered from its recovery point"
 
 
 def test_every_flipped_bit_of_a_batch_is_found_at_that_batch(log_dir: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_removed_segment_is_a_gap(log_dir: Path) -> None:
     gap = next(finding for finding in findings(log_dir) if finding.problem == "gap")
     assert gap.file == str(following)
     assert int(gone.stem) == int(gap.expected.split()[1])
-    assert gap.next_start == "reads go over the gap"
+    assert gap.next_start == "reads skip the gap"
     assert not [f for f in findings(log_dir, compacted=True) if f.problem == "gap"]
     (log_dir / ".kafka_cleanshutdown").unlink()
     (log_dir / "recovery-point-offset-checkpoint").unlink()
@@ -228,7 +228,7 @@ def test_a_missing_a_torn_and_a_zero_filled_index_are_found(log_dir: Path, suffi
     path.unlink()
     finding = only(log_dir)
     assert (finding.file, finding.problem) == (str(path), "missing")
-    assert finding.next_start == "rebuilt from the log once a read comes upon it"
+    assert finding.next_start == "rebuilt from the log when a read finds the error"
 
 
 def test_every_flipped_bit_of_a_snapshot_is_found(log_dir: Path) -> None:
@@ -348,7 +348,7 @@ def test_records_below_the_log_start_explain_what_snapshots_do_not_know(tmp_path
 def test_what_a_recovery_from_the_log_start_on_did_not_see_is_not_missed(tmp_path: Path) -> None:
     def begun_below_the_start(log: Log) -> None:
         append(log, transactional(0, producer_id=2, timestamp=NOW_MS))
-        append(log, marker(committed=False, producer_id=2, timestamp=NOW_MS), origin=Origin.COORDINATOR)
+        append(log, marker(committed=False, producer_id=2, timestamp=NOW_MS), origin=AppendOrigin.COORDINATOR)
         log.increment_log_start_offset(1)
 
     made(tmp_path, clean=False, change=begun_below_the_start)
@@ -411,7 +411,7 @@ def test_a_missing_topic_id_is_told_where_the_metadata_has_one(log_dir: Path) ->
 
 @pytest.mark.parametrize(
     ("topic_id", "fate"),
-    [(uuid.UUID(int=4), "written anew: all but"), (uuid.UUID(int=1 << 100), "set aside as a stray")],
+    [(uuid.UUID(int=4), "rewritten: only one"), (uuid.UUID(int=1 << 100), "renamed to -stray")],
 )
 def test_the_id_of_another_topic(log_dir: Path, topic_id: uuid.UUID, fate: str) -> None:
     (finding,) = check_topic(log_dir, topic_id)
@@ -422,7 +422,7 @@ def test_the_id_of_another_topic(log_dir: Path, topic_id: uuid.UUID, fate: str) 
 def test_a_log_that_was_cleaned_beyond_its_end(log_dir: Path) -> None:
     (log_dir / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 5000\n")
     finding = only(log_dir)
-    assert (finding.problem, finding.next_start) == ("beyond the end", "the log is cleaned from its start on")
+    assert (finding.problem, finding.next_start) == ("beyond the end", "the log is cleaned from its start")
 
 
 def test_progress_comes_to_the_size_of_the_log(log_dir: Path) -> None:

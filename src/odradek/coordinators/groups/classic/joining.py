@@ -4,7 +4,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from odradek.coordinators.groups.classic.group import ClassicGroup
-from odradek.coordinators.groups.classic.member import Member
+from odradek.coordinators.groups.classic.member import ClassicGroupMember
 from odradek.coordinators.groups.classic.rebalance import (
     add_member,
     answer_join,
@@ -23,7 +23,7 @@ from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.modern import ModernGroup
 from odradek.coordinators.groups.replies import JoinGroupResponse, SyncGroupResponse
 from odradek.coordinators.records import GroupMetadataKey, GroupMetadataValue
-from odradek.coordinators.shard import Now, Record, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Record, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import Paced, gathered
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def join(shard: "GroupShard", command: JoinGroup, ticket: Ticket, now: Now) -> Paced[Result]:
+def join(shard: "GroupShard", command: JoinGroup, ticket: Ticket, now: Now) -> Paced[CoordinatorResult]:
     group = shard.groups.get(command.group_id)
     if isinstance(group, ConsumerGroup) and group.members:
         return (yield from classic_members.join(shard, group, command, now))
@@ -51,14 +51,14 @@ def join(shard: "GroupShard", command: JoinGroup, ticket: Ticket, now: Now) -> P
         group.pending_join[command.new_member_id] = None
         shard.expect_return(group, command.new_member_id, now, command.session_timeout_ms)
         return _refused(ErrorCode.MEMBER_ID_REQUIRED, command.new_member_id)
-    out = Result()
-    member = Member.joining(command, command.new_member_id)
+    out = CoordinatorResult()
+    member = ClassicGroupMember.joining(command, command.new_member_id)
     yield from add_member(shard, group, member, command.protocol_type, ticket, out, now)
     return out
 
 
-def _refused(code: ErrorCode, member_id: str) -> Result:
-    return Result(JoinGroupResponse(error_code=code, member_id=member_id))
+def _refused(code: ErrorCode, member_id: str) -> CoordinatorResult:
+    return CoordinatorResult(JoinGroupResponse(error_code=code, member_id=member_id))
 
 
 def _create_then_join(
@@ -67,7 +67,7 @@ def _create_then_join(
     command: JoinGroup,
     ticket: Ticket,
     now: Now,
-) -> Paced[Result]:
+) -> Paced[CoordinatorResult]:
     """The group is in the log before its first member is told an id. An empty one is converted."""
     records: list[Record] = []
     if isinstance(group, ModernGroup) and not group.converts_to_classic:
@@ -79,7 +79,7 @@ def _create_then_join(
     elif group is not None:
         records += group.tombstones()
     records.append((GroupMetadataKey(group=command.group_id), _new_group(now)))
-    result = Result(None, records)
+    result = CoordinatorResult(None, records)
     result.then = lambda now: join(shard, command, ticket, now)
     return result
 
@@ -111,7 +111,9 @@ def _has_room(shard: "GroupShard", group: ClassicGroup, member_id: str) -> bool:
     return member is not None or len(group.members) < shard.config.max_size
 
 
-def _turn_away(shard: "GroupShard", group: ClassicGroup, member_id: str, now: Now) -> Paced[Result]:
+def _turn_away(
+    shard: "GroupShard", group: ClassicGroup, member_id: str, now: Now
+) -> Paced[CoordinatorResult]:
     out = _refused(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
     member = group.members.get(member_id)
     if member is not None:
@@ -122,13 +124,15 @@ def _turn_away(shard: "GroupShard", group: ClassicGroup, member_id: str, now: No
 
 def _join_known(
     shard: "GroupShard", group: ClassicGroup, command: JoinGroup, ticket: Ticket, now: Now
-) -> Paced[Result]:
-    out = Result()
+) -> Paced[CoordinatorResult]:
+    out = CoordinatorResult()
     member_id = command.member_id
     if member_id in group.pending_join:
         if command.group_instance_id is not None:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{member_id} was not given to a static member")
-        member = Member.joining(command, member_id)
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"member id {member_id} was not assigned to a static member"
+            )
+        member = ClassicGroupMember.joining(command, member_id)
         yield from add_member(shard, group, member, command.protocol_type, ticket, out, now)
         return out
     try:
@@ -140,14 +144,14 @@ def _join_known(
         # leader that comes back to a stable group asks for a rebalance: it saw a change that we do not see.
         is_stable = group.state is GroupState.STABLE
         if not (is_stable and group.leader_id == member_id):
-            return Result((yield from joined(group, member)))
+            return CoordinatorResult((yield from joined(group, member)))
     _update(group, member, command)
     park_join(group, member, ticket, out)
     yield from rebalance(shard, group, out, now, f"member {member_id} joins during {group.state.value}")
     return out
 
 
-def _update(group: ClassicGroup, member: Member, command: JoinGroup) -> None:
+def _update(group: ClassicGroup, member: ClassicGroupMember, command: JoinGroup) -> None:
     group.update_protocols(member, command.protocols)
     member.rebalance_timeout_ms = command.rebalance_timeout_ms
     member.session_timeout_ms = command.session_timeout_ms
@@ -158,11 +162,11 @@ def _update(group: ClassicGroup, member: Member, command: JoinGroup) -> None:
 
 def _join_static(
     shard: "GroupShard", group: ClassicGroup, command: JoinGroup, ticket: Ticket, now: Now
-) -> Paced[Result]:
+) -> Paced[CoordinatorResult]:
     """A static member without an id: new, or the next incarnation of one we know, which fences the last."""
     assert command.group_instance_id is not None
-    out = Result()
-    successor = Member.joining(command, command.new_member_id)
+    out = CoordinatorResult()
+    successor = ClassicGroupMember.joining(command, command.new_member_id)
     old_id = group.static_members.get(command.group_instance_id)
     if old_id is None:
         yield from add_member(shard, group, successor, command.protocol_type, ticket, out, now)
@@ -191,13 +195,18 @@ def _join_static(
         yield from complete_if_joined(shard, group, out, now)
     else:
         # In CompletingRebalance the leader may be assigning to the old id at this moment.
-        yield from prepare(shard, group, out, now, f"static member {command.group_instance_id} joins anew")
+        yield from prepare(shard, group, out, now, f"static member {command.group_instance_id} rejoins")
     return out
 
 
 def _take_over(
-    shard: "GroupShard", group: ClassicGroup, old: Member, successor: Member, command: JoinGroup, now: Now
-) -> Paced[Result]:
+    shard: "GroupShard",
+    group: ClassicGroup,
+    old: ClassicGroupMember,
+    successor: ClassicGroupMember,
+    command: JoinGroup,
+    now: Now,
+) -> Paced[CoordinatorResult]:
     """A static member came back and nothing else changed: the generation goes on under its new id.
 
     A leader is told to skip the assignment, where its client knows how. Otherwise it is told that somebody
@@ -208,23 +217,23 @@ def _take_over(
     assignments[successor.member_id] = old.assignment
     group.incoming = successor
     record = yield from gathered(group.record(assignments, now.wall_ms))
-    result = Result(None, [(GroupMetadataKey(group=group.group_id), record)])
+    result = CoordinatorResult(None, [(GroupMetadataKey(group=group.group_id), record)])
     result.is_long = True
 
-    def replayed(now: Now) -> Paced[Result]:
+    def replayed(now: Now) -> Paced[CoordinatorResult]:
         shard.end_session(group, old.member_id)
         shard.start_session(group, successor, now)
         if command.can_skip_assignment:
-            return Result((yield from joined(group, successor, skip_assignment=was_leader)))
+            return CoordinatorResult((yield from joined(group, successor, skip_assignment=was_leader)))
         response = yield from joined(group, successor)
         response.members = ()
         if was_leader:
             response.leader = old.member_id
-        return Result(response)
+        return CoordinatorResult(response)
 
-    def failed(_: KafkaError, now: Now) -> Result:
+    def failed(_: KafkaError, now: Now) -> CoordinatorResult:
         group.incoming = None
-        return Result()
+        return CoordinatorResult()
 
     result.then, result.failed = replayed, failed
     return result

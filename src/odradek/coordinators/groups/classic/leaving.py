@@ -10,7 +10,7 @@ from odradek.coordinators.groups.commands import LeaveGroup, LeavingMember
 from odradek.coordinators.groups.consumer import classic_members
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.replies import LeaveGroupResponse, LeaveGroupResponseMember
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import STEP, Paced
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def leave(shard: "GroupShard", command: LeaveGroup, ticket: Ticket, now: Now) -> Paced[Result]:
+def leave(shard: "GroupShard", command: LeaveGroup, ticket: Ticket, now: Now) -> Paced[CoordinatorResult]:
     group = shard.groups.get(command.group_id)
     if isinstance(group, ConsumerGroup):
         return (yield from classic_members.leave(shard, group, command, now))
     if not isinstance(group, ClassicGroup):
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-    out = Result()
+    out = CoordinatorResult()
     answers = []
     for leaving in command.members:
         try:
@@ -45,7 +45,9 @@ def leave(shard: "GroupShard", command: LeaveGroup, ticket: Ticket, now: Now) ->
     return out
 
 
-def _leave_one(shard: "GroupShard", group: ClassicGroup, leaving: LeavingMember, out: Result) -> None:
+def _leave_one(
+    shard: "GroupShard", group: ClassicGroup, leaving: LeavingMember, out: CoordinatorResult
+) -> None:
     if leaving.member_id:
         if leaving.member_id in group.pending_join:
             group.remove(leaving.member_id)

@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from odradek.coordinators.groups.classic.group import ClassicGroup
-from odradek.coordinators.groups.classic.member import Member
+from odradek.coordinators.groups.classic.member import ClassicGroupMember
 from odradek.coordinators.groups.classic.states import GroupState, can_rebalance
 from odradek.coordinators.groups.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from odradek.coordinators.groups.replies import (
@@ -19,7 +19,7 @@ from odradek.coordinators.groups.replies import (
     SyncGroupResponse,
 )
 from odradek.coordinators.records import GroupMetadataKey
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import FEW, STEP, Paced, gathered
 
@@ -35,26 +35,30 @@ EMPTY_RETRY_MS = 1_000
 # --- requests that wait -----------------------------------------------------------------------------------
 
 
-def park_join(group: ClassicGroup, member: Member, ticket: Ticket, out: Result) -> None:
+def park_join(
+    group: ClassicGroup, member: ClassicGroupMember, ticket: Ticket, out: CoordinatorResult
+) -> None:
     """The member waits for the generation to begin. A JoinGroup it sent before is overtaken by this one."""
     answer_join(group, member, out, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     member.awaiting_join = ticket
     group.awaiting_join_count += 1
 
 
-def answer_join(group: ClassicGroup, member: Member, out: Result, response: JoinGroupResponse) -> None:
+def answer_join(
+    group: ClassicGroup, member: ClassicGroupMember, out: CoordinatorResult, response: JoinGroupResponse
+) -> None:
     if member.awaiting_join is not None:
         out.replies.append((member.awaiting_join, response))
         member.awaiting_join = None
         group.awaiting_join_count -= 1
 
 
-def park_sync(member: Member, ticket: Ticket, out: Result) -> None:
+def park_sync(member: ClassicGroupMember, ticket: Ticket, out: CoordinatorResult) -> None:
     answer_sync(member, out, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     member.awaiting_sync = ticket
 
 
-def answer_sync(member: Member, out: Result, response: SyncGroupResponse) -> bool:
+def answer_sync(member: ClassicGroupMember, out: CoordinatorResult, response: SyncGroupResponse) -> bool:
     if member.awaiting_sync is None:
         return False
     out.replies.append((member.awaiting_sync, response))
@@ -62,7 +66,9 @@ def answer_sync(member: Member, out: Result, response: SyncGroupResponse) -> boo
     return True
 
 
-def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False) -> Paced[JoinGroupResponse]:
+def joined(
+    group: ClassicGroup, member: ClassicGroupMember, *, skip_assignment: bool = False
+) -> Paced[JoinGroupResponse]:
     """What a member learns of its generation; the leader learns of the others too."""
     members: list[JoinGroupResponseMember] = []
     if group.leader_id == member.member_id:
@@ -81,7 +87,7 @@ def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False
     )
 
 
-def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+def synced(group: ClassicGroup, member: ClassicGroupMember) -> SyncGroupResponse:
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
     )
@@ -93,10 +99,10 @@ def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
 def add_member(
     shard: "GroupShard",
     group: ClassicGroup,
-    member: Member,
+    member: ClassicGroupMember,
     protocol_type: str,
     ticket: Ticket,
-    out: Result,
+    out: CoordinatorResult,
     now: Now,
 ) -> Paced[None]:
     """A new member: it waits for the generation that its coming begins."""
@@ -110,7 +116,9 @@ def add_member(
     yield from rebalance(shard, group, out, now, f"new member {member.member_id}")
 
 
-def remove_member(shard: "GroupShard", group: ClassicGroup, member: Member, out: Result) -> None:
+def remove_member(
+    shard: "GroupShard", group: ClassicGroup, member: ClassicGroupMember, out: CoordinatorResult
+) -> None:
     """Forget a member that left or failed; whoever still waits under its name learns that it is unknown."""
     answer_join(group, member, out, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     answer_sync(member, out, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
@@ -121,7 +129,9 @@ def remove_member(shard: "GroupShard", group: ClassicGroup, member: Member, out:
 # --- phases -----------------------------------------------------------------------------------------------
 
 
-def rebalance(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, reason: str) -> Paced[None]:
+def rebalance(
+    shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now, reason: str
+) -> Paced[None]:
     """Something changed: begin a rebalance, or see whether the one under way can now complete."""
     if can_rebalance(group.state):
         yield from prepare(shard, group, out, now, reason)
@@ -129,7 +139,9 @@ def rebalance(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, r
         yield from complete_if_joined(shard, group, out, now)
 
 
-def prepare(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, reason: str) -> Paced[None]:
+def prepare(
+    shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now, reason: str
+) -> Paced[None]:
     """Call every member back. The first generation of an empty group waits a while for more to come."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         yield from fail_syncs(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, out, now)
@@ -155,7 +167,9 @@ def prepare(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now, rea
         shard.schedule_join(group, now, group.rebalance_timeout_ms)
 
 
-def join_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
+def join_time_is_up(
+    shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now
+) -> Paced[None]:
     """The join timer fired: take who is there, unless a first generation still grows and has time left."""
     delay_ms, remaining_ms = group.initial_delays_ms
     if group.previous_state is GroupState.EMPTY and group.new_member_added and remaining_ms > 0:
@@ -167,7 +181,9 @@ def join_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: 
     yield from complete(shard, group, out, now)
 
 
-def complete_if_joined(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
+def complete_if_joined(
+    shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now
+) -> Paced[None]:
     """A first generation is not completed early: its delay runs to the end."""
     if (
         group.state is GroupState.PREPARING_REBALANCE
@@ -177,7 +193,7 @@ def complete_if_joined(shard: "GroupShard", group: ClassicGroup, out: Result, no
         yield from complete(shard, group, out, now)
 
 
-def complete(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
+def complete(shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now) -> Paced[None]:
     """End the join phase with the members that are there. Only static members may be late."""
     assert group.state is GroupState.PREPARING_REBALANCE
     shard.cancel_join(group)
@@ -204,7 +220,7 @@ def complete(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) ->
     shard.schedule_sync(group, now, group.rebalance_timeout_ms)
 
 
-def _answer_joins(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
+def _answer_joins(shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now) -> Paced[None]:
     for member in group.members.values():
         answer_join(group, member, out, (yield from joined(group, member)))
         member.is_new = False
@@ -212,22 +228,22 @@ def _answer_joins(shard: "GroupShard", group: ClassicGroup, out: Result, now: No
         yield STEP // 2
 
 
-def _become_empty(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> None:
+def _become_empty(shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now) -> None:
     """Nobody is left: the log is told, and its replay makes the group Empty."""
     _log.info("Group %r with generation %d is now empty", group.group_id, group.generation_id + 1)
     out.records.append((GroupMetadataKey(group=group.group_id), group.empty_record(now.wall_ms)))
 
-    def failed(error: KafkaError, now: Now) -> Result:
+    def failed(error: KafkaError, now: Now) -> CoordinatorResult:
         _log.warning("Failed to write empty metadata for group %r: %s", group.group_id, error.code.name)
         shard.schedule_join(group, now, EMPTY_RETRY_MS)
-        return Result()
+        return CoordinatorResult()
 
     assert out.failed is None
     out.failed = failed
 
 
 def fail_syncs(
-    shard: "GroupShard", group: ClassicGroup, code: ErrorCode, out: Result, now: Now
+    shard: "GroupShard", group: ClassicGroup, code: ErrorCode, out: CoordinatorResult, now: Now
 ) -> Paced[None]:
     """The generation never came to be: whoever waits for an assignment is told why."""
     for member in group.members.values():
@@ -237,7 +253,9 @@ def fail_syncs(
         yield STEP // 2
 
 
-def sync_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: Now) -> Paced[None]:
+def sync_time_is_up(
+    shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now
+) -> Paced[None]:
     """Members that joined the generation but never asked for their assignment are gone."""
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_sync:
         return
@@ -249,7 +267,7 @@ def sync_time_is_up(shard: "GroupShard", group: ClassicGroup, out: Result, now: 
 
 
 def session_is_over(
-    shard: "GroupShard", group: ClassicGroup, member_id: str, out: Result, now: Now
+    shard: "GroupShard", group: ClassicGroup, member_id: str, out: CoordinatorResult, now: Now
 ) -> Paced[None]:
     """A member's heartbeat, or the return of one that was given an id, is overdue."""
     if member_id in group.pending_join:

@@ -12,7 +12,7 @@ from odradek.coordinators.groups.consumer import classic_members
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.replies import HeartbeatResponse, SyncGroupResponse
 from odradek.coordinators.records import GroupMetadataKey
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import STEP, Paced, gathered
 
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def sync(shard: "GroupShard", command: SyncGroup, ticket: Ticket, now: Now) -> Paced[Result]:
+def sync(shard: "GroupShard", command: SyncGroup, ticket: Ticket, now: Now) -> Paced[CoordinatorResult]:
     group = shard.groups.get(command.group_id)
     if isinstance(group, ConsumerGroup) and group.members:
         return (yield from classic_members.sync(shard, group, command, now))
     if not isinstance(group, ClassicGroup) or group.state is GroupState.EMPTY:
-        return Result(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        return CoordinatorResult(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     try:
         member = group.validate_member(command.member_id, command.group_instance_id)
     except KafkaError as e:
-        return Result(SyncGroupResponse(error_code=e.code))
+        return CoordinatorResult(SyncGroupResponse(error_code=e.code))
     if command.generation_id != group.generation_id:
-        return Result(SyncGroupResponse(error_code=ErrorCode.ILLEGAL_GENERATION))
+        return CoordinatorResult(SyncGroupResponse(error_code=ErrorCode.ILLEGAL_GENERATION))
     if _differs(command.protocol_type, group.protocol_type) or _differs(
         command.protocol_name, group.protocol_name
     ):
-        return Result(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        return CoordinatorResult(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     if group.state is GroupState.PREPARING_REBALANCE:
-        return Result(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        return CoordinatorResult(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     group.pending_sync.pop(member.member_id, None)
     if not group.pending_sync:
         shard.cancel_sync(group)
     if group.state is GroupState.STABLE:
-        return Result(synced(group, member))
-    out = Result()
+        return CoordinatorResult(synced(group, member))
+    out = CoordinatorResult()
     park_sync(member, ticket, out)
     if group.leader_id == member.member_id:
         yield from _assign(shard, group, command, out, now)
@@ -57,7 +57,7 @@ def _differs(asked: str | None, agreed: str | None) -> bool:
 
 
 def _assign(
-    shard: "GroupShard", group: ClassicGroup, command: SyncGroup, out: Result, now: Now
+    shard: "GroupShard", group: ClassicGroup, command: SyncGroup, out: CoordinatorResult, now: Now
 ) -> Paced[None]:
     """The assignment is in: once the log has it the generation stands and everybody who waits gets theirs."""
     given = dict(command.assignments)
@@ -75,16 +75,16 @@ def _assign(
     out.records.append((GroupMetadataKey(group=group.group_id), record))
     out.is_long = True
 
-    def replayed(now: Now) -> Paced[Result]:
-        done = Result()
+    def replayed(now: Now) -> Paced[CoordinatorResult]:
+        done = CoordinatorResult()
         for member in group.members.values():
             if answer_sync(member, done, synced(group, member)):
                 shard.start_session(group, member, now)
             yield STEP // 2
         return done
 
-    def failed(error: KafkaError, now: Now) -> Paced[Result]:
-        done = Result()
+    def failed(error: KafkaError, now: Now) -> Paced[CoordinatorResult]:
+        done = CoordinatorResult()
         code = coordinator_error(error.code)
         yield from fail_syncs(shard, group, code, done, now)
         yield from prepare(shard, group, done, now, f"error {code.name} when storing the group assignment")
@@ -93,7 +93,9 @@ def _assign(
     out.then, out.failed = replayed, failed
 
 
-def heartbeat(shard: "GroupShard", command: Heartbeat, ticket: Ticket, now: Now) -> Result | Paced[Result]:
+def heartbeat(
+    shard: "GroupShard", command: Heartbeat, ticket: Ticket, now: Now
+) -> CoordinatorResult | Paced[CoordinatorResult]:
     group = shard.groups.get(command.group_id)
     if isinstance(group, ConsumerGroup):
         return classic_members.heartbeat(shard, group, command, now)
@@ -104,5 +106,5 @@ def heartbeat(shard: "GroupShard", command: Heartbeat, ticket: Ticket, now: Now)
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     shard.start_session(group, member, now)
     if group.state is GroupState.PREPARING_REBALANCE:
-        return Result(HeartbeatResponse(ErrorCode.REBALANCE_IN_PROGRESS))
-    return Result(HeartbeatResponse())
+        return CoordinatorResult(HeartbeatResponse(ErrorCode.REBALANCE_IN_PROGRESS))
+    return CoordinatorResult(HeartbeatResponse())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.coordinators.groups.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from odradek.coordinators.groups.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
 from odradek.coordinators.groups.consumer import fencing, migrating, regexes, targeting
-from odradek.coordinators.groups.consumer.draft import Draft
+from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.heartbeating import check_room
 from odradek.coordinators.groups.consumer.member import ClassicSession, ConsumerMember, MemberState
@@ -25,7 +25,7 @@ from odradek.coordinators.groups.replies import (
     LeaveGroupResponseMember,
     SyncGroupResponse,
 )
-from odradek.coordinators.shard import Now, Result
+from odradek.coordinators.shard import CoordinatorResult, Now
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire.consumer_protocol import Subscription, decode_subscription
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now) -> Paced[Result]:
+def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now) -> Paced[CoordinatorResult]:
     if shard.config.consumer_migration_policy == "disabled":
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     member_id = command.member_id or command.new_member_id
@@ -44,10 +44,12 @@ def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now
     yield from _check_protocols(group, command)
     instance_id = command.group_instance_id
     if not command.member_id and instance_id is None and command.known_member_required:
-        return Result(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))
+        return CoordinatorResult(
+            JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
+        )
     subscription = _subscription(command)
     image = shard.image()
-    draft = Draft(group)
+    draft = GroupDraft(group)
     yield 2 * FEW * len(subscription.topics)
     replaced = None if instance_id is None else group.static_member(instance_id)
     member = yield from _member(draft, command, member_id, replaced)
@@ -56,7 +58,7 @@ def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now
     if updated != member:
         yield from draft.add(member_record(group.group_id, updated))
     regex_change = yield from regexes.change(draft, member, updated)
-    bump = names_changed or regex_change is not regexes.Change.NONE
+    bump = names_changed or regex_change is not regexes.RegexChange.NONE
     if bump or not group.metadata_is_fresh:
         yield from targeting.update_group_epoch(shard, draft, bump, image)
     owned = migrating.partitions_by_id(subscription.owned_partitions, image)
@@ -65,10 +67,10 @@ def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now
         return (yield from _downgrade(shard, draft, updated, owned, bump, now))
     yield from targeting.update_target(shard, draft, image, now)
     updated = yield from targeting.reconcile_member(draft, updated, bump, owned, image)
-    result = Result(_joined(updated), draft.records)
+    result = CoordinatorResult(_joined(updated), draft.records)
     result.is_long = True
 
-    def replayed(now: Now) -> Paced[Result]:
+    def replayed(now: Now) -> Paced[CoordinatorResult]:
         converted = shard.consumer_group(command.group_id)
         # Topics may have changed between two steps: then they are looked at anew.
         converted.metadata_is_fresh = shard.image() is image
@@ -77,7 +79,7 @@ def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now
         shard.cancel_classic_join(converted, member_id)
         shard.start_consumer_session(converted, joined, now)
         shard.expect_classic_sync(converted, joined, now)
-        return Result()
+        return CoordinatorResult()
 
     result.then = replayed
     return result
@@ -105,7 +107,7 @@ def _subscription(command: JoinGroup) -> Subscription:
 
 
 def _member(
-    draft: Draft, command: JoinGroup, member_id: str, replaced: ConsumerMember | None
+    draft: GroupDraft, command: JoinGroup, member_id: str, replaced: ConsumerMember | None
 ) -> Paced[ConsumerMember]:
     instance_id = command.group_instance_id
     if instance_id is not None and command.member_id:
@@ -149,18 +151,18 @@ def _is_last(shard: "GroupShard", group: ConsumerGroup, replaced: ConsumerMember
 
 def _downgrade(
     shard: "GroupShard",
-    draft: Draft,
+    draft: GroupDraft,
     joining: ConsumerMember,
     owned: Owned,
     bumped: bool,
     now: Now,
-) -> Paced[Result]:
+) -> Paced[CoordinatorResult]:
     """The group is classic from now on; what it had assigned stands unless the group has moved on."""
     group = draft.group
     is_stale = group.assignment_epoch < group.group_epoch
     if not is_stale:
         joining = yield from targeting.reconcile_member(draft, joining, bumped, owned, shard.image())
-    result = Result(_joined(joining), draft.records + (yield from draft.group.tombstones()))
+    result = CoordinatorResult(_joined(joining), draft.records + (yield from draft.group.tombstones()))
     reason = "group is downgraded with a stale assignment" if is_stale else None
     members = list(draft.group.members.values())
     yield from migrating.to_classic(shard, draft.group, members, result, reason, now)
@@ -185,7 +187,7 @@ def _classic_member(
     return member, member.classic
 
 
-def sync(shard: "GroupShard", group: ConsumerGroup, command: SyncGroup, now: Now) -> Paced[Result]:
+def sync(shard: "GroupShard", group: ConsumerGroup, command: SyncGroup, now: Now) -> Paced[CoordinatorResult]:
     member, classic = _classic_member(
         group, command.member_id, command.group_instance_id, command.generation_id
     )
@@ -202,14 +204,16 @@ def sync(shard: "GroupShard", group: ConsumerGroup, command: SyncGroup, now: Now
     shard.start_consumer_session(group, member, now)
     assignment = migrating.classic_assignment(member.assigned, chosen.metadata, shard.image())
     yield 3 * FEW * len(member.assigned)
-    return Result(
+    return CoordinatorResult(
         SyncGroupResponse(
             protocol_type=command.protocol_type, protocol_name=command.protocol_name, assignment=assignment
         )
     )
 
 
-def heartbeat(shard: "GroupShard", group: ConsumerGroup, command: Heartbeat, now: Now) -> Paced[Result]:
+def heartbeat(
+    shard: "GroupShard", group: ConsumerGroup, command: Heartbeat, now: Now
+) -> Paced[CoordinatorResult]:
     member, _ = _classic_member(group, command.member_id, command.group_instance_id, command.generation_id)
     shard.start_consumer_session(group, member, now)
     is_unreleased = member.state is MemberState.UNRELEASED_PARTITIONS
@@ -217,11 +221,13 @@ def heartbeat(shard: "GroupShard", group: ConsumerGroup, command: Heartbeat, now
     is_behind = member.member_epoch < group.assignment_epoch
     if is_behind or can_get_more or member.state is MemberState.UNREVOKED_PARTITIONS:
         shard.expect_classic_join(group, member, now)
-        return Result(HeartbeatResponse(ErrorCode.REBALANCE_IN_PROGRESS))
-    return Result(HeartbeatResponse())
+        return CoordinatorResult(HeartbeatResponse(ErrorCode.REBALANCE_IN_PROGRESS))
+    return CoordinatorResult(HeartbeatResponse())
 
 
-def leave(shard: "GroupShard", group: ConsumerGroup, command: LeaveGroup, now: Now) -> Paced[Result]:
+def leave(
+    shard: "GroupShard", group: ConsumerGroup, command: LeaveGroup, now: Now
+) -> Paced[CoordinatorResult]:
     """Whoever is a member can be sent away like this, whatever protocol it speaks."""
     answers, gone = [], []
     for leaving in command.members:

@@ -14,7 +14,7 @@ from odradek.coordinators.groups.replies import (
     DescribedConsumerGroup,
     DescribedPartitions,
 )
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.metadata.image import MetadataImage
 from odradek.runtime.slices import FEW, STEP, Paced
 
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 CLASSIC, CONSUMER = 0, 1
 
 
-def describe(shard: "GroupShard", command: DescribeConsumerGroup, ticket: Ticket, now: Now) -> Paced[Result]:
+def describe(
+    shard: "GroupShard", command: DescribeConsumerGroup, ticket: Ticket, now: Now
+) -> Paced[CoordinatorResult]:
     group, image = shard.consumer_group(command.group_id), shard.image()
     members = []
     for member in group.members.values():
         members.append((yield from _member(group, member, image)))
         yield STEP
-    return Result(
+    return CoordinatorResult(
         DescribedConsumerGroup(
             group_id=group.group_id,
             group_state=group.state,

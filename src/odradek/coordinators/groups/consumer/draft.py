@@ -12,7 +12,7 @@ from odradek.coordinators.shard import Record
 from odradek.runtime.slices import STEP, Paced
 
 
-class Draft:
+class GroupDraft:
     __slots__ = ("_is_copy", "group", "records")
 
     def __init__(self, group: ConsumerGroup, *, is_new: bool = False) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinators.groups.consumer import migrating, targeting
-from odradek.coordinators.groups.consumer.draft import Draft
+from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import ConsumerMember
 from odradek.coordinators.groups.consumer.records import member_tombstones, regex_tombstone
-from odradek.coordinators.shard import Now, Result
+from odradek.coordinators.shard import CoordinatorResult, Now
 from odradek.runtime.slices import Paced, gathered
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ _log = logging.getLogger(__name__)
 
 def fence(
     shard: "GroupShard", group: ConsumerGroup, members: Sequence[ConsumerMember], response: Any, now: Now
-) -> Paced[Result]:
+) -> Paced[CoordinatorResult]:
     """Remove members; the rest is assigned anew. Where only classic members are left the group is classic."""
     if not members:
-        return Result(response)
+        return CoordinatorResult(response)
     gone = frozenset(member.member_id for member in members)
     if migrating.can_downgrade(shard, group, gone):
         return (yield from migrating.downgrade_without(shard, group, gone, response, now))
-    draft = Draft(group)
+    draft = GroupDraft(group)
     for member_id in gone_in_order(members):
         yield from draft.extend(member_tombstones(group.group_id, member_id))
     subscribed = draft.group.subscribed_regexes
@@ -37,7 +37,7 @@ def fence(
     topics = yield from draft.group.collect_topics()
     metadata_hash = yield from gathered(shard.topic_hashes.of_group(topics, shard.image()))
     yield from targeting.bump_group_epoch(draft, metadata_hash)
-    return Result(response, draft.records)
+    return CoordinatorResult(response, draft.records)
 
 
 def gone_in_order(members: Sequence[ConsumerMember]) -> list[str]:
@@ -46,9 +46,9 @@ def gone_in_order(members: Sequence[ConsumerMember]) -> list[str]:
 
 def time_is_up(
     shard: "GroupShard", group: ConsumerGroup, member_id: str, phase: str, now: Now
-) -> Paced[Result]:
+) -> Paced[CoordinatorResult]:
     member = group.members.get(member_id)
     if member is None:
-        return Result()
+        return CoordinatorResult()
     _log.info("Member %r is fenced from consumer group %r: %s timeout", member_id, group.group_id, phase)
     return (yield from fence(shard, group, [member], None, now))

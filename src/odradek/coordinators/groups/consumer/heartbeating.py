@@ -11,7 +11,7 @@ from odradek.coordinators.groups.classic.group import ClassicGroup
 from odradek.coordinators.groups.classic.states import GroupState
 from odradek.coordinators.groups.commands import ConsumerHeartbeat
 from odradek.coordinators.groups.consumer import fencing, migrating, regexes, targeting
-from odradek.coordinators.groups.consumer.draft import Draft
+from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import (
     LEFT,
@@ -29,7 +29,7 @@ from odradek.coordinators.groups.replies import (
     HeartbeatPartitions,
 )
 from odradek.coordinators.records import GroupMetadataKey
-from odradek.coordinators.shard import Now, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import FEW, STEP, Paced
 
@@ -42,7 +42,9 @@ JOINING = 0
 """The epoch of a member that joins, or joins again with empty hands."""
 
 
-def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Paced[Result]:
+def heartbeat(
+    shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, now: Now
+) -> Paced[CoordinatorResult]:
     """Decided about one image of the cluster. Between two steps nothing of the shard changes, but topics may:
     then the group looks at them anew with the next heartbeat.
     """
@@ -61,11 +63,11 @@ def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, n
     if updated != member:
         yield from draft.add(member_record(draft.group.group_id, updated))
     regex_change = yield from regexes.change(draft, member, updated)
-    bump = names_changed or regex_change is regexes.Change.RESOLVED
+    bump = names_changed or regex_change is regexes.RegexChange.RESOLVED
     if bump or not draft.group.metadata_is_fresh:
         yield from targeting.update_group_epoch(shard, draft, bump, image)
     yield from targeting.update_target(shard, draft, image, now)
-    subscription_changed = names_changed or regex_change is not regexes.Change.NONE
+    subscription_changed = names_changed or regex_change is not regexes.RegexChange.NONE
     described = updated
     updated = yield from targeting.reconcile_member(
         draft, described, subscription_changed, command.owned, image
@@ -76,12 +78,12 @@ def heartbeat(shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, n
     )
     if joins or _is_full(command) or not (yield from are_same(member.assigned, updated.assigned)):
         response.assignment = yield from _assignment(updated)
-    result = Result(response, draft.records)
+    result = CoordinatorResult(response, draft.records)
     result.is_long = True
     if upgraded is not None:
         yield from migrating.send_back(upgraded, result)
 
-    def replayed(now: Now) -> Paced[Result]:
+    def replayed(now: Now) -> Paced[CoordinatorResult]:
         group = shard.consumer_group(command.group_id)
         group.metadata_is_fresh = shard.image() is image
         yield from group.collect_topics()
@@ -116,16 +118,16 @@ def _is_full(command: ConsumerHeartbeat) -> bool:
 # --- who speaks -----------------------------------------------------------------------------------------
 
 
-def _draft(shard: "GroupShard", group_id: str, joins: bool) -> Paced[tuple[Draft, ClassicGroup | None]]:
+def _draft(shard: "GroupShard", group_id: str, joins: bool) -> Paced[tuple[GroupDraft, ClassicGroup | None]]:
     """The group as it is, or as the first record makes it; with the classic group that it was."""
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
-        return Draft(group), None
+        return GroupDraft(group), None
     if not joins:
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-    draft = Draft(ConsumerGroup(group_id), is_new=True)
+    draft = GroupDraft(ConsumerGroup(group_id), is_new=True)
     if group is None:
         return draft, None
     if not isinstance(group, ClassicGroup):
@@ -148,7 +150,9 @@ def check_room(shard: "GroupShard", group: ConsumerGroup, member_id: str) -> Non
         )
 
 
-def _member(draft: Draft, command: ConsumerHeartbeat, member_id: str, joins: bool) -> Paced[ConsumerMember]:
+def _member(
+    draft: GroupDraft, command: ConsumerHeartbeat, member_id: str, joins: bool
+) -> Paced[ConsumerMember]:
     group, instance_id = draft.group, command.instance_id
     if instance_id is None:
         if joins:
@@ -206,7 +210,7 @@ def _updated(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMemb
 # --- leaving --------------------------------------------------------------------------------------------
 
 
-def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Paced[Result]:
+def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Paced[CoordinatorResult]:
     group = shard.consumer_group(command.group_id)
     response = ConsumerGroupHeartbeatResponse(member_id=command.member_id, member_epoch=command.member_epoch)
     if command.instance_id is None:
@@ -217,12 +221,12 @@ def _leave(shard: "GroupShard", command: ConsumerHeartbeat, now: Now) -> Paced[R
     if command.instance_id is None or command.member_epoch == LEFT:
         return (yield from fencing.fence(shard, group, [member], response, now))
     gone = member._replace(member_epoch=LEFT_FOR_A_WHILE, pending_revocation={})
-    result = Result(response, [(yield from current_record(group.group_id, gone))])
+    result = CoordinatorResult(response, [(yield from current_record(group.group_id, gone))])
     result.is_long = True
 
-    def replayed(now: Now) -> Result:
+    def replayed(now: Now) -> CoordinatorResult:
         shard.forget_revocation(group, member.member_id)
-        return Result()
+        return CoordinatorResult()
 
     result.then = replayed
     return result

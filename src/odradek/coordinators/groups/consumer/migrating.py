@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.coordinators.groups.classic.group import ClassicGroup
-from odradek.coordinators.groups.classic.member import Member
+from odradek.coordinators.groups.classic.member import ClassicGroupMember
 from odradek.coordinators.groups.classic.rebalance import answer_join, answer_sync, prepare
 from odradek.coordinators.groups.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from odradek.coordinators.groups.consumer import records as r
@@ -19,7 +19,7 @@ from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import ClassicSession, ConsumerMember
 from odradek.coordinators.groups.replies import JoinGroupResponse, SyncGroupResponse
 from odradek.coordinators.records import GroupMetadataKey
-from odradek.coordinators.shard import Now, Record, Result
+from odradek.coordinators.shard import CoordinatorResult, Now, Record
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.metadata.image import MetadataImage
 from odradek.runtime.slices import FEW, STEP, Paced, gathered
@@ -86,7 +86,7 @@ def _upgrade_is_refused(shard: "GroupShard", classic: ClassicGroup) -> str | Non
     return None
 
 
-def _to_consumer(classic: ClassicGroup, member: Member, image: MetadataImage) -> ConsumerMember:
+def _to_consumer(classic: ClassicGroup, member: ClassicGroupMember, image: MetadataImage) -> ConsumerMember:
     assignment = wire.decode_assignment(member.assignment)
     if assignment.user_data:
         raise KafkaError(
@@ -130,7 +130,7 @@ def _without_epochs(member: ConsumerMember) -> Assignment:
     return {topic_id: frozenset(partitions) for topic_id, partitions in member.assigned.items()}
 
 
-def send_back(classic: ClassicGroup, out: Result) -> Paced[None]:
+def send_back(classic: ClassicGroup, out: CoordinatorResult) -> Paced[None]:
     """The group is classic no more: whoever waits in it joins again, as a classic member of the new one."""
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in classic.members.values():
@@ -155,10 +155,10 @@ def can_downgrade(shard: "GroupShard", group: ConsumerGroup, gone: frozenset[str
 
 def downgrade_without(
     shard: "GroupShard", group: ConsumerGroup, gone: frozenset[str], response: Any, now: Now
-) -> Paced[Result]:
+) -> Paced[CoordinatorResult]:
     """The members that are left are called to a rebalance: what the others had is to be assigned."""
     left = [member for member in group.members.values() if member.member_id not in gone]
-    result = Result(response, (yield from group.tombstones()))
+    result = CoordinatorResult(response, (yield from group.tombstones()))
     yield from to_classic(
         shard, group, left, result, f"group {group.group_id} is downgraded: members left", now
     )
@@ -169,7 +169,7 @@ def to_classic(
     shard: "GroupShard",
     group: ConsumerGroup,
     members: list[ConsumerMember],
-    result: Result,
+    result: CoordinatorResult,
     reason: str | None,
     now: Now,
 ) -> Paced[None]:
@@ -195,8 +195,8 @@ def to_classic(
     result.is_long = True
     _log.info("Converting the consumer group %r to a classic group", group.group_id)
 
-    def replayed(now: Now) -> Paced[Result]:
-        out = Result()
+    def replayed(now: Now) -> Paced[CoordinatorResult]:
+        out = CoordinatorResult()
         converted = shard.groups[group.group_id]
         assert isinstance(converted, ClassicGroup)
         for member in converted.members.values():
@@ -210,9 +210,9 @@ def to_classic(
     result.then = replayed
 
 
-def _to_member(member: ConsumerMember) -> Member:
+def _to_member(member: ConsumerMember) -> ClassicGroupMember:
     assert member.classic is not None
-    return Member(
+    return ClassicGroupMember(
         member.member_id,
         member.instance_id,
         member.client_id,

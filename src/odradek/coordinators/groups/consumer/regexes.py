@@ -10,11 +10,11 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from odradek.coordinators.groups.consumer import targeting
-from odradek.coordinators.groups.consumer.draft import Draft
+from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import ConsumerMember
 from odradek.coordinators.groups.consumer.records import ResolvedRegex, regex_record, regex_tombstone
-from odradek.coordinators.shard import Now, Result
+from odradek.coordinators.shard import CoordinatorResult, Now
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import MetadataImage
 from odradek.runtime.slices import STEP, Paced, gathered
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 MIN_REFRESH_INTERVAL_MS = 10_000
 
 
-class Change(Enum):
+class RegexChange(Enum):
     """What a heartbeat did to a member's regular expression."""
 
     NONE = 0
@@ -36,19 +36,19 @@ class Change(Enum):
     """It is known what the new one matches, or there is none any more: the group can be assigned anew."""
 
 
-def change(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> Paced[Change]:
+def change(draft: GroupDraft, member: ConsumerMember, updated: ConsumerMember) -> Paced[RegexChange]:
     """`draft` has the updated member already, whose expression was checked."""
     old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
     if old == new:
-        return Change.NONE
+        return RegexChange.NONE
     group = draft.group
     subscribed = group.subscribed_regexes
     if old and old not in subscribed and old in group.regexes:
         yield from draft.add(regex_tombstone(group.group_id, old))
     if not new:
-        return Change.RESOLVED if old else Change.UNRESOLVED
+        return RegexChange.RESOLVED if old else RegexChange.UNRESOLVED
     known = subscribed[new] > 1 and new in group.regexes
-    return Change.RESOLVED if known else Change.UNRESOLVED
+    return RegexChange.RESOLVED if known else RegexChange.UNRESOLVED
 
 
 def check(group: ConsumerGroup, regex: str | None) -> Paced[None]:
@@ -66,14 +66,14 @@ def check(group: ConsumerGroup, regex: str | None) -> Paced[None]:
         ) from e
 
 
-def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[Result]:
+def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[CoordinatorResult]:
     """Resolve the group's expressions if that is due; a group that matches other topics gets a new epoch."""
     wanted = group.subscribed_regexes
     if not wanted or not _is_due(shard, group, wanted, now):
-        return Result()
+        return CoordinatorResult()
     image = shard.image()
     group.regex_refreshed_at_ms = now.steady_ms
-    draft = Draft(group)
+    draft = GroupDraft(group)
     changed = False
     for regex in wanted:
         topics = yield from _matching(regex, image)
@@ -85,7 +85,7 @@ def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[Result
     metadata_hash = yield from gathered(shard.topic_hashes.of_group(topics, image))
     if changed or metadata_hash != group.metadata_hash:
         yield from targeting.bump_group_epoch(draft, metadata_hash)
-    result = Result(None, draft.records)
+    result = CoordinatorResult(None, draft.records)
     result.is_long = True
     return result
 

@@ -1,6 +1,6 @@
 """Static members of a consumer group: whose an instance id is, and how its place is handed on."""
 
-from odradek.coordinators.groups.consumer.draft import Draft
+from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import ConsumerMember
 from odradek.coordinators.groups.consumer.records import (
@@ -27,7 +27,7 @@ def validate_instance(group: ConsumerGroup, member_id: str, instance_id: str) ->
     return member
 
 
-def replace_static(draft: Draft, old: ConsumerMember, member_id: str) -> Paced[ConsumerMember]:
+def replace_static(draft: GroupDraft, old: ConsumerMember, member_id: str) -> Paced[ConsumerMember]:
     """The next incarnation takes over what the last one has and shall have, under its own id."""
     group_id, target = draft.group.group_id, draft.group.target(old.member_id)
     successor = old._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.coordinators.groups.consumer import records as r
-from odradek.coordinators.groups.consumer.assignors import ASSIGNORS, Assignment, Spec
-from odradek.coordinators.groups.consumer.draft import Draft
+from odradek.coordinators.groups.consumer.assignors import ASSIGNORS, Assignment, GroupSpec
+from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import ConsumerMember
 from odradek.coordinators.groups.consumer.partition_maps import ENTRIES_PER_CALL, are_same
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def update_group_epoch(shard: "GroupShard", draft: Draft, bump: bool, image: MetadataImage) -> Paced[None]:
+def update_group_epoch(
+    shard: "GroupShard", draft: GroupDraft, bump: bool, image: MetadataImage
+) -> Paced[None]:
     """A new epoch if the members ask for one, or if their topics are not what they were."""
     group = draft.group
     topics = yield from group.collect_topics()
@@ -36,13 +38,13 @@ def update_group_epoch(shard: "GroupShard", draft: Draft, bump: bool, image: Met
         yield from draft.add(r.partition_metadata_tombstone(group.group_id))
 
 
-def bump_group_epoch(draft: Draft, metadata_hash: int) -> Paced[None]:
+def bump_group_epoch(draft: GroupDraft, metadata_hash: int) -> Paced[None]:
     group_id, epoch = draft.group.group_id, draft.group.group_epoch + 1
     yield from draft.add(r.epoch_record(group_id, epoch, metadata_hash))
     _log.info("Bumped epoch of group %r to %d with metadata hash %d", group_id, epoch, metadata_hash)
 
 
-def update_target(shard: "GroupShard", draft: Draft, image: MetadataImage, now: Now) -> Paced[None]:
+def update_target(shard: "GroupShard", draft: GroupDraft, image: MetadataImage, now: Now) -> Paced[None]:
     """Assign anew when the group is ahead of its assignment, but not more often than the interval allows."""
     group = draft.group
     if group.group_epoch <= group.assignment_epoch or not _may_assign(shard, group, now):
@@ -77,7 +79,7 @@ def _may_assign(shard: "GroupShard", group: ConsumerGroup, now: Now) -> bool:
     return last_ms == 0 or not last_ms <= now.wall_ms < last_ms + interval_ms
 
 
-def _spec(group: ConsumerGroup, image: MetadataImage) -> Paced[Spec]:
+def _spec(group: ConsumerGroup, image: MetadataImage) -> Paced[GroupSpec]:
     """Members that subscribe to the same topics share one set of their ids."""
     known: dict[frozenset[str], frozenset[UUID]] = {}
     subscriptions: dict[str, frozenset[UUID]] = {}
@@ -93,7 +95,7 @@ def _spec(group: ConsumerGroup, image: MetadataImage) -> Paced[Spec]:
         subscriptions[member.member_id] = ids
         yield FEW + len(names) // ENTRIES_PER_CALL
     instance_ids = {member_id: instance_id for instance_id, member_id in group.static_members.items()}
-    return Spec(subscriptions, group.targets, counts, instance_ids)
+    return GroupSpec(subscriptions, group.targets, counts, instance_ids)
 
 
 def _ids(names: Iterable[str], image: MetadataImage) -> Paced[frozenset[UUID]]:
@@ -108,7 +110,7 @@ def _ids(names: Iterable[str], image: MetadataImage) -> Paced[frozenset[UUID]]:
 
 
 def reconcile_member(
-    draft: Draft,
+    draft: GroupDraft,
     member: ConsumerMember,
     subscription_changed: bool,
     owned: Owned | None,

@@ -11,7 +11,7 @@ from odradek.coordinators.groups.modern import ModernGroup
 from odradek.coordinators.groups.offsets.offsets import NO_EXPIRY, CommittedOffset
 from odradek.coordinators.groups.replies import FetchedPartition, FetchedRow, FetchedTopic
 from odradek.coordinators.records import OffsetCommitKey, OffsetCommitValue
-from odradek.coordinators.shard import Now, Record, Result, Ticket
+from odradek.coordinators.shard import CoordinatorResult, Now, Record, Ticket
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID
 from odradek.runtime.slices import FEW, Paced
@@ -24,7 +24,9 @@ FEW_OFFSETS = 16
 END_OF_TIME_MS = (1 << 63) - 1
 
 
-def commit(shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now) -> Result | Paced[Result]:
+def commit(
+    shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now
+) -> CoordinatorResult | Paced[CoordinatorResult]:
     """Answered with one error code per offset, in order."""
     group = shard.groups.get(command.group_id)
     if group is None:
@@ -47,12 +49,12 @@ def commit(shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now
         try:
             work.send(None)  # at once: it has no more than one step
         except StopIteration as done:
-            result: Result = done.value
+            result: CoordinatorResult = done.value
             return result
     return work
 
 
-def _commit(shard: "GroupShard", command: CommitOffsets, now: Now) -> Paced[Result]:
+def _commit(shard: "GroupShard", command: CommitOffsets, now: Now) -> Paced[CoordinatorResult]:
     expire_timestamp_ms = NO_EXPIRY
     if command.retention_time_ms != NO_RETENTION_TIME:
         expire_timestamp_ms = min(now.wall_ms + command.retention_time_ms, END_OF_TIME_MS)
@@ -76,7 +78,7 @@ def _commit(shard: "GroupShard", command: CommitOffsets, now: Now) -> Paced[Resu
         records.append((key, value))
         if not len(records) % FEW_OFFSETS:
             yield FEW_OFFSETS * FEW
-    result = Result(codes, records)
+    result = CoordinatorResult(codes, records)
     result.producer = command.producer
     return result
 
@@ -139,7 +141,7 @@ def _validate_consumer_commit(group: ConsumerGroup, command: CommitOffsets) -> N
             raise KafkaError(stale)
 
 
-def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) -> Paced[Result]:
+def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) -> Paced[CoordinatorResult]:
     """Answered with FetchedTopic objects; an unknown group or partition has no offset, which is no error."""
     group = shard.groups.get(command.group_id)
     if isinstance(group, ConsumerGroup):
@@ -163,7 +165,7 @@ def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) 
                 rows.append(_stable(shard, command.group_id, topic.name, row))
                 yield FEW
             topic.partitions = rows
-    return Result(topics)
+    return CoordinatorResult(topics)
 
 
 def _validate_consumer_fetch(group: ConsumerGroup, command: FetchOffsets) -> None:
@@ -200,7 +202,7 @@ def _stable(shard: "GroupShard", group_id: str, topic: str, row: FetchedRow) -> 
     return row
 
 
-def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now) -> Paced[Result]:
+def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now) -> Paced[CoordinatorResult]:
     """Answered with one list of error codes per topic. What the group reads right now stays."""
     group = shard.groups.get(command.group_id)
     if group is None:
@@ -224,7 +226,7 @@ def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now
                 command.group_id, topic, partition
             ):
                 records.append(tombstone(command.group_id, topic, partition))
-    return Result(codes, records)
+    return CoordinatorResult(codes, records)
 
 
 def tombstone(group_id: str, topic: str, partition: int) -> Record:

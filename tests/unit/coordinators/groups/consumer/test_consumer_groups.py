@@ -10,10 +10,10 @@ from odradek.coordinators.records import (
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupPartitionMetadataValue,
 )
-from odradek.coordinators.shard import Result
+from odradek.coordinators.shard import CoordinatorResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import at_once
-from tests.unit.coordinators.groups.consumers import ConsumerHarness, settle
+from tests.unit.coordinators.groups.consumers import ConsumerHarness, beat_in_turns
 
 
 def test_the_first_member_gets_everything_at_epoch_two() -> None:
@@ -74,7 +74,7 @@ def test_a_member_that_does_not_revoke_in_time_is_fenced() -> None:
     h.advance(1)
     assert "a" not in h.consumer_group().members
     assert a.code(owned=owned) is ErrorCode.UNKNOWN_MEMBER_ID
-    settle(b)
+    beat_in_turns(b)
     assert b.partitions == [0, 1]
 
 
@@ -134,7 +134,7 @@ def test_a_lost_answer_can_be_asked_for_again() -> None:
     )
     assert a.code(member_epoch=1) is ErrorCode.FENCED_MEMBER_EPOCH
     assert a.code(member_epoch=4) is ErrorCode.FENCED_MEMBER_EPOCH
-    settle(a, b)
+    beat_in_turns(a, b)
 
 
 def test_assignments_are_no_more_frequent_than_the_interval_allows() -> None:
@@ -148,7 +148,7 @@ def test_assignments_are_no_more_frequent_than_the_interval_allows() -> None:
     h.advance(1)
     b.beat()
     assert h.consumer_group().assignment_epoch == 3
-    settle(a, b)
+    beat_in_turns(a, b)
     assert (a.partitions, b.partitions) == ([0], [1])
 
 
@@ -170,7 +170,7 @@ def test_a_clock_that_was_set_back_does_not_hold_up_assignments() -> None:
     h.now = h.now._replace(wall_ms=h.now.wall_ms - 3_600_000)
     b = h.member("b", "t").join()
     assert h.consumer_group().assignment_epoch == 3
-    settle(a, b)
+    beat_in_turns(a, b)
 
 
 def test_topics_that_come_grow_and_go_give_the_group_a_new_epoch() -> None:
@@ -201,7 +201,7 @@ def test_a_topic_that_changes_between_two_steps_of_a_heartbeat_is_noticed_with_t
     a = h.member("a", "t").join()
     command = c.ConsumerHeartbeat(group_id="g", member_id="a", member_epoch=a.epoch, owned=a.assigned)
     outcome = h.shard.handle(command, 100, h.now)
-    assert not isinstance(outcome, Result)
+    assert not isinstance(outcome, CoordinatorResult)
     next(outcome)
     t = h.topic("t", 3)
     h.run(at_once(outcome), 100)
@@ -277,10 +277,10 @@ def test_a_static_member_keeps_its_partitions_while_it_is_away() -> None:
     h.topic("t", 2)
     a = h.member("a", "t", instance_id="i").join()
     b = h.member("b", "t").join()
-    settle(a, b)
+    beat_in_turns(a, b)
     kept = a.partitions
     a.leave(-2)
-    settle(b)
+    beat_in_turns(b)
     assert b.partitions == [p for p in (0, 1) if p not in kept]
     again = h.member("a2", "t", instance_id="i").join()
     assert again.partitions == kept
@@ -327,7 +327,7 @@ def test_offsets_are_committed_at_the_members_epoch_or_for_what_it_has_had_since
     assert commit_code(h, "t", 0, "a", 3) is ErrorCode.STALE_MEMBER_EPOCH
     assert commit_code(h, "t", 0, "nobody", 2) is ErrorCode.UNKNOWN_MEMBER_ID
     assert commit_code(h, "t", 0, "", -1) is ErrorCode.UNKNOWN_MEMBER_ID
-    settle(a, b)
+    beat_in_turns(a, b)
     assert (a.epoch, b.epoch) == (3, 3)
     assert commit_code(h, "t", 0, "a", 2) is ErrorCode.NONE
     assert commit_code(h, "t", 1, "a", 2) is ErrorCode.STALE_MEMBER_EPOCH
@@ -436,11 +436,11 @@ def test_a_regex_nobody_has_any_more_is_forgotten() -> None:
     h.topic("t", 2)
     a = h.member("a", subscribed_topic_regex="t").join(subscribed_topic_names=None)
     b = h.member("b", subscribed_topic_regex="t").join(subscribed_topic_names=None)
-    settle(a, b)
+    beat_in_turns(a, b)
     assert sorted(a.partitions + b.partitions) == [0, 1]
     a.beat(subscribed_topic_regex="")
     assert list(h.consumer_group().regexes) == ["t"]
-    settle(a, b)
+    beat_in_turns(a, b)
     assert (a.partitions, b.partitions) == ([], [0, 1])
     b.leave()
     assert h.consumer_group().regexes == {}

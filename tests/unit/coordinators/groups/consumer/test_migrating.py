@@ -13,7 +13,7 @@ from odradek.coordinators.groups.classic.states import GroupState
 from odradek.coordinators.groups.replies import JoinGroupResponse, SyncGroupResponse
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.wire import consumer_protocol as wire
-from tests.unit.coordinators.groups.consumers import ConsumerHarness, FakeConsumer, settle
+from tests.unit.coordinators.groups.consumers import ConsumerHarness, FakeConsumer, beat_in_turns
 
 
 def subscription(*topics: str, owned: dict[str, list[int]] | None = None) -> bytes:
@@ -40,7 +40,7 @@ class ClassicConsumer:
         self.owned: dict[str, list[int]] = {}
 
     def join(self, *topics: str, **over: Any) -> JoinGroupResponse | None:
-        protocols = (c.Protocol("range", subscription(*(topics or ("t",)), owned=self.owned)),)
+        protocols = (c.MemberProtocol("range", subscription(*(topics or ("t",)), owned=self.owned)),)
         answer = self.h.join(**{"member_id": self.member_id, "protocols": protocols, **self.fields, **over})
         return None if answer is None else self.joined(answer)
 
@@ -328,7 +328,7 @@ def test_a_static_member_takes_its_place_from_the_classic_to_the_consumer_protoc
     group = h.consumer_group()
     assert list(group.members) == ["new"]
     assert (new.epoch, new.partitions) == (old.generation, [0, 1])
-    settle(new)
+    beat_in_turns(new)
 
 
 def test_leave_group_sends_members_of_either_protocol_away() -> None:

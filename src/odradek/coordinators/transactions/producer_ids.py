@@ -1,4 +1,4 @@
-"""Producer ids on a broker: taken from blocks that the controller hands out."""
+"""Producer ids of this broker: taken from blocks that the controller hands out."""
 
 import asyncio
 import logging
@@ -14,6 +14,9 @@ _log = logging.getLogger(__name__)
 
 PREFETCH_AT_PERCENT: Final = 90
 """How much of a block may be used before the next one is asked for."""
+
+_READY_SECONDS: Final = 1.0
+"""How long a client is kept waiting for the first block: without a controller it had better ask again."""
 
 
 class ProducerIds:
@@ -34,7 +37,9 @@ class ProducerIds:
     def __init__(self, broker_id: int, channel: ControllerChannel) -> None:
         self._broker_id = broker_id
         self._channel = channel
-        self._scope = Scope(lambda error: _log.warning("No producer ids from the controller: %s", error))
+        self._scope = Scope(
+            lambda error: _log.warning("Cannot get producer ids from the controller: %s", error)
+        )
         self._next = self._end = 0
         self._size = 1
         self._following: range | None = None
@@ -60,11 +65,11 @@ class ProducerIds:
         return producer_id
 
     async def ready(self) -> None:
-        """Wait until there is an id at hand, or the controller has failed to give one."""
+        """Wait until there is an id at hand, or the controller has failed to give one, but not for long."""
         if self._next == self._end and self._following is None:
             self._ask()
             assert self._request is not None
-            await asyncio.wait([self._request])
+            await asyncio.wait([self._request], timeout=_READY_SECONDS)
 
     async def close(self) -> None:
         await self._scope.close()
@@ -79,6 +84,6 @@ class ProducerIds:
         request = types.AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self.broker_epoch)
         response = await self._channel.call(ApiKey.ALLOCATE_PRODUCER_IDS, request)
         if response.error_code:
-            raise KafkaError(ErrorCode(response.error_code), "the controller gives no producer ids")
+            raise KafkaError(ErrorCode(response.error_code), "the controller returned no producer ids")
         start = response.producer_id_start
         self._following = range(start, start + response.producer_id_len)

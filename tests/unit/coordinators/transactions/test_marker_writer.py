@@ -2,16 +2,15 @@
 
 from typing import Any
 
-from odradek.broker.txn_markers import BrokerMarkers
 from odradek.coordinators.transactions.commands import WriteMarkers
-from odradek.coordinators.transactions.metadata import Identity
+from odradek.coordinators.transactions.marker_writer import BrokerMarkers
 from odradek.core.errors import ErrorCode
-from odradek.core.types import TopicPartition
+from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.reply import Reply
 
 HERE, ELSEWHERE = 1, 2
 TP = TopicPartition("t", 0)
-MARKERS = WriteMarkers("x", Identity(7, 3), True, 0, 2, (TP,))
+MARKERS = WriteMarkers("x", ProducerIdAndEpoch(7, 3), True, 0, 2, (TP,))
 
 
 class Writer:

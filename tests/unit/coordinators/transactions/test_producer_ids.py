@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.producer_ids import ProducerIds
+from odradek.coordinators.transactions import producer_ids
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.wire.api_keys import ApiKey
 
@@ -45,7 +46,7 @@ def run(scenario: Callable[[Controller, ProducerIds], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-async def settle() -> None:
+async def a_few_turns() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -56,10 +57,10 @@ def test_without_ids_a_producer_is_asked_to_come_back() -> None:
             with pytest.raises(KafkaError) as refused:
                 ids.take()
             assert refused.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            await settle()
+            await a_few_turns()
         assert controller.asked == 1
         controller.open.set()
-        await settle()
+        await a_few_turns()
         assert [ids.take() for _ in range(3)] == [0, 1, 2]
 
     run(scenario)
@@ -70,14 +71,14 @@ def test_the_next_block_is_asked_for_when_nine_tenths_are_used() -> None:
         controller.open.set()
         await ids.ready()
         taken = [ids.take() for _ in range(899)]
-        await settle()
+        await a_few_turns()
         assert controller.asked == 1
         taken.append(ids.take())
-        await settle()
+        await a_few_turns()
         assert controller.asked == 2
         taken += [ids.take() for _ in range(200)]
         assert taken == list(range(1100))
-        await settle()
+        await a_few_turns()
         assert controller.asked == 2
 
     run(scenario)
@@ -95,5 +96,20 @@ def test_one_question_is_under_way_at_a_time_and_a_refused_one_is_asked_again() 
         await asyncio.gather(*waits)
         assert (controller.asked, controller.given) == (2, 1)
         assert ids.take() == 0
+
+    run(scenario)
+
+
+def test_a_client_does_not_wait_long_for_a_controller_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(producer_ids, "_READY_SECONDS", 0.01)
+
+    async def scenario(controller: Controller, ids: ProducerIds) -> None:
+        await asyncio.wait_for(ids.ready(), 5)
+        with pytest.raises(KafkaError) as refused:
+            ids.take()
+        assert refused.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert controller.asked == 1
 
     run(scenario)
