@@ -82,7 +82,8 @@ judge: $(ANY_INSTALL)
 bench: $(ANY_INSTALL)
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
-# Every story of the simulator over many seeds; tests/sim plays the first ones. About an hour.
+# Every story of the simulator over many seeds, the quorum's over ten times as many; tests/sim plays the first
+# ones. About an hour.
 SEEDS ?= 1000
 soak-sim: $(ANY_INSTALL)
 	$(BIN)/odradek sim run --seeds $(SEEDS)
