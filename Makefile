@@ -105,12 +105,15 @@ judge: $(ANY_INSTALL)
 bench: $(ANY_INSTALL)
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
-# Every story of the simulator over many seeds; tests/sim plays the first ones. About an hour.
+# Every story of the simulator over many seeds, the quorum's over ten times as many; tests/sim plays the first
+# ones. About an hour.
 SEEDS ?= 1000
 soak-sim: $(ANY_INSTALL)
 	$(BIN)/odradek sim run --seeds $(SEEDS)
 	$(BIN)/odradek sim run --transactions --seeds $(SEEDS)
 	$(BIN)/odradek sim run --pipelines --seeds $(SEEDS)
+	$(BIN)/odradek sim run --quorum --seeds $$((10 * $(SEEDS)))
+	$(BIN)/python -m tests.sim.planted
 
 # Consume-transform-produce while clients and node are killed, for ten minutes; CI does one.
 soak-eos: $(ANY_INSTALL)

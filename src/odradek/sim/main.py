@@ -17,6 +17,7 @@ from types import FrameType
 from odradek.broker.node import Node
 from odradek.core.configs import NodeConfig
 from odradek.sim.checkers.logs import LogView
+from odradek.sim.quorum import running as quorum
 from odradek.sim.stories.outcome import Outcome
 from odradek.sim.stories.plan import Settings
 from odradek.sim.stories.single_node import SingleNodeStory
@@ -40,6 +41,7 @@ class StoryKind(Enum):
     GROUPS = ""
     TRANSACTIONS = "--transactions"
     PIPELINES = "--pipelines"
+    QUORUM = "--quorum"
 
 
 def run(
@@ -51,6 +53,8 @@ def run(
     echo: Echo | None = None,
 ) -> int:
     """Run seeds in order until one has a violation, all are done, or the time is up. Exit code 0 or 3."""
+    if story is StoryKind.QUORUM:
+        return quorum.run(seeds, start, minutes, echo=echo or print)
     if not _reproducible():
         until = "" if minutes is None else str(minutes)
         return _again("run", str(seeds), str(start), until, story.value)
@@ -116,6 +120,8 @@ def replay(
     seed: int, *, trace: bool = False, story: StoryKind = StoryKind.GROUPS, echo: Echo | None = None
 ) -> int:
     """Run one seed again and print a full report; with `trace`, every event as it happens."""
+    if story is StoryKind.QUORUM:
+        return quorum.replay(seed, trace=trace, echo=echo or print)
     if not _reproducible():
         return _again("replay", str(seed), "trace" if trace else "", story.value)
     echo = echo or print
