@@ -59,6 +59,57 @@ def features(session: Session) -> None:
     session.table(Table(columns("FEATURE FINALIZED# MIN-SUPPORTED# MAX-SUPPORTED#"), rows))
 
 
+@command(app, "format", connects=False)
+def format_storage(
+    session: Session,
+    config: Annotated[str, option("-c", "--config", metavar="FILE", help="A server.properties file.")],
+    cluster_id: Annotated[str, option("-t", "--cluster-id", metavar="ID", help="The id of the cluster.")],
+    standalone: Annotated[
+        bool, option("-s", "--standalone", help="The node is the only voter, until others are added.")
+    ] = False,
+    initial_controllers: Annotated[
+        str | None,
+        option(
+            "-I",
+            "--initial-controllers",
+            metavar="VOTERS",
+            help="The first voters, as ID@HOST:PORT:DIRECTORY-ID,...; the same on all nodes.",
+            show_default=False,
+        ),
+    ] = None,
+    no_initial_controllers: Annotated[
+        bool, option("-N", "--no-initial-controllers", help="The node joins voters that exist.")
+    ] = False,
+    ignore_formatted: Annotated[
+        bool, option("-g", "--ignore-formatted", help="Leave formatted directories as they are.")
+    ] = False,
+) -> None:
+    """Format the directories of a node that does not run.
+
+    Takes the options of Apache Kafka's storage tool. Without controller.quorum.voters, a controller needs one
+    of --standalone, --initial-controllers and --no-initial-controllers.
+    """
+    from odradek.cli.commands.start import config_of_file
+    from odradek.cli.node.formatting import choose_first_voters, directory_kind, format_node
+    from odradek.cli.node.voter_list import parse_voters
+    from odradek.metadata.versions import NEWEST_RELEASE
+
+    node = config_of_file(config)
+    with usage():
+        initial = None
+        if initial_controllers is not None:
+            initial = parse_voters(initial_controllers, node.controller_listener_names[0])
+        voters = choose_first_voters(
+            node, standalone=standalone, initial=initial, nobody=no_initial_controllers
+        )
+    formatted = format_node(node, cluster_id, voters, ignores_formatted=ignore_formatted)
+    for path in formatted:
+        kind = directory_kind(node, path, voters)
+        session.terminal.data(f"Formatting {kind} {path} with metadata.version {NEWEST_RELEASE}.\n")
+    if not formatted:
+        session.terminal.data("All of the log directories are already formatted.\n")
+
+
 @command(app, "config")
 def config(
     session: Session,
