@@ -4,7 +4,7 @@ config_admin.py's."""
 from typing import Annotated, Any
 
 from odradek.cli.declaring import Noun, option
-from odradek.cli.errors import kafka_failure, usage
+from odradek.cli.errors import Failure, FoundProblem, kafka_failure, usage
 from odradek.cli.options import DryRun, Unset, Watch, Yes, command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
@@ -36,6 +36,43 @@ def info(
         session.table(unsupported_table(session.cluster))
     else:
         session.sections(describe_cluster(session.cluster))
+
+
+@command(app, "quorum")
+def quorum(session: Session, watch: Watch = None) -> None:
+    """Show the quorum of the metadata log.
+
+    Its leader, epoch and high watermark, and how far each voter and observer is behind the leader.
+    """
+    from odradek.cli.requests.quorum import describe_quorum, quorum_sections
+
+    def show() -> None:
+        found = describe_quorum(session.properties)
+        if found is None:
+            raise Failure("there is no active controller", "next: odradek cluster health")
+        session.sections(quorum_sections(found))
+
+    session.watch(watch, show)
+
+
+@command(app, "health")
+def health(session: Session) -> None:
+    """Say whether the cluster is healthy.
+
+    Exits with 3 if there is no active controller, if a voter lags or does not fetch, if a broker is fenced or
+    if a partition has no leader; says why, and what to do next.
+    """
+    from odradek.cli.requests.health import examine, findings, verdict
+
+    examined = examine(session.properties, session.cluster)
+    found = findings(examined)
+    if session.format not in ("text", "wide"):
+        session.table(Table(columns("PROBLEM CAUSE NEXT"), [list(finding) for finding in found]))
+    elif not found:
+        session.terminal.data(f"{verdict(examined)}\n")
+    if found:
+        lines = [f"{finding.problem} ({finding.cause})" for finding in found]
+        raise FoundProblem(lines, f"next: {found[0].next}")
 
 
 @command(app, "features")

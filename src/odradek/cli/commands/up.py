@@ -210,17 +210,21 @@ def _run(
         with lock:
             session.terminal.note(f"node {node_id}  {text}")
 
+    def announce() -> None:
+        elapsed_ms = (time.monotonic() - started_s) * 1000
+        nodes = "1 node" if len(plan.nodes) == 1 else f"{len(plan.nodes)} nodes"
+        session.terminal.note(f"{nodes} ready: {plan.bootstrap_servers}, {elapsed_ms:.0f} ms")
+
     cluster = LocalCluster(plan.nodes, paths, tell)
     try:
         with around.holding_signals():
             cluster.launch()
         cluster.wait_until_ready(_START_SECONDS)
         _create_topics(plan.bootstrap_servers, topics)
-        elapsed_ms = (time.monotonic() - started_s) * 1000
-        count = len(plan.nodes)
-        nodes = "1 node" if count == 1 else f"{count} nodes"
-        session.terminal.note(f"{nodes} ready: {plan.bootstrap_servers}, {elapsed_ms:.0f} ms")
-        return around.run(run, plan.bootstrap_servers) if run else around.wait_for_signal()
+        if not run:
+            return around.wait_for_signal(announce)
+        announce()
+        return around.run(run, plan.bootstrap_servers)
     finally:
         around.end(cluster.kill)
         cluster.stop(is_kept=is_kept)

@@ -56,8 +56,10 @@ class SurroundedCommand:
         else:
             self._process.send_signal(number)
 
-    def wait_for_signal(self) -> int:
+    def wait_for_signal(self, announce: Callable[[], None]) -> int:
+        """Announce that this waits, then wait. A signal is the expected end from the announcement on."""
         try:
+            announce()
             while True:
                 signal.pause()
         except KeyboardInterrupt:
