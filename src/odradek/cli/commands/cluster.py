@@ -1,9 +1,9 @@
-"""`odradek cluster`: brokers, features, configuration and log directories. Configuration requests are
-config_admin.py's."""
+"""`odradek cluster`: brokers, quorum, features, configuration, log directories and their formatting. What is
+asked of the cluster is in cli/requests."""
 
 from typing import Annotated, Any
 
-from odradek.cli.declaring import Noun, option
+from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Failure, FoundProblem, kafka_failure, usage
 from odradek.cli.options import DryRun, Unset, Watch, Yes, command
 from odradek.cli.properties import parse_pairs
@@ -76,24 +76,47 @@ def health(session: Session) -> None:
 
 
 @command(app, "features")
-def features(session: Session) -> None:
-    """Show the features of the cluster.
+def features(
+    session: Session,
+    change: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="[upgrade|downgrade FEATURE LEVEL]", help="Change the finalized level of a feature."
+        ),
+    ] = None,
+    unsafe: Annotated[
+        bool, option("--unsafe", help="Downgrade even if metadata is lost; not every cluster can.")
+    ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Show or change the features of the cluster.
 
-    For each feature: the finalized level, and the levels that brokers support.
+    For each feature: the finalized level, and the levels that brokers support. A downgrade asks first. The
+    controller checks a dry run, too.
     """
-    from odradek import __version__
-    from odradek.wire.api_keys import ApiKey
-    from odradek.wire.messages import request_types
+    from odradek.cli.requests.features import (
+        FeatureChange,
+        feature_rows,
+        finalized_level,
+        update_feature,
+    )
 
-    types = request_types(ApiKey.API_VERSIONS)
-    request = types.ApiVersionsRequest(client_software_name="odradek", client_software_version=__version__)
-    response = session.cluster.send(ApiKey.API_VERSIONS, request)
-    finalized = {feature.name: feature.max_version_level for feature in response.finalized_features}
-    rows = [
-        [feature.name, finalized.get(feature.name), feature.min_version, feature.max_version]
-        for feature in sorted(response.supported_features, key=lambda feature: str(feature.name))
-    ]
-    session.table(Table(columns("FEATURE FINALIZED# MIN-SUPPORTED# MAX-SUPPORTED#"), rows))
+    cluster = session.cluster
+    if not change:
+        table = Table(columns("FEATURE FINALIZED# MIN-SUPPORTED# MAX-SUPPORTED#"), feature_rows(cluster))
+        session.table(table)
+        return
+    with usage():
+        wanted = FeatureChange.parse(change)
+    row = [wanted.feature, finalized_level(cluster, wanted.feature), wanted.level]
+    table = Table(columns("FEATURE BEFORE# AFTER#"), [row])
+    update_feature(cluster, wanted, is_unsafe=unsafe, validate_only=True)
+    question = f"Downgrade {wanted.feature} to {wanted.level}?"
+    if session.confirm(table, question, yes=yes or not wanted.is_downgrade, dry_run=dry_run):
+        update_feature(cluster, wanted, is_unsafe=unsafe, validate_only=False)
+        session.wait_until_shown(lambda: finalized_level(cluster, wanted.feature) == wanted.level)
+        session.table(table)
 
 
 @command(app, "format", connects=False)
