@@ -23,6 +23,8 @@ Remote = Callable[[int, ApiKey, Any], Awaitable[Any]]
 _ANOTHER_TRY: Final = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION))
 _OF_THE_LIFECYCLE: Final = frozenset((ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT))
 """Asked again by the lifecycle itself, which has news to send by then."""
+_LEAVING_SEARCH_S: Final = 1.0
+"""How long a broker that leaves looks for a controller: where all nodes stop, there will be none."""
 _ROWS: Final = ("topics", "responses", "results")
 _FIRST_BACKOFF_S: Final = 0.02
 _LAST_BACKOFF_S: Final = 0.5
@@ -72,11 +74,13 @@ class RoutedController:
             local.on_changed = self._on_changed
 
     async def call(self, api_key: ApiKey, request: Any) -> Any:
-        """REQUEST_TIMED_OUT where no active controller was found in time. Raises what keeps this node from
-        following the metadata, too."""
+        """REQUEST_TIMED_OUT where no active controller was found in time; NOT_CONTROLLER, and soon, for a
+        broker that leaves. Raises what keeps this node from following the metadata, too."""
         loop = asyncio.get_running_loop()
         is_brief = api_key in _OF_THE_LIFECYCLE
         deadline = loop.time() + (self._lifecycle_timeout_s if is_brief else self._timeout_s)
+        is_leaving = api_key is ApiKey.BROKER_HEARTBEAT and request.want_shut_down
+        search_end = min(deadline, loop.time() + _LEAVING_SEARCH_S) if is_leaving else deadline
         backoff = _FIRST_BACKOFF_S
         while not self._is_closed:
             changes = self._changes
@@ -93,10 +97,11 @@ class RoutedController:
             except KafkaError as e:
                 if e.code not in _ANOTHER_TRY:
                     raise
-            if loop.time() >= deadline:
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no active controller was found in time")
+            if loop.time() >= search_end:
+                code = ErrorCode.NOT_CONTROLLER if is_leaving else ErrorCode.REQUEST_TIMED_OUT
+                raise KafkaError(code, "no active controller was found in time")
             if changes == self._changes:
-                await self._wait(min(deadline, loop.time() + backoff) if is_remote else deadline)
+                await self._wait(min(search_end, loop.time() + backoff) if is_remote else search_end)
                 backoff = min(2 * backoff, _LAST_BACKOFF_S)
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is stopping")
 

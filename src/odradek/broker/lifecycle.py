@@ -24,6 +24,7 @@ from odradek.wire.messages import request_types
 _log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
+_NOBODY_GRANTS = (ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR)
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
@@ -147,7 +148,7 @@ class BrokerLifecycle:
 
     async def shut_down(self) -> None:
         """Controlled shutdown: leaders move, then the controller allows the stop. Errors do not prevent the
-        stop."""
+        stop. A controller that is there is waited for; where none is active, the channel soon says so."""
         await self._scope.close()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.int("broker.session.timeout.ms") / 1000
@@ -156,8 +157,8 @@ class BrokerLifecycle:
             code, response = await self._heartbeat(want_shut_down=True)
             if code is ErrorCode.NONE and response.should_shut_down:
                 return
-            if code is ErrorCode.KAFKA_STORAGE_ERROR or (code is not ErrorCode.NONE and not code.retriable):
-                _log.warning("Controlled shutdown was not granted: %s", code.name)
+            if code in _NOBODY_GRANTS or (code is not ErrorCode.NONE and not code.retriable):
+                _log.warning("Controlled shutdown was not granted: %s", self._refusal or code.name)
                 return
             asked += 1
             if asked > 1:

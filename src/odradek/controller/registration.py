@@ -7,7 +7,7 @@ from uuid import UUID
 from odradek.controller.brokers import records_for_shutdown
 from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.metadata.image import RESERVED_DIRS
+from odradek.metadata.image import RESERVED_DIRS, BrokerRegistration
 from odradek.metadata.records import (
     BrokerEndpoint,
     BrokerFeature,
@@ -30,7 +30,8 @@ def register_broker(
 ) -> Paced[ControllerResult]:
     """The same incarnation amends its registration; another one gets an epoch, and is fenced.
 
-    An incarnation bars others once it has sent a heartbeat, until its session ends.
+    An incarnation bars others once it has sent a heartbeat, until its session ends: unless its directories
+    prove that it stopped cleanly. Of nodes that stop together, the last can tell nobody that they leave.
     """
     broker_id = request.broker_id
     if request.cluster_id != c.cluster_id:
@@ -40,7 +41,9 @@ def register_broker(
         )
     existing = c.image.brokers.get(broker_id)
     is_same = existing is not None and existing.incarnation_id == request.incarnation_id
-    if existing is not None and not is_same and c.sessions.is_heard(broker_id, existing.epoch, now_ms):
+    # One that was unregistered has no epoch to show: it counts as one that may have lost its records.
+    is_clean = existing is not None and existing.epoch == request.previous_broker_epoch
+    if existing is not None and not (is_same or is_clean) and _is_heard(c, existing, now_ms):
         raise KafkaError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             "Another broker is registered with that broker id. If the broker was recently restarted this "
@@ -68,14 +71,16 @@ def register_broker(
         record.fenced = existing.fenced
         record.in_controlled_shutdown = existing.in_controlled_shutdown
     else:
-        # One that was unregistered has no epoch to show: it counts as one that may have lost its records.
-        is_clean = existing is not None and existing.epoch == request.previous_broker_epoch
         records = yield from records_for_shutdown(c, broker_id, is_clean)
         c.sessions.begin(broker_id, next_offset, now_ms)
     records.append(record)
     c.registration_offsets[broker_id] = next_offset + len(records) - 1
     types = responses.broker_registration
     return ControllerResult(records, types.BrokerRegistrationResponse(broker_epoch=record.broker_epoch))
+
+
+def _is_heard(c: "Controller", broker: BrokerRegistration, now_ms: int) -> bool:
+    return c.sessions.is_heard(broker.id, broker.epoch, now_ms)
 
 
 def _check_directories(c: "Controller", broker_id: int, log_dirs: Iterable[UUID]) -> None:

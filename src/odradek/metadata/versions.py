@@ -28,6 +28,8 @@ SUPPORTED_FEATURES: Mapping[str, VersionRange] = {
 }
 
 NEWEST_METADATA_VERSION = SUPPORTED_FEATURES[METADATA_VERSION].max
+NEWEST_RELEASE = "4.3-IV0"
+"""The name of that level."""
 
 # Levels at which record formats changed: a downgrade below one would lose metadata.
 _CHANGED_RECORDS = (7, 8, 11, 13, 14, 15, 17, 23, 30)

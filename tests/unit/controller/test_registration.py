@@ -47,6 +47,20 @@ def test_a_broker_that_was_never_heard_from_may_be_registered_again_at_once() ->
     assert h.register(2, process=3).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
 
 
+def test_a_broker_that_stopped_cleanly_may_be_registered_again_at_once() -> None:
+    """Where all nodes stop together, the last ones leave without a controller to let them go."""
+    h = three_brokers()
+    h.create("t", -1, -1, assignments={0: [2, 1, 3]})
+    h.heartbeat(2)
+    epoch = h.image.brokers[2].epoch
+    assert h.register(2, process=2, previous_epoch=epoch - 1).error_code == (
+        ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    )
+    assert h.register(2, process=2, previous_epoch=epoch).error_code == ErrorCode.NONE
+    assert h.image.brokers[2].fenced
+    assert h.image.topics_by_name["t"].partitions[0].leader != 2
+
+
 def test_epochs_of_brokers_are_never_given_twice() -> None:
     h = three_brokers()
     epochs = {broker.epoch for broker in h.image.brokers.values()}

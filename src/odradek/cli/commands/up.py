@@ -1,10 +1,9 @@
-"""`odradek up`: a cluster on this machine, alone or around a command. local_cluster.py runs its processes."""
+"""`odradek up`: a cluster on this machine, alone or around a command. local_cluster.py runs its processes,
+surrounded.py the command."""
 
 import os
 import shutil
-import signal
 import socket
-import subprocess
 import tempfile
 import threading
 import time
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Failure, Usage, kafka_failure, usage
@@ -28,6 +27,9 @@ from odradek.cli.options import command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
 from odradek.core.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.cli.node.surrounded import SurroundedCommand
 
 DEFAULT_PORT = 9092
 _START_SECONDS = 60.0
@@ -94,9 +96,14 @@ def up(
     with usage():
         topics = [parse_seed_topic(text) for text in seed_topics or ()]
         overrides = parse_pairs("--set", settings or ())
-    with _folder(folder, memory) as place:
+    from odradek.cli.node.surrounded import SurroundedCommand
+
+    around = SurroundedCommand()
+    with around.taking_signals(), _folder(folder, memory) as place:
         plan, paths = _prepare(place, nodes, port, overrides)
-        _run(session, plan, paths, topics, run or [])
+        code = _run(session, around, plan, paths, topics, run or [], is_kept=not memory)
+    if code:
+        raise SystemExit(code)
 
 
 def parse_seed_topic(text: str) -> SeedTopic:
@@ -185,32 +192,42 @@ def _bind(held: ExitStack, port: int) -> int:
 
 
 def _run(
-    session: Session, plan: ClusterPlan, paths: list[str], topics: Sequence[SeedTopic], run: list[str]
-) -> None:
+    session: Session,
+    around: "SurroundedCommand",
+    plan: ClusterPlan,
+    paths: list[str],
+    topics: Sequence[SeedTopic],
+    run: list[str],
+    *,
+    is_kept: bool,
+) -> int:
     from odradek.cli.node.local_cluster import LocalCluster
 
     lock = threading.Lock()
     started_s = time.monotonic()
 
-    def tell(node_id: int, line: str) -> None:
+    def tell(node_id: int, text: str) -> None:
         with lock:
-            session.terminal.note(f"node {node_id}  {line}")
+            session.terminal.note(f"node {node_id}  {text}")
+
+    def announce() -> None:
+        elapsed_ms = (time.monotonic() - started_s) * 1000
+        nodes = "1 node" if len(plan.nodes) == 1 else f"{len(plan.nodes)} nodes"
+        session.terminal.note(f"{nodes} ready: {plan.bootstrap_servers}, {elapsed_ms:.0f} ms")
 
     cluster = LocalCluster(plan.nodes, paths, tell)
-    command = _Command()
-    with command.taking_signals():
-        try:
-            cluster.start(_START_SECONDS)
-            _create_topics(plan.bootstrap_servers, topics)
-            elapsed_ms = (time.monotonic() - started_s) * 1000
-            session.terminal.note(
-                f"{len(plan.nodes)} nodes ready: {plan.bootstrap_servers}, {elapsed_ms:.0f} ms"
-            )
-            code = command.run(run, plan.bootstrap_servers) if run else command.wait_for_signal()
-        finally:
-            cluster.stop()
-    if code:
-        raise SystemExit(code)
+    try:
+        with around.holding_signals():
+            cluster.launch()
+        cluster.wait_until_ready(_START_SECONDS)
+        _create_topics(plan.bootstrap_servers, topics)
+        if not run:
+            return around.wait_for_signal(announce)
+        announce()
+        return around.run(run, plan.bootstrap_servers)
+    finally:
+        around.end(cluster.kill)
+        cluster.stop(is_kept=is_kept)
 
 
 def _create_topics(bootstrap_servers: str, topics: Sequence[SeedTopic]) -> None:
@@ -224,45 +241,3 @@ def _create_topics(bootstrap_servers: str, topics: Sequence[SeedTopic]) -> None:
             code = ErrorCode(result.error_code)
             if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 raise kafka_failure(f"topic {name}", name, KafkaError(code, result.error_message))
-
-
-class _Command:
-    """The command to run in the cluster; signals to this process are for it, or end the wait without one."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._signalled = threading.Event()
-
-    @contextmanager
-    def taking_signals(self) -> Iterator[None]:
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = [signal.signal(number, self._take) for number in numbers]
-        try:
-            yield
-        finally:
-            for number, handler in zip(numbers, before, strict=True):
-                signal.signal(number, handler)
-
-    def _take(self, number: int, frame: object) -> None:
-        self._signalled.set()
-        if self._process is None:
-            raise KeyboardInterrupt
-        self._process.send_signal(number)
-
-    def wait_for_signal(self) -> int:
-        try:
-            while True:
-                signal.pause()
-        except KeyboardInterrupt:
-            return 0
-
-    def run(self, words: list[str], bootstrap_servers: str) -> int:
-        """Its exit code; that of a shell where a signal ended it."""
-        environment = {**os.environ, "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers}
-        try:
-            # In a session of its own, since Ctrl-C reaches this process, which hands it on.
-            self._process = subprocess.Popen(words, env=environment, process_group=0)
-        except OSError as e:
-            raise Failure(f"{words[0]}: {e.strerror}") from e
-        code = self._process.wait()
-        return code if code >= 0 else 128 - code

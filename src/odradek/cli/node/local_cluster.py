@@ -13,12 +13,10 @@ from typing import IO, Final
 
 from odradek.cli.errors import Failure
 from odradek.cli.node.local_plan import PlannedNode
+from odradek.cli.node.node_events import event_text, exit_text, ready_text
 
 _KEPT_LINES: Final = 20
 _STOP_SECONDS: Final = 30.0
-READY: Final = " ready: "
-EVENTS: Final = (" WARN", " ERROR", "is now Leader", "is active at epoch", "Fencing broker")
-"""What makes a log line an event of the cluster."""
 
 Tell = Callable[[int, str], None]
 
@@ -59,18 +57,21 @@ class LocalNode:
 
     def _read_stdout(self, lines: IO[str]) -> None:
         for line in lines:
-            if READY in line:
-                self._tell(self.node_id, line.rstrip())
+            text = ready_text(line)
+            if text is not None:
+                self._tell(self.node_id, text)
                 self.ready.set()
+        code = self.process.wait()
         if not self._is_stopping:
-            self._tell(self.node_id, f"ended with exit code {self.process.wait()}")
+            self._tell(self.node_id, exit_text(code))
         self.ready.set()
 
     def _read_stderr(self, lines: IO[str]) -> None:
         for line in lines:
             self._tail.append(line.rstrip())
-            if not self._is_stopping and any(event in line for event in EVENTS):
-                self._tell(self.node_id, line.rstrip())
+            text = event_text(line.rstrip())
+            if text is not None and not self._is_stopping:
+                self._tell(self.node_id, text)
 
     @property
     def has_ended(self) -> bool:
@@ -81,8 +82,11 @@ class LocalNode:
 
     def stop(self) -> None:
         self._is_stopping = True
-        if not self.has_ended:
-            self.process.terminate()
+        self.process.terminate()
+
+    def kill(self) -> None:
+        self._is_stopping = True
+        self.process.kill()
 
     def wait(self, seconds: float) -> None:
         """Until the process has ended; it is killed when that takes longer."""
@@ -99,16 +103,20 @@ class LocalNode:
 
 
 class LocalCluster:
-    """`start`, and `stop` in any case."""
+    """`launch`, then `wait_until_ready`; `stop` in any case."""
 
     def __init__(self, nodes: Sequence[PlannedNode], config_paths: Sequence[str], tell: Tell) -> None:
         self._planned = list(zip(nodes, config_paths, strict=True))
         self._tell = tell
         self.nodes: list[LocalNode] = []
 
-    def start(self, seconds: float) -> None:
+    def launch(self) -> None:
+        """Start every process. To be interrupted by nothing: `stop` ends only the processes it knows."""
+        for planned, path in self._planned:
+            self.nodes.append(LocalNode(planned, path, self._tell))
+
+    def wait_until_ready(self, seconds: float) -> None:
         """All nodes are ready when this returns. Failure, with the last lines of a node that is not."""
-        self.nodes = [LocalNode(planned, path, self._tell) for planned, path in self._planned]
         deadline = time.monotonic() + seconds
         for node in self.nodes:
             is_ready = node.ready.wait(max(0.0, deadline - time.monotonic()))
@@ -116,9 +124,18 @@ class LocalCluster:
                 what = "ended" if node.has_ended else f"is not ready after {seconds:.0f} s"
                 raise Failure([f"node {node.node_id} {what}", *node.last_words()])
 
-    def stop(self) -> None:
+    def stop(self, *, is_kept: bool) -> None:
+        """End all nodes: in an orderly way where their data is kept, else at once."""
         for node in self.nodes:
-            node.stop()
+            if is_kept:
+                node.stop()
+            else:
+                node.kill()
         deadline = time.monotonic() + _STOP_SECONDS
         for node in self.nodes:
             node.wait(max(0.0, deadline - time.monotonic()))
+
+    def kill(self) -> None:
+        """Whoever waits in `stop` waits no longer."""
+        for node in self.nodes:
+            node.kill()
