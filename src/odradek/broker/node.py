@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack
 from uuid import UUID
 
 from odradek.broker.apis import BROKER_APIS
-from odradek.broker.broker_connections import BrokerConnections, Endpoint
 from odradek.broker.chores import start_chores
 from odradek.broker.controller_channel import RoutedController
 from odradek.broker.coordinator_roles import CoordinatorRoles
@@ -31,10 +30,9 @@ from odradek.broker.network.server import Server
 from odradek.broker.no_effect import NoEffect
 from odradek.broker.quorum_side import QuorumSide
 from odradek.broker.recovery_lines import RecoveryLines
-from odradek.broker.remote_markers import RemoteMarkers
 from odradek.broker.services import Services
 from odradek.broker.topics import TopicCreation
-from odradek.broker.transaction_coordinators import TransactionCoordinators
+from odradek.client.broker_connections import BrokerConnections, Endpoint
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
@@ -42,6 +40,8 @@ from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.marker_writer import BrokerMarkers, MarkerWriter
 from odradek.coordinators.transactions.producer_ids import ProducerIds
+from odradek.coordinators.transactions.remote_coordinators import TransactionCoordinators
+from odradek.coordinators.transactions.remote_markers import RemoteMarkers
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.metrics import Metrics

@@ -7,8 +7,8 @@ connection of their own: answers on a connection come in order, and those of oth
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from odradek.broker.broker_connections import BrokerConnections, Endpoint
 from odradek.broker.principals import Principal, write_principal
+from odradek.client.broker_connections import BrokerConnections, Endpoint
 from odradek.client.connection import BrokerConnection
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.runtime.api import Runtime

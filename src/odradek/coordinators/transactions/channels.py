@@ -1,7 +1,7 @@
 """The two ways between the coordinator of a transaction and the brokers that lead its partitions.
 
-Each has a side on this node and one over the wire (`broker/remote_markers.py`,
-`broker/transaction_coordinators.py`). A channel carries; its users decide.
+Each has a side on this node, and one over the wire: remote_markers.py, remote_coordinators.py. A channel
+carries; its users decide.
 """
 
 from typing import Protocol

@@ -1,11 +1,11 @@
 """The end of transactions, brought to the brokers that lead their partitions: WriteTxnMarkers v1-v2.
 
-One request for each call. coordinators/transactions/markers.py decides which partitions are asked again.
+One request for each call. markers.py decides which partitions are asked again.
 """
 
 from typing import Any
 
-from odradek.broker.broker_connections import BrokerConnections
+from odradek.client.broker_connections import BrokerConnections
 from odradek.coordinators.transactions.commands import WriteMarkers
 from odradek.coordinators.transactions.markers import Outcomes
 from odradek.core.errors import ErrorCode, KafkaError, known_code

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.broker_connections import BrokerConnections, Endpoint
+from odradek.client.broker_connections import BrokerConnections, Endpoint
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.real import RealRuntime
 from odradek.wire.api_keys import ApiKey
@@ -27,7 +27,7 @@ class World:
         for broker in (first, second):
             broker.handlers[ApiKey.HEARTBEAT] = always(ANSWER)
         self.endpoints: dict[int, Endpoint] = {NODE: ("127.0.0.1", first.port)}
-        self.connections = BrokerConnections(RealRuntime(), "test", 500, self.endpoints.get)
+        self.connections = BrokerConnections(RealRuntime(), "test", 30_000, self.endpoints.get)
 
     async def ask(self, min_version: int = 0) -> Any:
         return await self.connections.ask(NODE, ApiKey.HEARTBEAT, HEARTBEAT, min_version)
@@ -115,6 +115,7 @@ def test_a_node_without_an_address_and_one_that_refuses_are_not_available() -> N
 
 def test_no_answer_in_time_is_an_error_and_the_end_of_the_connection() -> None:
     async def scenario(world: World) -> None:
+        (await world.connections.get(NODE))._timeout_ms = 50
         world.first.handlers[ApiKey.HEARTBEAT] = _raise(Silence)
         assert await world.refusal() is ErrorCode.NETWORK_EXCEPTION
         world.first.handlers[ApiKey.HEARTBEAT] = always(ANSWER)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.broker_connections import BrokerConnections, Endpoint
-from odradek.broker.remote_markers import RemoteMarkers
+from odradek.client.broker_connections import BrokerConnections, Endpoint
 from odradek.coordinators.transactions.commands import WriteMarkers
 from odradek.coordinators.transactions.markers import MarkerSender, Outcomes
+from odradek.coordinators.transactions.remote_markers import RemoteMarkers
 from odradek.core.errors import ErrorCode
 from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.real import RealRuntime

@@ -7,7 +7,7 @@ the coordinator on this node. Who asks again, and when, is decided by the users.
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from odradek.broker.broker_connections import BrokerConnections
+from odradek.client.broker_connections import BrokerConnections
 from odradek.coordinators.transactions.channels import TransactionChannel
 from odradek.coordinators.transactions.metadata import EPOCH_PER_TRANSACTION
 from odradek.core.errors import ErrorCode, KafkaError, known_code

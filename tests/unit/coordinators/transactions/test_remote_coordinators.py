@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.broker_connections import BrokerConnections, Endpoint
-from odradek.broker.transaction_coordinators import TransactionCoordinators
+from odradek.client.broker_connections import BrokerConnections, Endpoint
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
+from odradek.coordinators.transactions.remote_coordinators import TransactionCoordinators
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, TRANSACTION_STATE_TOPIC, ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.real import RealRuntime
