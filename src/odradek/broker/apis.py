@@ -1,10 +1,10 @@
-"""Which APIs a listener serves, and at which versions: a table for brokers, one for controllers.
+"""The APIs of a listener, with their versions: one table for brokers, one for controllers.
 
-ApiVersions advertises the table of the listener that was asked. The versions are those that Apache Kafka
-4.3.1 advertises. A row of SERVED promises that `broker/handlers/<name>.py` exists. A row of
-SERVED_BY_CONTROLLER is in `broker/controller_handlers/`, or in `broker/handlers/` where both serve it alike.
-Produce is advertised from v0, as Apache does, because librdkafka switches compression off otherwise; v0-v2
-are refused all the same (`REFUSED_BELOW`).
+ApiVersions returns the table of the client's listener. The versions are those that Apache Kafka 4.3.1
+advertises. Each row of SERVED has a file `broker/handlers/<name>.py`. Each row of SERVED_BY_CONTROLLER has
+one in `broker/controller_handlers/`, or in `broker/handlers/` if both have the same handler. Produce is
+advertised from v0, as in Apache, because librdkafka turns compression off otherwise. But v0-v2 are refused
+(`REFUSED_BELOW`).
 """
 
 from collections.abc import Mapping

@@ -23,6 +23,7 @@ Remote = Callable[[int, ApiKey, Any], Awaitable[Any]]
 _ANOTHER_TRY: Final = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION))
 _OF_THE_LIFECYCLE: Final = frozenset((ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT))
 """Asked again by the lifecycle itself, which has news to send by then."""
+_ROWS: Final = ("topics", "responses", "results")
 _FIRST_BACKOFF_S: Final = 0.02
 _LAST_BACKOFF_S: Final = 0.5
 _SHOWN_SECONDS: Final = 5.0
@@ -117,9 +118,8 @@ class RoutedController:
         finally:
             asked.cancel()
         response = asked.result()
-        code = getattr(response, "error_code", ErrorCode.NONE)
-        if code in _ANOTHER_TRY:
-            raise KafkaError(ErrorCode(code))
+        if _says_not_controller(response):
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"controller {leader_id} is not the active one")
         await self._show(api_key, request, response)
         return response
 
@@ -149,6 +149,15 @@ class RoutedController:
         self._changes += 1
         for waiter in list(self._waiting):
             _settle(waiter)
+
+
+def _says_not_controller(response: Any) -> bool:
+    """Where an answer has no error of its own, every row of a request that was refused as a whole has it."""
+    code = getattr(response, "error_code", None)
+    if code is None:
+        rows = next((getattr(response, name) for name in _ROWS if hasattr(response, name)), ())
+        code = rows[0].error_code if rows else ErrorCode.NONE
+    return bool(code == ErrorCode.NOT_CONTROLLER)
 
 
 def _settle(waiter: "asyncio.Future[None]") -> None:

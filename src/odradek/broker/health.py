@@ -1,4 +1,4 @@
-"""Whether a node is ready and well: what /healthz answers."""
+"""The health of a node, for /healthz."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,6 +1,7 @@
-"""A broker's own part in its life in the cluster: register, be unfenced, heartbeat, leave in an orderly way.
+"""BrokerLifecycle: the broker's side of its membership: registration, unfencing, heartbeats, controlled
+shutdown.
 
-What the controller makes of it is brokers.py's; it may be on another node.
+controller/brokers.py has the controller's side.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL"
 
 
 def advertised_listeners(config: NodeConfig, bound: Mapping[str, tuple[str, int]]) -> list[Listener]:
-    """What clients are given: as configured, with the port that the system chose where it was 0."""
+    """The endpoints for clients: as configured, with the real port instead of port 0."""
     return [
         listener if listener.port else listener._replace(port=bound[listener.name][1])
         for listener in config.advertised_listeners
@@ -35,17 +36,17 @@ def advertised_listeners(config: NodeConfig, bound: Mapping[str, tuple[str, int]
 
 
 def previous_broker_epoch(directories: Sequence[LogDir]) -> int:
-    """The epoch at which this broker stopped cleanly, or -1 where any of its directories did not."""
+    """The epoch at which this broker stopped cleanly; -1 if any of its directories was not closed cleanly."""
     epochs = {directory.previous_broker_epoch for directory in directories}
     return epochs.pop() if len(epochs) == 1 else -1
 
 
 class RegistrationError(Exception):
-    """The controller does not take this broker; says why."""
+    """The controller refuses this broker, with the reason."""
 
 
 class BrokerLifecycle:
-    """`register`, then `unfence` when the node is ready to serve, `shut_down` before it stops."""
+    """Call `register`, then `unfence` when the node is ready to serve, and `shut_down` before it stops."""
 
     def __init__(
         self,
@@ -72,10 +73,10 @@ class BrokerLifecycle:
         self.broker_epoch = -1
 
     async def register(self, listeners: Sequence[Listener]) -> int:
-        """Register under the advertised listeners and give the broker epoch. RegistrationError when refused.
+        """Register with the advertised listeners. Returns the broker epoch. Raises RegistrationError.
 
-        An earlier incarnation that the controller still believes alive is waited for. The image has caught up
-        with the registration when this returns: it says which partitions are this broker's.
+        It retries while the controller still counts an earlier incarnation as alive. When it returns, the
+        image includes the registration, and so this broker's partitions.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.int("initial.broker.registration.timeout.ms") / 1000
@@ -129,7 +130,7 @@ class BrokerLifecycle:
         )
 
     async def unfence(self) -> None:
-        """Be unfenced, and from then on be heard from every broker.heartbeat.interval.ms."""
+        """Wait until the broker is unfenced, then send a heartbeat every broker.heartbeat.interval.ms."""
         while True:
             code, response = await self._heartbeat()
             if code is ErrorCode.STALE_BROKER_EPOCH:
@@ -140,12 +141,13 @@ class BrokerLifecycle:
         self._scope.spawn(self._stay_alive(), name="broker-heartbeat")
 
     def directory_failed(self, directory_id: UUID) -> None:
-        """Tell the controller at once, and with every heartbeat from now on: it finds other leaders."""
+        """Report a failed directory to the controller at once, and with every further heartbeat."""
         self._offline_directories[directory_id] = None
         self._news.set()
 
     async def shut_down(self) -> None:
-        """Leave: leaders move elsewhere, then the controller lets this broker go. Failures do not stop it."""
+        """Controlled shutdown: leaders move, then the controller allows the stop. Errors do not prevent the
+        stop."""
         await self._scope.close()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.int("broker.session.timeout.ms") / 1000
@@ -163,7 +165,7 @@ class BrokerLifecycle:
         _log.warning("Controlled shutdown was not granted in time: the controller will fence this broker")
 
     async def close(self) -> None:
-        """End the heartbeats without a word."""
+        """Stop the heartbeats without a controlled shutdown."""
         await self._scope.close()
 
     async def _stay_alive(self) -> None:

@@ -1,9 +1,8 @@
-"""One node: makes its parts, starts them and stops them. It is the only place that knows all of them, and it
-decides nothing.
+"""Node: creates, starts and stops the parts of a node. The only file that knows all of them.
 
-Start: take the data directories, read the metadata log, follow its quorum, register, open the logs that the
-image gives this node, be unfenced, and only then accept clients. Stop is the same backwards. The caller has
-an event loop and a Runtime.
+The start locks the data directories, reads the metadata log, follows its quorum, registers the broker, opens
+the logs, waits until the broker is unfenced, and only then accepts clients. The stop begins with the
+controlled shutdown. The caller provides an event loop and a Runtime.
 """
 
 import asyncio
@@ -62,8 +61,9 @@ from odradek.runtime.slices import Slices
 _log = logging.getLogger(__name__)
 
 HEAVY_CHECKS = 2
-"""Of produced records at a time, each of up to 64 MiB decompressed. Half of the pool's threads are left to
-flushes, which wait in the same queue; the controller answers no heartbeat of the broker before its flush."""
+"""How many heavy checks of produced records run at a time, each with up to 64 MiB decompressed. The other
+half of the pool's threads is for flushes, which use the same queue. A heartbeat is answered only after a
+flush of the metadata log."""
 
 
 class Node:
@@ -145,7 +145,7 @@ class Node:
         self._scope = Scope(lambda error: _log.error("A background task of the node failed", exc_info=error))
 
     def _topic_config(self, topic: str) -> TopicConfig:
-        """What holds for a topic now."""
+        """The current configuration of a topic."""
         return TopicConfig.resolve(self.config, self.metadata.image.topic_config(topic))
 
     def _connections(self, purpose: str) -> BrokerConnections:
@@ -166,9 +166,9 @@ class Node:
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
     async def start(self, on_taken: Callable[[], None] | None = None) -> None:
-        """Be ready to serve clients when this returns; where it raises, nothing is held any more.
+        """Start the node. When this returns, it serves clients. If it raises, everything is released.
 
-        `on_taken` is called once ports and directories are this node's, before it looks at its logs.
+        `on_taken` is called when ports and directories are locked, before the logs are opened.
         """
         async with AsyncExitStack() as undo:
             await self._start(undo, on_taken)
@@ -233,7 +233,7 @@ class Node:
         await self.lifecycle.unfence()
 
     def _make_broker(self, identity: NodeIdentity, incarnation: UUID) -> None:
-        """What needs to know the cluster: this broker's part in it."""
+        """Make the parts of the broker that need the cluster id."""
         config = self.config
         self.controller = self.quorum.channel
         self.internal_topics = TopicCreation(config, self.metadata, self.controller)
@@ -308,9 +308,9 @@ class Node:
         )
 
     async def stop(self) -> None:
-        """Leave in order: clients are served until the controller has let this broker go.
+        """Stop the node. It serves clients until the controlled shutdown is done.
 
-        What was acknowledged is durable when this returns.
+        When this returns, all acknowledged records are durable.
         """
         if self.config.is_broker:
             await self._stop_broker()
@@ -336,6 +336,6 @@ class Node:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where clients reach this node: its first broker listener; on a controller, its first listener."""
+        """The address of the first broker listener; on a controller, of its first listener."""
         server = self.server if self.config.is_broker else self.quorum.server
         return next(iter(server.addresses.values()))

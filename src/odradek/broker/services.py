@@ -1,6 +1,6 @@
-"""All that handlers may use of a broker: the services that the node hands to its server when it opens.
+"""The services of a broker that handlers may use. The node passes them to its server.
 
-No handler takes all of them. Its module names the few that it needs in a protocol `Needs`, its context is
+A handler's module names the services that it needs in a protocol `Needs`. Its context is
 `RequestContext[Needs]`, and mypy compares the two where the handler registers itself.
 """
 

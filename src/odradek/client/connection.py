@@ -32,7 +32,7 @@ class _Waiting(NamedTuple):
 
 
 class BrokerConnection:
-    """Made with `open`. Any failure closes it for good, and every request under way gets the reason."""
+    """Made with `open`. Any failure closes it, and every request in flight fails with the reason."""
 
     __slots__ = (
         "_client_id", "_correlation_id", "_failure", "_filled", "_frame", "_output", "_runtime",
@@ -83,7 +83,7 @@ class BrokerConnection:
         return self._failure is None
 
     def close(self, reason: Exception | None = None) -> None:
-        """Requests under way fail with the reason."""
+        """Close it. Requests in flight fail with the reason."""
         if self._failure is not None:
             return
         # Its trace would keep the frames of the loop that called, and all they hold, for as long as this.
@@ -97,7 +97,7 @@ class BrokerConnection:
         for request in waiting:
             if not request.answer.done():
                 request.answer.set_exception(self._failure)
-                # Whoever sent it may have gone away; then nobody is left to be told.
+                # Mark it as retrieved: the sender may be gone.
                 request.answer.exception()
         if self.on_closed is not None:
             self.on_closed()

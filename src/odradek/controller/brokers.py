@@ -1,6 +1,6 @@
-"""Brokers as the controller sees them: heartbeats, fencing, controlled shutdown. Pure.
+"""The controller's side of brokers: heartbeats, fencing, controlled shutdown. Pure.
 
-How they are registered is registration.py's, what a broker itself does for it lifecycle.py's.
+registration.py has the registration, broker/lifecycle.py the broker's side.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Entry = tuple[TopicImage, int, PartitionRegistration]
 _CHANGED = 2 * STEP
-"""What it takes to find a partition's next leader."""
+"""The cost of finding a partition's next leader."""
 
 
 class _State(Enum):
@@ -47,7 +47,7 @@ def heartbeat(
     if after is not before:
         records = yield from _transition(c, broker, after)
     elif request.offline_log_dirs:
-        # Said again with every heartbeat: one change at a time.
+        # Every heartbeat repeats them, so one change at a time is enough.
         records = yield from _records_for_offline(c, broker, tuple(request.offline_log_dirs))
     cordoned = request.cordoned_log_dirs
     if cordoned is not None and tuple(cordoned) != broker.cordoned_log_dirs and c.versions.can_cordon:
@@ -72,7 +72,8 @@ def heartbeat(
 
 
 def _state(c: "Controller", broker: BrokerRegistration) -> _State:
-    """A controlled shutdown that an earlier controller began is begun again: its last records may be lost."""
+    """The state of a broker. A controlled shutdown under an earlier controller starts again, because its last
+    records may be lost."""
     if broker.fenced:
         return _State.FENCED
     session = c.sessions.get(broker.id)
@@ -134,7 +135,7 @@ def records_for_fencing(c: "Controller", broker: BrokerRegistration) -> Paced[li
 def _records_for_offline(
     c: "Controller", broker: BrokerRegistration, offline_log_dirs: tuple[UUID, ...]
 ) -> Paced[list[MetadataRecord]]:
-    """A broker's directories failed: it has fewer now, and leads nothing that lies in them."""
+    """A broker's directories failed: remove them, and elect other leaders for the partitions in them."""
     failed = [directory for directory in broker.log_dirs if directory in offline_log_dirs]
     if not failed:
         return []
@@ -154,7 +155,7 @@ def _records_for_offline(
 def stale_broker(c: "Controller", now_ms: int) -> BrokerRegistration | None:
     """The first unfenced broker whose session has ended, if any.
 
-    One at a time: what the next one's fencing changes depends on the first's.
+    One at a time: fencing one broker changes what fencing the next one does.
     """
     for broker in c.image.brokers.values():
         if not broker.fenced and not c.sessions.is_valid(broker.id, broker.epoch, now_ms):
@@ -163,7 +164,7 @@ def stale_broker(c: "Controller", now_ms: int) -> BrokerRegistration | None:
 
 
 def registered(c: "Controller", broker_id: int, broker_epoch: int) -> BrokerRegistration:
-    """The registration of a broker that speaks with its current epoch; STALE_BROKER_EPOCH otherwise."""
+    """The registration of a broker with this epoch. Raises STALE_BROKER_EPOCH."""
     broker = c.image.brokers.get(broker_id)
     if broker is None:
         raise KafkaError(
@@ -202,7 +203,7 @@ def _without_leader(c: "Controller") -> Iterator[Entry | None]:
 
 
 def records_for_shutdown(c: "Controller", broker_id: int, clean: bool) -> Paced[list[MetadataRecord]]:
-    """What the end of a broker's previous incarnation means for its partitions."""
+    """The changes of a broker's partitions after its previous incarnation ended."""
     if clean or not c.image.elr_enabled:
         return (yield from leader_and_isr_changes(c, with_isr(c, broker_id), remove=broker_id))
     held = (
@@ -225,9 +226,9 @@ def leader_and_isr_changes(
     add: int = NO_LEADER,
     unclean: int = NO_LEADER,
 ) -> Paced[list[MetadataRecord]]:
-    """New leaders and ISRs where a broker goes (`remove`), lost data (`unclean`) or comes (`add`).
+    """New leaders and ISRs when a broker leaves (`remove`), lost data (`unclean`) or joins (`add`).
 
-    None stands for a partition that was looked at and is not concerned: that takes its time, too.
+    Yields None for a partition without a change, because checking it takes time too.
     """
 
     def can_lead(replica: int) -> bool:

@@ -1,8 +1,8 @@
-"""The active controller as a pure machine: requests and time in, records and answers out.
+"""Controller: the active controller as a pure state machine. Requests and time in, records and answers out.
 
-State changes only when records are replayed (`stage`, and `take` once the driver has appended them). The
-image here runs ahead of the published one by what is not yet committed. Sessions are soft state beside it.
-What may be long is paced work: whoever runs it lets nothing else be decided until its records are taken.
+Its state changes only when records are replayed: `stage`, then `take` after the driver has appended them. Its
+image includes appended records that are not committed yet, so it is ahead of the published image. Broker
+sessions are soft state. Long work is paced: the driver decides nothing else until its records are taken.
 """
 
 import random
@@ -52,11 +52,13 @@ Handler = Callable[["Controller", Any, int, int], ControllerResult | Paced[Contr
 
 
 class Controller:
-    """Decides. Everything it depends on is handed to it: configuration, randomness, time, offsets.
+    """Decides requests. The caller passes everything that it depends on: configuration, random numbers, time,
+    offsets.
 
-    One controller for each term of leadership: it is made from a copy of the committed state
-    (`Replayer.copy`) once that holds the whole log, and dropped with all that it staged when the term ends.
-    A new one first appends `activation`, then gives brokers their sessions (`start_sessions`), then decides.
+    Each term of leadership has its own controller. It is made from a copy of the committed state
+    (`Replayer.copy`) when that includes the whole log. At the end of the term it is dropped, with everything
+    that it staged. A new controller first appends `activation`, then starts the brokers' sessions
+    (`start_sessions`), then decides requests.
     """
 
     def __init__(
@@ -77,8 +79,8 @@ class Controller:
         self.rng = rng
         self.sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
         self.registration_offsets = dict.fromkeys(replayer.image.brokers, replayer.image.offset)
-        """Where the RegisterBrokerRecords are. Where those of an earlier controller are is not known: at most
-        at the end of what it left."""
+        """The offsets of the RegisterBrokerRecords. Those of an earlier controller are unknown: the end of
+        its log is an upper bound."""
         self.collisions: dict[str, str] = {}
         self._replayer = replayer
         for name in replayer.image.topics_by_name:
@@ -88,7 +90,7 @@ class Controller:
 
     @property
     def image(self) -> MetadataImage:
-        """What was appended, committed or not."""
+        """The image with all appended records, committed or not."""
         return self._replayer.image
 
     @property
@@ -98,15 +100,15 @@ class Controller:
     def stage(
         self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
     ) -> Paced[StagedDelta]:
-        """Find out what records do before they are appended. Raises ReplayError."""
+        """Compute the effect of records before they are appended. Raises ReplayError."""
         return self._replayer.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
 
     def take(self, staged: StagedDelta) -> MetadataDelta:
-        """The staged records were appended. Before anything else is decided, `note_names` has to be done."""
+        """The staged records were appended. Run `note_names` before the next decision."""
         return self._replayer.take(staged)
 
     def note_names(self, delta: MetadataDelta) -> Paced[None]:
-        """Remember which names a delta took and gave up."""
+        """Update the names in use after a delta."""
         for topic in delta.deleted_topics:
             yield STEP
             key = collision_key(topic.name)
@@ -122,9 +124,10 @@ class Controller:
             self.collisions[key] = name
 
     def activation(self, bootstrap: Sequence[MetadataRecord] | None) -> ControllerResult:
-        """The first records of a term: a transaction of the last controller is aborted, a new log begun.
+        """The first records of a term: abort an open transaction of the last controller, or bootstrap a new
+        log.
 
-        `bootstrap` are the records of bootstrap.checkpoint, else those of a cluster of this release.
+        `bootstrap` has the records of bootstrap.checkpoint. Without them, those of this release are used.
         """
         return activation_records(
             self.image,
@@ -134,9 +137,9 @@ class Controller:
         )
 
     def start_sessions(self, own_incarnation: UUID, now_ms: int) -> None:
-        """Give every unfenced broker a session, on becoming the active controller.
+        """Give every unfenced broker a session when this becomes the active controller.
 
-        Not to an earlier incarnation of this very node: whoever holds its data directory now has outlived it.
+        An earlier incarnation of this node gets none: it has ended, because this node holds its directory.
         """
         for broker in self.image.brokers.values():
             own_past = broker.id == self.node_id and broker.incarnation_id != own_incarnation
@@ -146,7 +149,7 @@ class Controller:
     # --- commands -----------------------------------------------------------------------------------
 
     def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Paced[ControllerResult]:
-        """Decide about a request. `now_ms` never goes back; records would begin at `next_offset`."""
+        """Decide a request. `now_ms` never goes back. Records would start at `next_offset`."""
         try:
             outcome = _HANDLERS[api_key](self, request, now_ms, next_offset)
             return outcome if isinstance(outcome, ControllerResult) else (yield from outcome)
@@ -193,7 +196,7 @@ class Controller:
 
 
 def failed(api_key: ApiKey, error: KafkaError) -> Any:
-    """The answer to a request that failed as a whole, where the API has a place for that."""
+    """The answer to a request that failed as a whole, if its API has a top-level error."""
     types = response_types(api_key)
     response = next(cls for name, cls in vars(types).items() if name.endswith("Response"))()
     response.error_code = error.code

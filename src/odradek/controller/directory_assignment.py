@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: a broker with several directories has chosen, and tells the controller. Pure."""
+"""AssignReplicasToDirs: a broker with several directories reports where its replicas are. Pure."""
 
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def assign_replicas_to_dirs(
     c: "Controller", request: "AssignReplicasToDirsRequest", now_ms: int, next_offset: int
 ) -> Paced[ControllerResult]:
-    """A broker says in which of its directories replicas lie."""
+    """A broker reports the directories of its replicas."""
     if not c.versions.has_directories:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
     broker = registered(c, request.broker_id, request.broker_epoch)

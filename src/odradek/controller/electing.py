@@ -1,6 +1,6 @@
-"""ElectLeaders as the controller decides it: the preferred replica, or (unclean) whoever is there. Pure.
+"""ElectLeaders: elects the preferred replica, or with an unclean election any available one. Pure.
 
-Elections that follow from brokers that come and go are brokers.py's; the rules are in elections.py.
+brokers.py elects leaders when brokers join or leave. elections.py has the rules.
 """
 
 from collections.abc import Iterator
@@ -74,7 +74,7 @@ def elect_leaders(
 
 
 def _refused(types: Any, asked: Any) -> Paced[list[Any]]:
-    """Kafka bounds what one request may change."""
+    """Kafka limits how much one request may change."""
     topics = []
     for row in asked:
         rows = []
@@ -101,7 +101,7 @@ def _unknown_type(election_type: int) -> KafkaError:
 
 
 def _elect(c: "Controller", name: str, index: int, election_type: int) -> PartitionChangeRecord:
-    """The record that gives a partition its new leader; KafkaError where there is none to give."""
+    """The record with a partition's new leader. Raises KafkaError if there is none."""
     topic = c.image.topics_by_name.get(name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")

@@ -1,4 +1,4 @@
-"""UpdateFeatures as the controller decides it: all of a request's features change, or none. Pure."""
+"""UpdateFeatures: changes all features of a request, or none. Pure."""
 
 from typing import TYPE_CHECKING
 
@@ -77,7 +77,7 @@ def _update(
     if level > current and upgrade_type != UPGRADE:
         raise _invalid(feature, level, "Can't downgrade to a newer version.")
     if feature == KRAFT_VERSION:
-        # Its level is in the quorum's own control records, and a new log starts at the newest.
+        # Its level is in the control records of the quorum, and a new log starts at the newest.
         if level != current:
             raise _invalid(feature, level, "Can't downgrade the version of this feature.")
         return []
@@ -129,7 +129,7 @@ def _check_downgrade(current: int, level: int, upgrade_type: int) -> None:
 
 
 def _min_isr_for_the_cluster(c: "Controller") -> list[MetadataRecord]:
-    """Eligible leader replicas need one min ISR for all brokers: write down the one in force."""
+    """Eligible leader replicas need one min ISR for all brokers: write the current one."""
     records: list[MetadataRecord] = []
     if _MIN_ISR not in c.image.config(RESOURCE_BROKER, CLUSTER_DEFAULT):
         value = str(c.config.int(_MIN_ISR))

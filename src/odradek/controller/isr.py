@@ -73,7 +73,8 @@ def _alter(
 
 
 def _check(c: "Controller", leader: int, partition: PartitionRegistration, asked: Any) -> ErrorCode:
-    """Whoever is ahead of this controller speaks to the wrong one; whoever is behind must catch up."""
+    """A leader with newer epochs has talked to a newer controller. A leader with older epochs must catch
+    up."""
     if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
         return ErrorCode.NOT_CONTROLLER
     if asked.leader_epoch < partition.leader_epoch:

@@ -1,6 +1,6 @@
-"""DescribeQuorum: who votes, who leads, how far each one is. Reads only.
+"""DescribeQuorum: the voters, the leader, and the log end of each node. Read only.
 
-An answer of many entries is made in slices: each entry tells how it stood when it was made.
+A long answer is made in slices: each entry has the state at its time.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ def describe_quorum(raft: RaftDriver, request: "DescribeQuorumRequest", now_ms: 
 
 
 def _nodes(types: Any, voters: VoterSet | None) -> list[Any]:
-    """Where the voters are. An endpoint without a port was never bound: nobody can be sent there."""
+    """The endpoints of the voters. An endpoint without a port was never bound and is omitted."""
     return [
         types.Node(
             node_id=voter.id,

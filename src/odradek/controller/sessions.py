@@ -1,6 +1,6 @@
-"""Which brokers are heard from: soft state of the active controller, never replicated. Pure.
+"""BrokerSessions: when each broker last sent a heartbeat. Soft state of the active controller. Pure.
 
-It starts empty on a new controller; a registered broker gets a whole session to be heard from.
+It is empty on a new controller. A registered broker gets a full session timeout for its first heartbeat.
 """
 
 from collections.abc import Iterable
@@ -42,9 +42,10 @@ class BrokerSessions:
         return session is not None and session.is_heard and self.is_valid(broker_id, broker_epoch, now_ms)
 
     def set_shutdown_offset(self, broker_id: int, offset: int) -> None:
-        """A broker may stop once every active broker has seen this offset: its leaders moved there.
+        """A broker may stop when every active broker has reached this offset, at which its leaders have
+        moved.
 
-        The first offset counts: what is written later moves no leader of its.
+        The first offset counts: later records move none of its leaders.
         """
         session = self._sessions[broker_id]
         if session.shutdown_offset is None:
@@ -62,7 +63,8 @@ class BrokerSessions:
         )
 
     def lowest_offset(self, broker_ids: Iterable[int]) -> int | None:
-        """The oldest metadata offset among these brokers, -1 for one not heard from; None for no brokers."""
+        """The lowest metadata offset of these brokers, -1 for a broker without a heartbeat; None without
+        brokers."""
         return min((self._metadata_offset(n) for n in broker_ids), default=None)
 
     def _metadata_offset(self, broker_id: int) -> int:

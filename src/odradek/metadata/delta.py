@@ -1,4 +1,4 @@
-"""What one commit changed: the unit in which the image is published. Pure."""
+"""MetadataDelta: the changes of one commit. The publisher passes them to its subscribers. Pure."""
 
 from uuid import UUID
 
@@ -7,11 +7,12 @@ from odradek.runtime.slices import FEW, Paced
 
 
 class MetadataDelta:
-    """One commit: the images on both sides of it, and what it touched, in the order of the records.
+    """The images before and after one commit, and what it changed, in the order of the records.
 
-    Only the end of it is seen: a partition whose leader went and came back has the same leader and a higher
-    leader epoch, so whoever takes a role compares epochs. A topic that was deleted and made again is in both
-    lists, with two ids: deletions are applied first. A config that was removed is named and not in the image.
+    It has only the final state. If the leader of a partition changed and changed back, the leader is the same
+    and the leader epoch is higher, so subscribers compare epochs. A topic that was deleted and created again
+    is in both lists, with two ids: deletions are applied first. A removed config is named here and is not in
+    the image.
     """
 
     __slots__ = (
@@ -33,7 +34,7 @@ class MetadataDelta:
 
 
 def full_delta(image: MetadataImage) -> MetadataDelta:
-    """Everything that is there, as if it had come at once."""
+    """The whole image as one delta."""
     delta = MetadataDelta(EMPTY_IMAGE, image)
     delta.changed_topics = list(image.topics_by_id)
     delta.changed_partitions = [

@@ -1,6 +1,6 @@
-"""What each record does to the image: the only place where replicated metadata changes. Pure.
+"""ImageDraft: applies records to the image. Replicated metadata changes nowhere else. Pure.
 
-A draft copies what a batch of records touches, when it is first touched, and shares all the rest.
+A draft copies a container when a batch of records first changes it, and shares everything else.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,11 +26,11 @@ NO_RECOVERY_CHANGE = -1
 
 
 class ReplayError(Exception):
-    """A record that contradicts the image: the log is damaged, or this code is wrong."""
+    """A record that contradicts the image: the log is damaged, or this code has a bug."""
 
 
 class ImageDraft:
-    """Copies of what a batch touches, made when it is first touched."""
+    """The containers that a batch changes, copied at their first change."""
 
     __slots__ = (
         "base",
@@ -312,7 +312,8 @@ class ImageDraft:
 
 
 def merge(old: PartitionRegistration, record: Any) -> PartitionRegistration:
-    """A partition after a PartitionChangeRecord: a leader named, even the same, starts a new leader epoch."""
+    """A partition after a PartitionChangeRecord. A record with a leader, even the same one, starts a new
+    leader epoch."""
     leader, leader_epoch = old.leader, old.leader_epoch
     if record.leader != r.NO_LEADER_CHANGE:
         leader, leader_epoch = record.leader, old.leader_epoch + 1

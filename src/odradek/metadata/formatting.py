@@ -1,7 +1,7 @@
-"""Whose data directories these are: formatted when new, as Apache's storage tool would; else checked.
+"""Checks the data directories of a node, and formats new ones as Apache's storage tool does.
 
-A directory is formatted once its meta.properties stands in it, so that is written last: a crash before
-leaves a directory that is simply formatted again.
+A directory counts as formatted when it has meta.properties, so this file is written last. After a crash
+before that, the directory is formatted again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from odradek.runtime.api import Disk, Runtime
 
 
 class FormatError(Exception):
-    """Directories that are not this node's, or that nobody dares to format; says which and why."""
+    """Directories that belong to another node or cluster, or that must not be formatted, with the reason."""
 
 
 class FirstVoters(NamedTuple):
@@ -49,7 +49,7 @@ OBSERVER: Final = FirstVoters(is_observer=True)
 
 
 class NodeIdentity(NamedTuple):
-    """Who this node is, by its directories."""
+    """The ids of this node, from its directories."""
 
     cluster_id: str
     node_id: int
@@ -68,11 +68,11 @@ def prepare_directories(
     cluster_id: str | None = None,
     first_voters: FirstVoters = STANDALONE,
 ) -> NodeIdentity:
-    """Check the opened and locked directories of a node; format them where nobody has.
+    """Check the opened and locked directories of a node, and format the new ones.
 
-    An unformatted metadata directory makes a new cluster: of the given id, or a random one. Other new
-    directories join the cluster of the formatted ones; one that cannot be formatted is offline. Raises
-    FormatError, CheckpointError for an id that cannot be a cluster's, OSError.
+    An unformatted metadata directory makes a new cluster, with the given id or a random one. Other new
+    directories join the cluster of the formatted ones. A directory that cannot be formatted goes offline.
+    Raises FormatError, CheckpointError for an invalid cluster id, OSError.
     """
     if cluster_id is not None:
         check_cluster_id(cluster_id)
@@ -114,7 +114,7 @@ def prepare_directories(
 
 
 def _check(formatted: Sequence[LogDir], node_id: int, cluster_id: str | None) -> str | None:
-    """The cluster that all directories agree on."""
+    """The cluster id of all directories."""
     seen: dict[UUID, str] = {}
     for directory in formatted:
         meta, path = directory.meta, f"{directory.path}/{META_PROPERTIES}"
@@ -140,7 +140,7 @@ def _check(formatted: Sequence[LogDir], node_id: int, cluster_id: str | None) ->
 
 
 def _check_empty(disk: Disk, directory: LogDir) -> None:
-    """Partitions and metadata without meta.properties are somebody's: they are never taken over silently."""
+    """Refuse to format a directory with partitions or metadata but without meta.properties."""
     held = [
         name
         for name, tp, _ in directory.partition_dirs()
@@ -148,19 +148,19 @@ def _check_empty(disk: Disk, directory: LogDir) -> None:
     ]
     if held:
         raise FormatError(
-            f"No `{META_PROPERTIES}` found in {directory.path}, but it holds {held[0]}: refusing to format a "
-            "directory with data."
+            f"No `{META_PROPERTIES}` found in {directory.path}, but it contains {held[0]}: refusing to "
+            "format a directory with data."
         )
 
 
 def _has_records(disk: Disk, path: str) -> bool:
-    """Whether a quorum has used a metadata log: formatting leaves the first snapshot and nothing else."""
+    """Whether a quorum has used a metadata log. Formatting writes only the first snapshot."""
     first = SnapshotId(0, 0).file_name
     return any(not name.startswith(first) for name in disk.listdir(path))
 
 
 def new_id(rng: Random) -> UUID:
-    """Random, not reserved, and with a text form that no tool takes for an option."""
+    """A random id that is not reserved and whose text does not look like an option."""
     while True:
         value = UUID(bytes=rng.randbytes(16), version=4)
         if value not in RESERVED_DIRS and not uuid_to_text(value).startswith("-"):
@@ -202,7 +202,7 @@ def _write_meta_properties(runtime: Runtime, path: str, meta: MetaProperties) ->
 
 
 def read_bootstrap(disk: Disk, metadata_log_dir: str) -> list[MetadataRecord] | None:
-    """The records of bootstrap.checkpoint; None where there is none."""
+    """The records of bootstrap.checkpoint, or None."""
     try:
         data = read_file(disk, f"{metadata_log_dir.rstrip('/')}/{BOOTSTRAP_FILE}")
     except FileNotFoundError:

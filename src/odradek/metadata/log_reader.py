@@ -1,6 +1,6 @@
-"""Batches of the metadata log or of a snapshot into a staged delta, a step at a time. Pure.
+"""LogReader: turns batches of the metadata log or of a snapshot into a staged delta, in steps. Pure.
 
-Control batches stand between those of records: the quorum's own business. Here they only move the offset.
+Control batches belong to the quorum. Here they only advance the offset.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from odradek.runtime.slices import STEP, Paced
 _DECODED = 5
 """What it takes to decode a record."""
 
-# An idle controller's log is mostly this: a batch of one NoOpRecord, constant behind its header.
+# The log of an idle controller has mostly these batches: one NoOpRecord, constant after the header.
 _NO_OP = bytes(build_batch([(0, None, encode_record(NoOpRecord()), ())])[HEADER_BYTES:])
 _NO_OP_BYTES = HEADER_BYTES + len(_NO_OP)
 _NOTHING: Sequence[MetadataRecord] = ()
@@ -34,7 +34,7 @@ def records_of(data: Buffer, batch: BatchMeta) -> Sequence[MetadataRecord]:
 
 
 class LogReader:
-    """Feeds a staging from what was read of the log, from an offset on. `bytes_read` counts whole batches."""
+    """Passes batches of the log to a staging, from an offset. `bytes_read` counts complete batches."""
 
     __slots__ = ("_staging", "bytes_read", "first_timestamp_ms", "next_offset")
 

@@ -1,7 +1,7 @@
-"""The committed image, and whoever wants to hear of its changes.
+"""MetadataPublisher: the committed image, and the subscribers to its changes.
 
-The image changes at once, subscribers follow: a delta that gives them much to do is applied in slices, and
-the next delta waits until they are done with it.
+The image changes at once. The subscribers then apply the delta, in slices if it is large. The next delta
+waits until they are done.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ Subscriber = Callable[[MetadataDelta], Paced[None]]
 
 
 class MetadataPublisher:
-    """`image` is what is committed now. Subscribers are called in the order they subscribed.
+    """`image` is the committed image. Subscribers are called in the order of their subscription.
 
-    `on_applied` is told the last offset of each delta that all of them are done with; `applied_offset` is the
-    newest. `kraft_version` is a finalized feature too, but the quorum's own control records hold it, not the
-    image.
+    `on_applied` gets the last offset of each delta that all subscribers have applied; `applied_offset` is the
+    newest. `kraft_version` is a finalized feature too, but it is in the control records of the quorum, not in
+    the image.
     """
 
     __slots__ = (
@@ -54,7 +54,7 @@ class MetadataPublisher:
         self._watching: dict[asyncio.Future[None], Callable[[MetadataImage], bool]] = {}
 
     def subscribe(self, *subscribers: Subscriber) -> None:
-        """From now on; what is there already comes first, as one delta, and at once."""
+        """Subscribe. Subscribers first get the current image, as one delta, synchronously."""
         if self.image is not EMPTY_IMAGE:
             everything = full_delta(self.image)
             for subscriber in subscribers:
@@ -62,7 +62,7 @@ class MetadataPublisher:
         self._subscribers += subscribers
 
     def publish(self, delta: MetadataDelta) -> None:
-        """A commit. A subscriber that fails is reported and does not keep the others from it."""
+        """Publish a commit. An error of a subscriber is logged, and the others still get the delta."""
         assert delta.previous is self._newest, "deltas are published in order"
         self._newest = delta.image
         self._waiting.append(delta)
@@ -71,7 +71,7 @@ class MetadataPublisher:
             self._slices.run(self._apply_waiting(), own=True)
 
     async def drain(self) -> None:
-        """Wait until everything that was published is applied."""
+        """Wait until all published deltas are applied."""
         if self._is_applying:
             self._idle = self._idle or asyncio.get_running_loop().create_future()
             await self._idle

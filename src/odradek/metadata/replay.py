@@ -1,8 +1,7 @@
-"""The metadata log into images: advance by advance, transaction by transaction. Pure.
+"""Replayer: turns the batches of the metadata log into images and deltas. Pure.
 
-A `Replayer` follows the log. The batches of one advance become one `MetadataDelta`. Records of a metadata
-transaction take effect together, at its end: while one is open the image stays at the offset before it.
-What a single record does is draft.py's.
+The batches of one advance become one `MetadataDelta`. Records of a metadata transaction take effect together
+at its end: while one is open, the image stays at the offset before it. draft.py applies single records.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +31,7 @@ class Position(NamedTuple):
 
 
 class StagedDelta(NamedTuple):
-    """What batches would do, before they are known to be in the log."""
+    """The effect of batches that are not in the log yet."""
 
     delta: MetadataDelta
     transaction: tuple[MetadataRecord, ...] | None
@@ -96,7 +95,7 @@ class Staging:
 
 
 class Replayer:
-    """Holds the newest image, and the transaction that is open behind it."""
+    """Has the newest image, and the open transaction after it."""
 
     __slots__ = ("_transaction", "image")
 
@@ -111,23 +110,23 @@ class Replayer:
         return self._transaction is not None
 
     def copy(self) -> "Replayer":
-        """Another one that goes on from the same place."""
+        """A copy at the same offset."""
         return Replayer(self.image, self._transaction)
 
     def begin(self) -> Staging:
-        """Find out what further batches do, without doing it."""
+        """Compute the effect of further batches without applying it."""
         return Staging(self.image, self._transaction)
 
     def stage(
         self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
     ) -> Paced[StagedDelta]:
-        """Find out what one batch does. Raises ReplayError."""
+        """Compute the effect of one batch. Raises ReplayError."""
         staging = self.begin()
         yield from staging.add(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
         return (yield from staging.finish())
 
     def take(self, staged: StagedDelta) -> MetadataDelta:
-        """Let happen what was staged, on the image it was staged on."""
+        """Apply a staged delta. The image must be the one that it was staged on."""
         assert staged.delta.previous is self.image, "something was replayed since this was staged"
         self._transaction = staged.transaction
         self.image = staged.delta.image
@@ -136,7 +135,7 @@ class Replayer:
     def apply(
         self, records: Iterable[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
     ) -> MetadataDelta:
-        """Replay one batch at once; the image moves only if all of it applies."""
+        """Replay one batch synchronously. The image changes only if all of it applies."""
         return self.take(
             at_once(
                 self.stage(list(records), last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)

@@ -1,4 +1,4 @@
-"""When to write a snapshot of the committed image, and writing it without holding up the loop."""
+"""SnapshotWriter: decides when a snapshot of the committed image is due, and writes it in slices."""
 
 import logging
 from typing import Final
@@ -22,10 +22,10 @@ _LEAST_BYTES: Final = 64 << 10
 
 
 class SnapshotWriter:
-    """Due when the log has grown enough since the last one, or holds records that are old enough.
+    """A snapshot is due when the log has grown enough since the last one, or has records that are old enough.
 
-    Enough is what the configuration says, and before that what would make the next start longer than the
-    image warrants: as much as the last snapshot.
+    The configuration sets both limits. A snapshot is also due when the log has grown by the size of the last
+    snapshot, because the next start would take too long otherwise.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class SnapshotWriter:
         self._writing = False
 
     def loaded(self, bytes_since_snapshot: int, first_timestamp_ms: int | None) -> None:
-        """What the log held beyond its newest snapshot when it was loaded."""
+        """Set the size and age of the log after its newest snapshot, when it is loaded."""
         newest = self._raft.snapshots.newest
         self._snapshot_bytes = 0 if newest is None else self._raft.snapshots.size_bytes(newest)
         self._size_at_last = self._raft.log.size_bytes - bytes_since_snapshot
         self._oldest_ms = first_timestamp_ms
 
     def take_due(self, now_ms: int) -> bool:
-        """True, once, when a snapshot is due: whoever asks then writes it."""
+        """Whether a snapshot is due. After True the caller must write it."""
         if self._oldest_ms is None:
             self._oldest_ms = now_ms
         too_old = bool(self._max_interval_ms) and now_ms - self._oldest_ms >= self._max_interval_ms
@@ -67,7 +67,7 @@ class SnapshotWriter:
         return True
 
     async def write(self, image: MetadataImage) -> None:
-        """Write a committed image, in slices, then drop what is too old."""
+        """Write a committed image in slices, then remove old snapshots and log segments."""
         assert self._writing, "a snapshot is written when it is due"
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
         self._size_at_last = self._raft.log.size_bytes

@@ -161,8 +161,8 @@ def note_vote(r: Replica, candidate: ReplicaKey, now_ms: int) -> None:
     """Written down before the answer leaves. The candidate gets time: it has as good a chance as this one."""
     role = r.role
     assert isinstance(role, Unattached | Prospective | Observer) and role.voted is None, f"{role} voted"
-    ballot, deadline_ms = r.ballot, r.deadline_ms
+    ballot, deadline_ms, fetching = r.ballot, r.deadline_ms, r.fetching
     r.become(role._replace(voted=candidate))
-    r.ballot, r.deadline_ms = ballot, deadline_ms
+    r.ballot, r.deadline_ms, r.fetching = ballot, deadline_ms, fetching
     if isinstance(role, Unattached):
         r.deadline_ms = now_ms + r.election_timeout_ms()

@@ -111,7 +111,8 @@ class Received(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The answer of a peer to a request from `Ready.sends`; `to` and `request` as they stood there."""
+    """The answer of a peer to a request from `Ready.sends`; `to` and `request` are the very ones from there:
+    a request is known by its identity."""
 
     to: int
     request: Request

@@ -74,14 +74,14 @@ def fetch_offset(r: Replica) -> int:
 
 
 def _target(r: Replica) -> int | None:
-    """The leader; without one, or when it does not answer, each voter and bootstrap server in turn."""
+    """The leader; without one, or when it does not answer, each other voter and bootstrap server in turn."""
     role, fetching = r.role, r.fetching
     if isinstance(role, Follower | Observer) and role.leader_id != NO_LEADER and not fetching.ask_around:
         return role.leader_id
     fetching.ask_around = False
-    around = r.others + r.bootstrap_servers
+    around = tuple(n for n in r.others if n != role.leader_id) + r.bootstrap_servers
     if not around:
-        return None
+        return role.leader_id if role.leader_id not in (NO_LEADER, r.node_id) else None
     if not fetching.asked:
         fetching.asked = r.draw(len(around)) + 1
     else:
@@ -92,15 +92,17 @@ def _target(r: Replica) -> int | None:
 def on_no_answer(r: Replica, to: int, request: FetchRequest | FetchSnapshotRequest, now_ms: int) -> None:
     """Ask another node next; if that one does not answer either, it is the leader's turn again."""
     fetching = r.fetching
-    if request == fetching.in_flight:
+    if request is fetching.in_flight:
         fetching.in_flight = None
         fetching.retry_ms = now_ms + r.times.retry_backoff_ms
         fetching.ask_around = to == r.role.leader_id
 
 
 def on_timeout(r: Replica, now_ms: int) -> None:
-    """An observer's fetch timeout: it cannot stand, so it asks around."""
+    """An observer's fetch timeout: it cannot stand, so it asks around. From now on it grants pre-votes, since
+    a record that it lacks may have made it a voter whose vote is needed."""
     r.deadline_ms = now_ms + r.times.fetch_timeout_ms
+    r.fetching.has_fetched = False
     r.fetching.ask_around = True
 
 
@@ -110,7 +112,7 @@ def on_timeout(r: Replica, now_ms: int) -> None:
 def on_fetch_answer(r: Replica, to: int, request: FetchRequest, answer: FetchAnswer, now_ms: int) -> None:
     """An answer of the current epoch; the leader it names has been looked at."""
     fetching = r.fetching
-    if request != fetching.in_flight:
+    if request is not fetching.in_flight:
         return
     fetching.in_flight = None
     if answer.error is not ErrorCode.NONE or to != r.role.leader_id or r.role.epoch != request.leader_epoch:
@@ -153,7 +155,7 @@ def _append(r: Replica, batches: tuple[BatchInfo, ...], now_ms: int) -> bool:
         if batch.quorum_records:
             changed |= r.history.add(batch.base_offset, batch.quorum_records)
     if changed:
-        moves.voters_changed(r, now_ms)
+        moves.voters_changed(r)
     return True
 
 
@@ -164,7 +166,7 @@ def follow_high_watermark(r: Replica, now_ms: int) -> None:
         return
     advance_high_watermark(r, min(fetching.leader_high_watermark, r.log.flushed_offset))
     if r.is_voter and not r.counts:
-        moves.voters_changed(r, now_ms)
+        moves.voters_changed(r)
     if not r.may_vote and has_caught_up(r):
         r.may_vote = True
         r.gate.may_vote = True
@@ -192,7 +194,7 @@ def truncate(r: Replica, diverging: EpochEnd, now_ms: int) -> None:
     r.gate.truncate = end_offset
     r.gate.touch()
     if r.history.truncate(end_offset):
-        moves.voters_changed(r, now_ms)
+        moves.voters_changed(r)
 
 
 # --- snapshots ------------------------------------------------------------------------------------------
@@ -213,7 +215,7 @@ def on_snapshot_answer(
 ) -> None:
     """A piece came; the driver has written it."""
     fetching = r.fetching
-    if request != fetching.in_flight:
+    if request is not fetching.in_flight:
         return
     fetching.in_flight = None
     download = fetching.download
@@ -221,11 +223,11 @@ def on_snapshot_answer(
     if answer.error is not ErrorCode.NONE or to != r.role.leader_id or r.role.epoch != request.leader_epoch:
         fetching.retry_ms = now_ms + r.times.retry_backoff_ms
         if answer.error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
-            drop_download(r)
+            drop_download(r, now_ms)
         return
     _heard_from_leader(r, now_ms)
     if answer.snapshot_id != download.snapshot_id or answer.position != download.position:
-        drop_download(r)
+        drop_download(r, now_ms)
         return
     download.position += answer.length
     if is_whole(download, answer):
@@ -233,15 +235,16 @@ def on_snapshot_answer(
         r.gate.finish_snapshot = download.snapshot_id
         r.gate.touch()
     elif not answer.length:
-        drop_download(r)
+        drop_download(r, now_ms)
 
 
 def is_whole(download: Download, answer: FetchSnapshotAnswer) -> bool:
     return download.position >= answer.size
 
 
-def drop_download(r: Replica) -> None:
-    """Begin again with a fetch: the leader says what to fetch now."""
+def drop_download(r: Replica, now_ms: int) -> None:
+    """Begin again with a fetch, after a while: the leader says what to fetch now."""
     r.fetching.download = None
+    r.fetching.retry_ms = now_ms + r.times.retry_backoff_ms
     r.gate.drop_snapshot = True
     r.gate.touch()

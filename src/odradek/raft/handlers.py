@@ -22,7 +22,7 @@ def _append_failed(r: Replica, event: e.AppendFailed, now_ms: int) -> None:
     """Nothing was written, so nothing is to be cut off. A leader without its first record does not lead."""
     r.log.truncate(event.base_offset)
     if r.history.truncate(event.base_offset):
-        moves.voters_changed(r, now_ms)
+        moves.voters_changed(r)
     lead = r.leadership
     if lead is None:
         r.fetching.retry_ms = now_ms + r.times.retry_backoff_ms
@@ -74,14 +74,13 @@ def _snapshot_fetched(r: Replica, event: e.SnapshotFetched, now_ms: int) -> None
     r.gate.reset = snapshot_id
     r.gate.touch()
     leading.advance_high_watermark(r, snapshot_id.end_offset)
-    moves.voters_changed(r, now_ms)
+    moves.voters_changed(r)
 
 
 def _snapshot_rejected(r: Replica, event: e.SnapshotRejected, now_ms: int) -> None:
     download = r.fetching.download
     if download is not None and download.snapshot_id == event.snapshot_id:
-        following.drop_download(r)
-        r.fetching.retry_ms = now_ms + r.times.retry_backoff_ms
+        following.drop_download(r, now_ms)
 
 
 # --- the network ----------------------------------------------------------------------------------------

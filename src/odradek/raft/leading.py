@@ -110,8 +110,16 @@ def _note_fetch(r: Replica, lead: Leadership, key: ReplicaKey, offset: int, now_
     state = replica_state(r, lead, key)
     state.fetched(offset, r.log.end_offset, now_ms)
     if state is lead.voters.get(key.id):
+        _forget_old_disk(lead, key)
         heard_from(r, lead, key.id, now_ms)
         commit(r)
+
+
+def _forget_old_disk(lead: Leadership, key: ReplicaKey) -> None:
+    """A voter that comes with another directory has lost the one it told of: that must not be recorded."""
+    told = lead.volatile.get(key.id)
+    if told is not None and told.directory_id != key.directory_id:
+        del lead.volatile[key.id]
 
 
 def replica_state(r: Replica, lead: Leadership, key: ReplicaKey) -> ReplicaState:

@@ -152,7 +152,7 @@ def dismiss(r: Replica, lead: Leadership | None, error: ErrorCode) -> None:
 # --- voters ---------------------------------------------------------------------------------------------
 
 
-def voters_changed(r: Replica, now_ms: int) -> None:
+def voters_changed(r: Replica) -> None:
     """The voters that act have changed, by an append, a truncation or a snapshot."""
     r.voters_from_history()
     role = r.role
@@ -165,10 +165,8 @@ def voters_changed(r: Replica, now_ms: int) -> None:
         return
     if r.has_leader and role.leader_id != r.node_id and isinstance(role, Follower | Observer):
         _follow_on(r, role)
-    elif r.is_voter:
-        r.become(Unattached(role.epoch, role.leader_id, role.voted))
-        r.deadline_ms = now_ms + r.election_timeout_ms()
     else:
+        assert not r.is_voter, f"{role} became a voter without a leader"
         r.become(Observer(role.epoch, NO_LEADER, role.voted))
 
 

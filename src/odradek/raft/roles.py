@@ -80,19 +80,19 @@ class Observer(NamedTuple):
 Role = Unattached | Prospective | Candidate | Follower | Leader | Resigned | Observer
 
 TRANSITIONS: dict[type[Role], tuple[type[Role], ...]] = {
-    # A higher epoch; a vote; the election timeout; a leader; no longer a voter.
+    # A higher epoch; a vote; the election timeout; a leader; the record that made it a voter is gone.
     Unattached: (Unattached, Prospective, Follower, Observer),
     # A higher epoch, or lost without a known leader; a majority of pre-votes; a leader, or lost and back to
-    # the known one; a vote granted meanwhile; no longer a voter.
+    # the known one; a vote granted meanwhile; no voter after all.
     Prospective: (Unattached, Prospective, Candidate, Follower, Observer),
-    # A higher epoch; lost or timed out; elected; another leader of a higher epoch; no longer a voter.
+    # A higher epoch; lost or timed out; elected; another leader; no voter after all.
     Candidate: (Unattached, Prospective, Leader, Follower, Observer),
     # A higher epoch; the fetch timeout; a leader of a higher epoch; removed from the voters.
     Follower: (Unattached, Prospective, Follower, Observer),
     # A higher epoch; stopping, no majority heard from, or removed from the voters; a higher epoch's leader.
-    Leader: (Unattached, Resigned, Follower, Observer),
+    Leader: (Unattached, Resigned, Follower),
     # A higher epoch, or the election timeout; a leader of a higher epoch; removed from the voters.
     Resigned: (Unattached, Follower, Observer),
     # A higher epoch or another leader; added to the voters.
-    Observer: (Observer, Unattached, Follower),
+    Observer: (Observer, Follower),
 }

@@ -34,4 +34,4 @@ class RaftTimes(NamedTuple):
     @property
     def update_voter_ms(self) -> int:
         """A voter looks this often whether the recorded voters have its endpoints right."""
-        return self.fetch_timeout_ms * 3
+        return self.fetch_timeout_ms

@@ -38,7 +38,7 @@ def on_upgrade(r: Replica, token: object, level: int, validate_only: bool, now_m
     assert voters is not None
     change = lead.change = VoterChange(token, now_ms + r.times.request_timeout_ms)
     change.end_offset = moves.append_control(r, (KRaftVersion(level), Voters(voters)))
-    moves.voters_changed(r, now_ms)
+    moves.voters_changed(r)
 
 
 def known_voters(r: Replica, lead: Leadership) -> VoterSet | None:

@@ -140,7 +140,7 @@ def has_caught_up(lead: Leadership, voter: ReplicaKey, now_ms: int) -> bool:
 
 def append_voters(r: Replica, voters: VoterSet, now_ms: int) -> int:
     end_offset = moves.append_control(r, (Voters(voters),))
-    moves.voters_changed(r, now_ms)
+    moves.voters_changed(r)
     return end_offset
 
 
@@ -204,6 +204,7 @@ def progress(r: Replica, lead: Leadership, now_ms: int) -> None:
     if change is not None and change.end_offset is not None and change.end_offset <= high_watermark:
         _end(r, lead, ErrorCode.NONE, None)
     if not r.counts and r.history.last_offset < high_watermark:
+        r.voters_from_history()
         moves.to_resigned(r, now_ms)
 
 

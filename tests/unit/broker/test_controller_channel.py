@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from odradek.core.errors import ErrorCode, KafkaError
+from odradek.broker.controller_channel import RoutedController
+from odradek.core.errors import ErrorCode, KafkaError, StorageError
+from odradek.metadata.records import UnregisterBrokerRecord, encode_record
 from odradek.sim.world.world import World
 from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
@@ -134,6 +136,38 @@ def test_an_answer_that_says_not_controller_is_no_answer() -> None:
     simulate(main)
 
 
+def refused_rows() -> list[Any]:
+    """Answers without an error of their own, to a controller that is not active."""
+    code = ErrorCode.NOT_CONTROLLER
+    topics, deleted = responses.create_topics, responses.delete_topics
+    partitions, configs = responses.create_partitions, responses.incremental_alter_configs
+    row = configs.AlterConfigsResourceResponse(resource_type=2, resource_name="t", error_code=code)
+    return [
+        topics.CreateTopicsResponse(topics=[topics.CreatableTopicResult(name="t", error_code=code)]),
+        deleted.DeleteTopicsResponse(responses=[deleted.DeletableTopicResult(error_code=code)]),
+        partitions.CreatePartitionsResponse(
+            results=[partitions.CreatePartitionsTopicResult(name="t", error_code=code)]
+        ),
+        configs.IncrementalAlterConfigsResponse(responses=[row]),
+    ]
+
+
+@pytest.mark.parametrize("refused", refused_rows(), ids=lambda response: type(response).__name__)
+def test_rows_that_say_not_controller_are_no_answer(refused: Any) -> None:
+    async def main(cluster: QuorumCluster, world: World) -> None:
+        await cluster.lead(1)
+        carry, answers = cluster.carry, [refused]
+
+        async def answer(controller_id: int, api_key: ApiKey, request: Any) -> Any:
+            return answers.pop() if answers else await carry(controller_id, api_key, request)
+
+        cluster.carry = answer
+        response = await cluster.nodes[2].channel.call(ApiKey.DELETE_TOPICS, NOTHING)
+        assert response.responses == []
+
+    simulate(main)
+
+
 @pytest.mark.parametrize(
     ("api_key", "request_", "seconds"),
     [(ApiKey.DELETE_TOPICS, NOTHING, 30), (ApiKey.BROKER_HEARTBEAT, BEAT, 4.5)],
@@ -187,5 +221,39 @@ def test_an_image_that_stays_behind_holds_an_answer_back_for_five_seconds() -> N
         assert await cluster.committing(cluster.nodes[3].create_topic("t")) == 0
         assert world.loop.time() - before == pytest.approx(5, abs=0.1)
         assert "t" not in cluster.nodes[3].image.topics_by_name
+
+    simulate(main)
+
+
+def test_a_node_that_is_only_a_broker_hears_of_leaders_and_of_its_own_failure() -> None:
+    async def main(cluster: QuorumCluster, world: World) -> None:
+        broker = cluster.nodes[3]
+        channel = RoutedController(
+            broker.config, broker.replica, broker.loader, None, cluster.carry, broker.publisher
+        )
+        call = asyncio.ensure_future(channel.call(ApiKey.DELETE_TOPICS, NOTHING))
+        await asyncio.sleep(3)
+        await cluster.lead(1)
+        assert (await asyncio.wait_for(call, 0.1)).responses == []
+        broker.replica.hear(2, -1)
+        call = asyncio.ensure_future(channel.call(ApiKey.DELETE_TOPICS, NOTHING))
+        await asyncio.sleep(1)
+        broker.replica.fail(StorageError("no disk"))
+        with pytest.raises(StorageError):
+            await asyncio.wait_for(call, 0.1)
+
+    simulate(main)
+
+
+def test_a_node_that_cannot_follow_says_so_at_once() -> None:
+    async def main(cluster: QuorumCluster, world: World) -> None:
+        cluster.quorum.elect(1)
+        leader = cluster.nodes[1]
+        call = asyncio.ensure_future(leader.channel.call(ApiKey.DELETE_TOPICS, NOTHING))
+        broken = UnregisterBrokerRecord(broker_id=77, broker_epoch=5)
+        leader.replica.append([encode_record(broken)], 0)
+        cluster.quorum.commit()
+        with pytest.raises(KafkaError, match="cannot follow the metadata log"):
+            await asyncio.wait_for(call, 0.1)
 
     simulate(main)

@@ -10,12 +10,13 @@ from odradek.controller import result
 from odradek.controller.controller import Controller
 from odradek.controller.quorum import QuorumController
 from odradek.controller.result import ControllerResult
-from odradek.core.errors import ErrorCode, KafkaError, StorageError
+from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, StorageError
 from odradek.metadata.digest import image_digest
 from odradek.metadata.log_reader import records_of
 from odradek.metadata.offset_waiters import OffsetWaiters
 from odradek.metadata.records import (
     BeginTransactionRecord,
+    FeatureLevelRecord,
     MetadataRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
@@ -144,6 +145,34 @@ def test_a_new_controller_that_leaves_a_transaction_open_is_caught(monkeypatch: 
     async def main(cluster: QuorumCluster) -> None:
         found = await leave_a_transaction_open(cluster)
         assert "t was answered and is lost on node 1" in found
+
+    simulate(main)
+
+
+def test_a_claim_for_which_there_are_no_descriptors_is_tried_again() -> None:
+    """Some of its records may be in the log by then: they are read back from it."""
+
+    async def main(cluster: QuorumCluster) -> None:
+        node = cluster.nodes[1]
+        append, appended = node.replica.append, 0
+
+        def scarce(values: Any, now_ms: int) -> int:
+            nonlocal appended
+            appended += 1
+            if appended == 2:
+                raise ExhaustedError("Too many open files")
+            return append(values, now_ms)
+
+        node.replica.append = scarce  # type: ignore[method-assign]
+        cluster.quorum.elect(1)
+        await cluster.committing(asyncio.sleep(0.1))
+        assert not node.quorum.is_active
+        await cluster.committing(asyncio.sleep(1))
+        assert node.quorum.is_active
+        assert await cluster.committing(cluster.nodes[2].add_broker()) > 0
+        features = [r for _, r in written(node.replica) if isinstance(r, FeatureLevelRecord)]
+        assert len(features) == len(node.image.features), "a log begins once"
+        assert violations(cluster, []) == []
 
     simulate(main)
 

@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from odradek.core.configs import NodeConfig
-from odradek.core.errors import KafkaError
+from odradek.core.errors import ExhaustedError, KafkaError
+from odradek.log.log import Log
 from odradek.metadata import loader
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.digest import image_digest
@@ -369,6 +370,34 @@ def test_a_long_catch_up_leaves_the_loop_to_others_and_is_one_delta() -> None:
         await behind.loader.when_followed(stage.quorum.leader.high_watermark - 1)
         assert len(behind.deltas) < 4, "what came meanwhile is not a delta each"
         assert behind.publisher.image == stage.nodes[0].publisher.image
+
+    simulate(main)
+
+
+def test_a_log_that_cannot_be_read_for_want_of_descriptors_is_read_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main(stage: Stage) -> None:
+        stage.quorum.elect(1)
+        stage.quorum.commit()
+        node = stage.nodes[1]
+        lacking = True
+        read = Log.read
+
+        def scarce(self: Log, *args: Any, **kwargs: Any) -> Any:
+            if lacking and self is node.replica.log:
+                raise ExhaustedError("Too many open files")
+            return read(self, *args, **kwargs)
+
+        stage.append(topic(0))
+        stage.quorum.replicate()
+        monkeypatch.setattr(Log, "read", scarce)
+        node.replica.commit(node.replica.log_end_offset)
+        await asyncio.sleep(1)
+        assert (node.topics, node.loader.failure) == ([], None)
+        lacking = False
+        await asyncio.sleep(0.3)
+        assert node.topics == ["t0"]
 
     simulate(main)
 

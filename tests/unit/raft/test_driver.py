@@ -91,7 +91,7 @@ def test_a_new_log_begins_with_leader_version_and_voters_and_commits_them() -> N
     host.run(main)
 
 
-def test_whoever_follows_hears_who_leads_and_that_it_resigned() -> None:
+def test_a_callback_says_who_leads_and_that_it_resigned() -> None:
     host = Host()
 
     async def main() -> None:

@@ -1,7 +1,7 @@
-"""ApiVersions v0-v4: what the listener that was asked serves, and the cluster's features.
+"""ApiVersions v0-v4: the APIs of the client's listener, and the cluster's features.
 
-v3 and above carry the client's software name and version, checked as Apache checks them. A version above
-v4 is answered in dispatch.py with a v0 reply (KIP-511).
+v3 and above have the client's software name and version, with Apache's checks. dispatch.py answers a version
+above v4 with a v0 reply (KIP-511).
 """
 
 import re
@@ -43,7 +43,7 @@ def api_versions(ctx: RequestContext[Needs], request: "ApiVersionsRequest") -> R
             for key, versions in ctx.services.apis.served.items()
         ],
         supported_features=[
-            # Clients below v4 reject a minimum of 0, so Apache leaves such features out for them.
+            # Clients below v4 reject a minimum of 0, so these features are omitted for them, as in Apache.
             types.SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in SUPPORTED_FEATURES.items()
             if low > 0 or ctx.api_version >= 4

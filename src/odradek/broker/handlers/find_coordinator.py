@@ -1,9 +1,9 @@
-"""FindCoordinator v0-v6: the broker that coordinates a group or a transactional id, by the partition its name
-falls on.
+"""FindCoordinator v0-v6: the broker that coordinates a group or a transactional id, from the hash of its
+name.
 
-Deviation: where the internal topic does not exist yet it is created and waited for, so that the first
-answer already names the coordinator; Apache answers COORDINATOR_NOT_AVAILABLE until the client asks again. A
-key that is named again is answered once.
+Deviation: if the internal topic does not exist yet, it is created, and the answer waits for it. So the first
+answer already names the coordinator. Apache answers COORDINATOR_NOT_AVAILABLE, and the client retries. A key
+that occurs twice is answered once.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -60,7 +60,7 @@ async def find_coordinator(ctx: RequestContext[Needs], request: "FindCoordinator
 
 
 def _leader(ctx: RequestContext[Needs], topic: str, key: str) -> tuple[int, str, int] | _Refusal:
-    """Node id, host and port on the listener that was asked. The image may not show a new topic yet."""
+    """(node id, host, port) on the client's listener. The image may not have a new topic yet."""
     services, image = ctx.services, ctx.services.metadata.image
     coordinator = services.groups if topic == GROUP_METADATA_TOPIC else services.transactions
     known = image.topics_by_name.get(topic)

@@ -134,7 +134,7 @@ def _configure(
 
 
 def _with_this_host(config: "NodeConfig") -> str:
-    """A listener without a host is bound to every address; clients are told this machine's name."""
+    """A listener without a host is bound to every address. Clients get this machine's name."""
     from socket import getfqdn
 
     here = getfqdn()

@@ -11,8 +11,9 @@ from odradek.raft.messages import (
     VoteRequest,
 )
 from odradek.raft.quorum import majority
+from odradek.raft.quorum_state import NOT_VOTED
 from odradek.raft.ready import Send
-from odradek.raft.roles import Leader, Role
+from odradek.raft.roles import Leader, Resigned, Role
 from odradek.raft.voters import ReplicaKey, VoterSet
 from odradek.sim.quorum.disk import ReplicaDisk, StoredSnapshot
 
@@ -78,6 +79,7 @@ class Checker:
     def role_changed(self, replica: "SimReplica", role: Role) -> None:
         self._world.trace(replica.node_id, f"becomes {role}")
         if not isinstance(role, Leader):
+            self.counters.resigned += isinstance(role, Resigned)
             if self._leading.pop(replica.node_id, None) is not None:
                 self.counters.deposed += 1
             return
@@ -108,11 +110,18 @@ class Checker:
             self.fail(ACKNOWLEDGED, f"node {node_id} fetched from {acknowledged} and has {end} after a crash")
 
     def wiped(self, node_id: int, old: ReplicaDisk) -> None:
-        """What the disk had may have been counted: records that are committed, a vote in its epoch."""
+        """What the disk had may have been counted: records that are committed, a vote for another node. The
+        own vote of a candidate is gone with the candidate."""
         self._acknowledged.pop(node_id, None)
         epoch, end = self._wiped.get(node_id, (0, 0))
+        state = old.state
+        if state.voted_id not in (NOT_VOTED, node_id):
+            epoch = max(epoch, state.leader_epoch)
+        for vote in [vote for vote in self._votes if vote[0] == node_id]:
+            if self._votes[vote].id == node_id:
+                del self._votes[vote]
         held = next((e for e in reversed(old.ends) if old.chain_at(e) == self.committed.get(e)), old.start)
-        self._wiped[node_id] = (max(epoch, old.state.leader_epoch), max(end, held))
+        self._wiped[node_id] = (epoch, max(end, held))
 
     # --- messages -------------------------------------------------------------------------------------
 
@@ -163,10 +172,10 @@ class Checker:
         if known != candidate:
             self.fail(ONE_VOTE, f"node {node_id} voted for {known} and {candidate} in epoch {epoch}")
         wiped_epoch, wiped_end = self._wiped.get(node_id, (0, 0))
-        if self._world.static_voters is not None and wiped_epoch:
-            if epoch <= wiped_epoch or not self._has(replica, wiped_end):
-                text = f"node {node_id} votes in {epoch} with {replica.disk.end} records; it lost epoch "
-                self.fail(WIPED, f"{text}{wiped_epoch} and {wiped_end}")
+        lacks = epoch <= wiped_epoch or not self._has(replica, wiped_end)
+        if self._world.static_voters is not None and lacks:
+            text = f"node {node_id} votes in {epoch} with {replica.disk.end} records; it lost a vote in "
+            self.fail(WIPED, f"{text}{wiped_epoch} and {wiped_end} records")
         state = replica.disk.state
         if state.leader_epoch < epoch or (state.leader_epoch == epoch and state.voted_id != candidate.id):
             self.fail(DURABLE_VOTE, f"node {node_id} votes for {candidate} in epoch {epoch}, has {state}")

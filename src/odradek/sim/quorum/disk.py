@@ -1,4 +1,4 @@
-"""The disk of one simulated replica: what survives a crash, and what a crash takes. Offsets and content ids only."""
+"""The disk of one simulated replica: what survives a crash, and what does not. Offsets and content ids."""
 
 from bisect import bisect_left
 from random import Random
@@ -127,8 +127,10 @@ class ReplicaDisk:
     # --- a crash --------------------------------------------------------------------------------------
 
     def die(self, random: Random, *, power: bool) -> None:
-        """A write that was under way is there as a whole or not at all. Without power, of what was not flushed
-        a part survives; a killed process leaves it to the kernel, not yet durable."""
+        """A write that was under way is there as a whole or not at all.
+
+        Without power a part of what was not flushed survives; a killed process leaves it to the kernel.
+        """
         if self.writing is not None and random.random() < 0.5:
             self.state = self.writing
         self.writing = None

@@ -1,7 +1,7 @@
-"""The network between simulated replicas: messages are delayed, lost, doubled, overtaken, cut one way or both.
+"""The network between simulated replicas: messages are delayed, lost, doubled, overtaken, cut off.
 
-A request is answered once or fails once, as the driver's contract says; what the receiver sees may be less, or
-twice, or late.
+A request is answered once or fails once, as the driver's contract says. The receiver may see it late, twice
+or not at all.
 """
 
 from random import Random

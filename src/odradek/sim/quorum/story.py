@@ -292,10 +292,11 @@ class QuorumStory:
             return
         node, disks = leader.node, self.world.disks
         voters = node.voters
-        if node.kraft_version == 0:
-            self._ask(leader.node_id, None)
-            return
         assert voters is not None
+        if node.kraft_version == 0:
+            if all(self._is_whole(voter) for voter in voters.voters):
+                self._ask(leader.node_id, None)
+            return
         lost = [v for v in voters.voters if disks[v.id].directory_id != v.directory_id]
         outside = [n for n in disks if n not in voters.ids]
         if lost:

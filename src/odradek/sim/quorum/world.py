@@ -1,4 +1,4 @@
-"""Simulated replicas of a quorum on virtual time: a queue of events, a network, disks. No asyncio, so it is quick.
+"""Simulated replicas of a quorum on virtual time: a queue of events, a network, disks. Quick: no asyncio.
 
 What happens when is drawn from the seed. Which faults strike is the story's (story.py), what must hold is the
 checker's (checks.py).
