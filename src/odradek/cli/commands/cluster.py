@@ -80,9 +80,7 @@ def features(
     session: Session,
     change: Annotated[
         list[str] | None,
-        Argument(
-            metavar="[upgrade|downgrade FEATURE LEVEL]", help="Change the finalized level of a feature."
-        ),
+        Argument(metavar="CHANGE", help="upgrade FEATURE LEVEL, or downgrade FEATURE LEVEL."),
     ] = None,
     unsafe: Annotated[
         bool, option("--unsafe", help="Downgrade even if metadata is lost; not every cluster can.")
