@@ -84,10 +84,6 @@ class Member:
         )
 
     @property
-    def is_static(self) -> bool:
-        return self.group_instance_id is not None
-
-    @property
     def keeps_alive(self) -> bool:
         """A request that waits here stands in for heartbeats, but not a first one: its client may be gone."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
