@@ -130,12 +130,14 @@ soak-held: $(ANY_INSTALL)
 counts: $(ANY_INSTALL)
 	$(BIN)/python -m tests.counts.main
 
-# The parts of docs/ that are made from the code: commands, states, diagrams. The tests hold them up to date.
+# The parts of the documents that are made from the code: commands, states, diagrams, walks. The tests hold them up to
+# date.
 .PHONY: docs
 docs: $(ANY_INSTALL)
 	$(BIN)/python -m tests.support.cli_reference
 	$(BIN)/python -m tests.support.client_states
 	$(BIN)/python -m tests.documents.diagrams
+	$(BIN)/python -m tests.documents.walks
 
 # One line at a time is broken in FOLDER; what no test notices is listed, and compared with the list of what is known.
 FOLDER ?= src/odradek/raft

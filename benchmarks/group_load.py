@@ -16,7 +16,7 @@ import time
 import uuid
 from typing import Any
 
-from odradek.client.connection import Connection
+from odradek.client.connection import BrokerConnection
 from odradek.runtime.real import RealRuntime
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_encoder, request_types, response_decoder
@@ -35,15 +35,15 @@ def assignment(partitions: list[int]) -> bytes:
     return body + struct.pack(f">i{len(partitions)}ii", len(partitions), *partitions, -1)
 
 
-async def connect(port: int) -> Connection:
-    return await Connection.open(RealRuntime(), HOST, port, client_id="load")
+async def connect(port: int) -> BrokerConnection:
+    return await BrokerConnection.open(RealRuntime(), HOST, port, client_id="load")
 
 
-async def call(connection: Connection, api: ApiKey, version: int, request: Any) -> Any:
+async def call(connection: BrokerConnection, api: ApiKey, version: int, request: Any) -> Any:
     return await connection.send(api, request, version)
 
 
-async def coordinator(port: int, group: str) -> Connection:
+async def coordinator(port: int, group: str) -> BrokerConnection:
     """A connection to the only broker, once it coordinates the group."""
     connection = await connect(port)
     types = request_types(ApiKey.FIND_COORDINATOR)
@@ -55,7 +55,7 @@ async def coordinator(port: int, group: str) -> Connection:
         await asyncio.sleep(0.1)
 
 
-async def classic_member(connection: Connection, group: str, synced: dict[str, int]) -> None:
+async def classic_member(connection: BrokerConnection, group: str, synced: dict[str, int]) -> None:
     """Join and sync, again whenever the group rebalances, until all members are in one generation."""
     beat = request_types(ApiKey.HEARTBEAT)
     member_id = ""
@@ -79,7 +79,7 @@ async def classic_member(connection: Connection, group: str, synced: dict[str, i
             await asyncio.sleep(0.005)
 
 
-async def join(connection: Connection, group: str, member_id: str) -> Any:
+async def join(connection: BrokerConnection, group: str, member_id: str) -> Any:
     types = request_types(ApiKey.JOIN_GROUP)
     request = types.JoinGroupRequest(
         group_id=group,
@@ -93,7 +93,7 @@ async def join(connection: Connection, group: str, member_id: str) -> Any:
     return await call(connection, ApiKey.JOIN_GROUP, 7, request)
 
 
-async def sync(connection: Connection, group: str, joined: Any) -> int:
+async def sync(connection: BrokerConnection, group: str, joined: Any) -> int:
     """The error of the sync; the leader gives every member its share."""
     types = request_types(ApiKey.SYNC_GROUP)
     members = [m.member_id for m in joined.members] if joined.leader == joined.member_id else []
@@ -116,7 +116,9 @@ async def sync(connection: Connection, group: str, joined: Any) -> int:
     return int(answer.error_code)
 
 
-async def modern_member(connection: Connection, group: str, shares: dict[str, int], wanted: int) -> None:
+async def modern_member(
+    connection: BrokerConnection, group: str, shares: dict[str, int], wanted: int
+) -> None:
     """Heartbeat, acknowledging every change, until every member owns as many partitions as wanted."""
     types = request_types(ApiKey.CONSUMER_GROUP_HEARTBEAT)
     member_id, epoch = str(uuid.uuid4()), 0

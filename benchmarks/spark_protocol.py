@@ -9,7 +9,7 @@ from odradek.client.client import Client
 from odradek.core.types import TopicPartition
 from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
-from odradek.spark.ledger.deciding import Batch, Decider
+from odradek.spark.ledger.deciding import Decider, WrittenBatch
 from odradek.spark.ledger.ledger import Participant, Range, Stream
 from odradek.spark.ledger.ledger_log import LedgerLog, ensure_topics
 from odradek.spark.sink.participating import Attempt, Slots, Task
@@ -57,7 +57,7 @@ async def _play(bootstrap: str, source: str, topic: str) -> Times:
             range_ = Range((str(number),), (str(number + 1),))
             offsets = {TopicPartition(source, 0): number}
             began = time.perf_counter()
-            await decider.commit(Batch(number, RUN, "", range_, tuple(participants), offsets))
+            await decider.commit(WrittenBatch(number, RUN, "", range_, tuple(participants), offsets))
             times["decide"].append(time.perf_counter() - began)
         await decider.close()
         for worker in workers:

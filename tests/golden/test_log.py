@@ -17,8 +17,9 @@ from odradek.core.types import TopicPartition
 from odradek.log.log import Isolation, Log
 from odradek.log.manager import LogManager
 from odradek.log.producers.entry import ProducerEntry
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import Record, iter_batches
-from odradek.records.check import AppendOrigin, CheckedRecords
+from odradek.records.check import CheckedRecords
 from odradek.runtime.real import RealRuntime
 from tests.golden import loader
 from tests.unit.log.support import consume

@@ -10,7 +10,7 @@ import pytest
 from odradek.core.types import TopicPartition
 from odradek.log.log import Log
 from odradek.log.manager import LogManager
-from odradek.records.check import AppendOrigin
+from odradek.log.producers.rules import AppendOrigin
 from tests.support import peer
 from tests.unit.log.support import (
     NOW_MS,

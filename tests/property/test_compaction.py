@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from odradek.log.cleaning.candidates import examine
 from odradek.log.log import Isolation, Log
-from odradek.records.check import AppendOrigin
+from odradek.log.producers.rules import AppendOrigin
 from odradek.sim.world.disk import DiskFault
 from odradek.sim.world.process import ProcessCrashed
 from odradek.sim.world.volume import CrashModel, Volume

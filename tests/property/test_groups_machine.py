@@ -22,9 +22,9 @@ from tests.unit.coordinators.groups.harness import Harness, replayed, subscripti
 GROUPS = ("g", "h")
 INSTANCES = (None, None, "i", "j")
 PROTOCOLS = (
-    (c.Protocol("range", subscription("t")),),
-    (c.Protocol("range", subscription("t", "u")), c.Protocol("sticky", b"s")),
-    (c.Protocol("sticky", b"s"), c.Protocol("range", subscription("u"))),
+    (c.MemberProtocol("range", subscription("t")),),
+    (c.MemberProtocol("range", subscription("t", "u")), c.MemberProtocol("sticky", b"s")),
+    (c.MemberProtocol("sticky", b"s"), c.MemberProtocol("range", subscription("u"))),
 )
 
 groups = st.sampled_from(("g", "g", "g", "h"))

@@ -19,10 +19,11 @@ from odradek.core.errors import KafkaError, StorageError
 from odradek.core.types import TopicPartition
 from odradek.log.log import AppendInfo, Isolation, Log
 from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
+from odradek.log.producers.rules import AppendOrigin
 from odradek.log.verifying.findings import Findings
 from odradek.log.verifying.partition import Circumstances, PartitionCheck
 from odradek.records.batch import build_batch, iter_batches, iter_records
-from odradek.records.check import AppendOrigin, CheckedRecords
+from odradek.records.check import CheckedRecords
 from odradek.sim.world.disk import DiskFault
 from odradek.sim.world.volume import CrashModel, Volume
 from tests.unit.log.support import NOW_MS, StillClock, VolumeRuntime, config, marker

@@ -113,7 +113,7 @@ class MixedGroups(RuleBasedStateMachine):
             self.h.join_command(
                 member_id=member.member_id,
                 group_instance_id=member.instance,
-                protocols=(c.Protocol("range", wire.encode_subscription(subscription)),),
+                protocols=(c.MemberProtocol("range", wire.encode_subscription(subscription)),),
                 known_member_required=False,
             )
         )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
 from odradek.records import compression
 from odradek.records.batch import LOG_APPEND_TIME, build_batch, iter_batches, iter_records
-from odradek.records.check import AppendOrigin, CheckedRecords, CheckRules, check_produce
+from odradek.records.check import CheckedRecords, CheckRules, check_produce
 from odradek.records.header import HEADER_BYTES, crc_matches
 from tests.property.strategies import DAMAGES, RECORDS, batches, damaged_batches, with_crc
 
@@ -31,7 +31,6 @@ RULES = st.builds(
     target_codec=st.sampled_from([None, None, 0, 1, 2, 3, 4]),
     compression_level=st.none(),
     decompress_limit_bytes=st.just(1 << 20),
-    origin=st.just(AppendOrigin.CLIENT),
 )
 
 

@@ -13,8 +13,9 @@ from odradek.core.types import TopicPartition
 from odradek.log.log import AppendInfo, Isolation, Log
 from odradek.log.lookup import BatchSearch
 from odradek.log.manager import LogManager
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import iter_batches
-from odradek.records.check import AppendOrigin, CheckedRecords
+from odradek.records.check import CheckedRecords
 from tests.unit.log.support import (
     NOW_MS,
     FaultyDisk,

@@ -18,8 +18,9 @@ from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.log import Isolation, Log
 from odradek.log.manager import LogManager
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import build_batch, iter_batches
-from odradek.records.check import AppendOrigin, CheckedRecords
+from odradek.records.check import CheckedRecords
 from odradek.runtime.slices import at_once
 from odradek.sim.world.disk import DiskFault, DiskFaults
 from odradek.sim.world.loop import SimLoop

@@ -14,8 +14,8 @@ from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.log import Isolation, Log
 from odradek.log.manager import LogManager
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import Record
-from odradek.records.check import AppendOrigin
 from odradek.runtime.scope import Scope
 from odradek.sim.world.cluster import CrashKind, NodeCrashed, SimHost
 from odradek.sim.world.process import ProcessCrashed

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from odradek.broker.node import Node
-from odradek.broker.producer_ids import ProducerIds
 from odradek.coordinators import loading
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.log.opening import loader
 from odradek.log.producers.state import ProducerState
 from odradek.runtime.slices import Paced

@@ -9,7 +9,7 @@ from odradek.core.types import TopicPartition
 from odradek.sim.stories.spark import BOOTSTRAP, read_committed
 from odradek.sim.workloads.spark_workload import PREFIX, STREAM, TARGET, Temper, Unit, Worker
 from odradek.spark.ledger import finishing
-from odradek.spark.ledger.deciding import Batch, Decider
+from odradek.spark.ledger.deciding import Decider, WrittenBatch
 from odradek.spark.ledger.finishing import LostBatchError
 from odradek.spark.ledger.ledger import Decision, Participant, Range, SupersededError
 from odradek.spark.ledger.ledger_log import ensure_topics
@@ -32,7 +32,7 @@ class Run:
     async def commit(self, batch: int, *participants: Participant | None) -> Decision:
         range_ = Range((str(batch),), (str(batch + 1),))
         written = tuple(p for p in participants if p is not None)
-        return await self.decider.commit(Batch(batch, self.name, "", range_, written, {}))
+        return await self.decider.commit(WrittenBatch(batch, self.name, "", range_, written, {}))
 
     async def close(self) -> None:
         await self.decider.close()

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from odradek.broker.handlers import produce
-from odradek.broker.producer_ids import ProducerIds
 from odradek.coordinators.groups.offsets.offsets import OffsetStore
 from odradek.coordinators.shard import CoordinatorResult
 from odradek.coordinators.transactions import ending, initializing, markers, partitions
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.coordinators.transactions.shard import TransactionShard
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_ID

@@ -6,7 +6,7 @@ from odradek.client.client import Client
 from odradek.core.types import TopicPartition
 from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
-from odradek.spark.ledger.deciding import Batch, Decider
+from odradek.spark.ledger.deciding import Decider, WrittenBatch
 from odradek.spark.ledger.ledger import Participant, Range, Stream
 from odradek.spark.ledger.ledger_log import LedgerLog
 from odradek.spark.sink.outbox import DELIVERY_TIMEOUT_S
@@ -66,9 +66,9 @@ class Query:
     async def write(self, batch: int, *values: str) -> Participant | None:
         return await self.worker.write(self.task(batch), self.topic, *values)
 
-    def batch(self, number: int, *participants: Participant | None) -> Batch:
+    def batch(self, number: int, *participants: Participant | None) -> WrittenBatch:
         range_ = Range((str(number),), (str(number + 1),))
-        return Batch(number, self.run, "", range_, tuple(p for p in participants if p is not None), {})
+        return WrittenBatch(number, self.run, "", range_, tuple(p for p in participants if p is not None), {})
 
     async def close(self) -> None:
         self.worker.close()

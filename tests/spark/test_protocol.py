@@ -20,7 +20,7 @@ from odradek.records import kernel
 from odradek.records.header import HEADER_BYTES
 from odradek.runtime.ports import free_port
 from odradek.spark.ledger import ledger
-from odradek.spark.ledger.deciding import Batch, Decider
+from odradek.spark.ledger.deciding import Decider, WrittenBatch
 from odradek.spark.ledger.finishing import LostBatchError
 from odradek.spark.ledger.ledger import LedgerError, Range, Stream, SupersededError
 from odradek.spark.ledger.ledger_log import LedgerLog, ensure_topics
@@ -62,7 +62,7 @@ def values(bootstrap: str, topic: str) -> Callable[[], list[str]]:
 def test_a_decided_transaction_is_not_aborted_by_hand(
     play: Callable[..., Any], values: Callable[[], list[str]], bootstrap: str
 ) -> None:
-    async def story(query: Query) -> tuple[Query, Batch]:
+    async def story(query: Query) -> tuple[Query, WrittenBatch]:
         written = await query.write(0, "a", "b")
         batch = query.batch(0, written)
         query.decider.finish = nothing  # type: ignore[method-assign]

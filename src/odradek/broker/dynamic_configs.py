@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from odradek.broker.network.address_limits import AddressLimits
-from odradek.core.configs import ConfigError, NodeConfig, TopicConfig, check_protection
+from odradek.core.configs import ConfigError, NodeConfig, check_protection
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER, RESOURCE_TOPIC, TopicImage
 from odradek.metadata.publisher import MetadataPublisher
@@ -16,11 +16,6 @@ _log = logging.getLogger(__name__)
 
 Reconfigure = Callable[[NodeConfig], None]
 """Takes the settings over that a part of the node goes by."""
-
-
-def topic_config(config: NodeConfig, metadata: MetadataPublisher, topic: str) -> TopicConfig:
-    """What holds for a topic now."""
-    return TopicConfig.resolve(config, metadata.image.topic_config(topic))
 
 
 class DynamicConfigs:

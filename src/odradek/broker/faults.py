@@ -7,7 +7,7 @@ without whose brokers a client could not go on, do it in their handlers.
 from odradek.core.errors import ErrorCode
 
 
-class Faults:
+class PlantedErrors:
     """Planted errors by API key, in the order they were planted."""
 
     __slots__ = ("_planted", "active")

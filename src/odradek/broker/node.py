@@ -10,14 +10,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import partial
 from uuid import UUID
 
 from odradek.broker.chores import start_chores
 from odradek.broker.coordinator_roles import CoordinatorRoles
 from odradek.broker.directory_assigner import DirectoryAssigner
-from odradek.broker.dynamic_configs import DynamicConfigs, topic_config
-from odradek.broker.faults import Faults
+from odradek.broker.dynamic_configs import DynamicConfigs
+from odradek.broker.faults import PlantedErrors
 from odradek.broker.health import Health
 from odradek.broker.lifecycle import BrokerLifecycle, advertised_listeners, previous_broker_epoch
 from odradek.broker.log_dir_failures import LogDirFailures
@@ -27,19 +26,19 @@ from odradek.broker.metadata_applier import MetadataApplier
 from odradek.broker.network.descriptors import share_descriptors
 from odradek.broker.network.server import Server
 from odradek.broker.no_effect import NoEffect
-from odradek.broker.producer_ids import ProducerIds
 from odradek.broker.recovery_lines import RecoveryLines
 from odradek.broker.services import Services
-from odradek.broker.topics import TopicCreation, partition_count
-from odradek.broker.txn_markers import BrokerMarkers, MarkerWriter
+from odradek.broker.topics import TopicCreation
 from odradek.controller.quorum import QuorumController
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
 from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
+from odradek.coordinators.transactions.marker_writer import BrokerMarkers, MarkerWriter
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.coordinators.transactions.speakers import Speakers
-from odradek.core.configs import NodeConfig
+from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.metrics import Metrics
 from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.log.cleaning.cleaner import Cleaner
@@ -47,6 +46,7 @@ from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.manager import LogManager
 from odradek.metadata.channel import ControllerChannel
 from odradek.metadata.formatting import NodeIdentity, prepare_directories, read_bootstrap
+from odradek.metadata.internal_topics import partition_count
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.strays import is_stray
@@ -73,7 +73,7 @@ class Node:
         self.config = config
         self.runtime = runtime
         self.metrics = Metrics()
-        self.faults = Faults()
+        self.faults = PlantedErrors()
         self.slices = Slices()
         self.metadata = MetadataPublisher(self.slices)
         self.log_levels = LogLevels()
@@ -87,7 +87,6 @@ class Node:
             slices=self.slices,
         )
         self.cleaner = Cleaner(runtime, self.logs, CleanerSettings.from_node(config))
-        self._topic_config = partial(topic_config, config, self.metadata)
         self.replicas = ReplicaManager(
             config.node_id,
             self.logs,
@@ -105,7 +104,7 @@ class Node:
             self.slices,
         )
         self._marker_writer = MarkerWriter(
-            self.replicas, self.groups, runtime.clock, config.int("request.timeout.ms")
+            self.replicas, self.groups.host, runtime.clock, config.int("request.timeout.ms")
         )
         self.transactions = TransactionCoordinator(
             TransactionConfig.from_node(config),
@@ -137,6 +136,10 @@ class Node:
             self.replicas, self.logs, self._assigner, self._roles, self.groups, self.slices
         )
         self._scope = Scope(lambda error: _log.error("A background task of the node failed", exc_info=error))
+
+    def _topic_config(self, topic: str) -> TopicConfig:
+        """What holds for a topic now."""
+        return TopicConfig.resolve(self.config, self.metadata.image.topic_config(topic))
 
     async def start(self, on_taken: Callable[[], None] | None = None) -> None:
         """Be ready to serve clients when this returns; where it raises, nothing is held any more.

@@ -7,16 +7,16 @@ No handler takes all of them. Its module names the few that it needs in a protoc
 import asyncio
 from dataclasses import dataclass
 
-from odradek.broker.faults import Faults
+from odradek.broker.faults import PlantedErrors
 from odradek.broker.loggers import LogLevels
 from odradek.broker.long_requests import LongRequests
 from odradek.broker.network.server import Server
-from odradek.broker.producer_ids import ProducerIds
 from odradek.broker.topics import TopicCreation
-from odradek.broker.txn_markers import MarkerWriter
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
+from odradek.coordinators.transactions.marker_writer import MarkerWriter
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.core.configs import NodeConfig
 from odradek.log.manager import LogManager
@@ -34,7 +34,7 @@ class Services:
     slices: Slices
     config: NodeConfig
     cluster_id: str
-    faults: Faults
+    faults: PlantedErrors
     log_levels: LogLevels
     # requests and connections
     server: Server

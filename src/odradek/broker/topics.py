@@ -8,7 +8,7 @@ from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.metadata.channel import ControllerChannel
-from odradek.metadata.image import MetadataImage
+from odradek.metadata.internal_topics import configured_partitions
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
@@ -16,19 +16,6 @@ from odradek.wire.messages import request_types
 _log = logging.getLogger(__name__)
 
 USE_DEFAULT = -1
-
-
-def partition_count(config: NodeConfig, image: MetadataImage, internal_topic: str) -> int:
-    """How many partitions an internal topic has, or will have when it is created."""
-    topic = image.topics_by_name.get(internal_topic)
-    return _configured_partitions(config, internal_topic) if topic is None else len(topic.partitions)
-
-
-def _configured_partitions(config: NodeConfig, internal_topic: str) -> int:
-    if internal_topic == GROUP_METADATA_TOPIC:
-        return config.int("offsets.topic.num.partitions")
-    assert internal_topic == TRANSACTION_STATE_TOPIC
-    return config.int("transaction.state.log.num.partitions")
 
 
 class TopicCreation:
@@ -96,7 +83,7 @@ class TopicCreation:
         config = self._config
         partitions, factor, settings = USE_DEFAULT, USE_DEFAULT, {}
         if name == GROUP_METADATA_TOPIC:
-            partitions = _configured_partitions(config, name)
+            partitions = configured_partitions(config, name)
             factor = config.int("offsets.topic.replication.factor")
             settings = {
                 "cleanup.policy": "compact",
@@ -104,7 +91,7 @@ class TopicCreation:
                 "compression.type": "producer",
             }
         elif name == TRANSACTION_STATE_TOPIC:
-            partitions = _configured_partitions(config, name)
+            partitions = configured_partitions(config, name)
             factor = config.int("transaction.state.log.replication.factor")
             settings = {
                 "cleanup.policy": "compact",

@@ -1,6 +1,6 @@
 """What went wrong, for a person: the thing, Kafka's code, the likely cause and the next command.
 
-Commands raise `Failure` (exit 1), `Usage` (exit 2) or `Finding` (exit 3). `kafka_failure` and
+Commands raise `Failure` (exit 1), `Usage` (exit 2) or `FoundProblem` (exit 3). `kafka_failure` and
 `connection_failure` put errors of the cluster and the network into words.
 """
 
@@ -39,7 +39,7 @@ class Usage(Failure):
     exit_code = USAGE
 
 
-class Finding(Failure):
+class FoundProblem(Failure):
     """A check did its work and found a problem."""
 
     exit_code = FOUND

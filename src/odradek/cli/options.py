@@ -40,6 +40,9 @@ TimeZone = Annotated[str, option("--tz", metavar="utc|local", help="Time zone of
 
 Yes: TypeAlias = Annotated[bool, option("-y", "--yes", help="Do not ask for confirmation.")]
 DryRun: TypeAlias = Annotated[bool, option("--dry-run", help="Show what would change; change nothing.")]
+Unset: TypeAlias = Annotated[
+    list[str] | None, option("--unset", metavar="KEY", help="Return a configuration to its default.")
+]
 Watch: TypeAlias = Annotated[
     str | None,
     option("--watch", metavar="EVERY", help="Repeat at this interval, for example 2s.", show_default=False),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.errors import FAILED, Failure, Usage, raise_all, usage
 from odradek.cli.properties import resolve_properties
-from odradek.cli.records.offsets import OffsetRange, parse_offsets, parse_partitions
+from odradek.cli.records.offsets import RequestedRange, parse_offsets, parse_partitions
 from odradek.cli.terminal.output import Section, Table, render_sections, render_table, sections_object
 from odradek.cli.terminal.progress import Progress
 from odradek.cli.terminal.terminal import Terminal
@@ -73,7 +73,7 @@ class Session:
 
     # Input
 
-    def offsets(self, text: str) -> OffsetRange:
+    def offsets(self, text: str) -> RequestedRange:
         with usage():
             return parse_offsets(text, self.now_ms(), self.zone)
 

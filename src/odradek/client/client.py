@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from socket import gaierror
 from typing import Any, TypeVar
 
-from odradek.client.connection import Connection
+from odradek.client.connection import BrokerConnection
 from odradek.client.metadata import ClusterMetadata
 from odradek.core.config.listeners import why_unsupported
 from odradek.core.errors import ErrorCode, KafkaError
@@ -53,7 +53,7 @@ class Client:
         self.cluster = ClusterMetadata()
         self._backoff_ms = retry_backoff_ms
         self._backoff_max_ms = retry_backoff_max_ms
-        self._connections: dict[tuple[str, int, str], Connection] = {}
+        self._connections: dict[tuple[str, int, str], BrokerConnection] = {}
         self._reached: set[tuple[str, int]] = set()
         self._opening: dict[tuple[str, int, str], asyncio.Lock] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
@@ -94,7 +94,7 @@ class Client:
 
     # Connections
 
-    async def connection(self, node_id: int, channel: str = "") -> Connection:
+    async def connection(self, node_id: int, channel: str = "") -> BrokerConnection:
         broker = self.cluster.brokers.get(node_id)
         if broker is None:
             await self.refresh()
@@ -113,7 +113,7 @@ class Client:
                 f"({e.strerror or e}): check advertised.listeners"
             ) from e
 
-    async def any_connection(self) -> Connection:
+    async def any_connection(self) -> BrokerConnection:
         """An open connection if there is one, else one to the first address that answers."""
         for (_, _, channel), connection in self._connections.items():
             if connection.is_open and not channel:
@@ -144,14 +144,14 @@ class Client:
             self._connections.pop(address).close()
             self._opening.pop(address, None)
 
-    async def _connect(self, host: str, port: int, channel: str = "") -> Connection:
+    async def _connect(self, host: str, port: int, channel: str = "") -> BrokerConnection:
         if self._closed:
             raise ConnectionAbortedError("the client is closed")
         address = (host, port, channel)
         async with self._opening.setdefault(address, asyncio.Lock()):
             connection = self._connections.get(address)
             if connection is None or not connection.is_open:
-                connection = await Connection.open(
+                connection = await BrokerConnection.open(
                     self.runtime,
                     host,
                     port,

@@ -30,7 +30,7 @@ class _Waiting(NamedTuple):
     answer: "asyncio.Future[tuple[memoryview, int]]"
 
 
-class Connection:
+class BrokerConnection:
     """Made with `open`. Any failure closes it for good, and every request under way gets the reason."""
 
     __slots__ = (
@@ -62,7 +62,7 @@ class Connection:
     @classmethod
     async def open(
         cls, runtime: Runtime, host: str, port: int, *, client_id: str, request_timeout_ms: int = 30_000
-    ) -> "Connection":
+    ) -> "BrokerConnection":
         """Connect and ask which versions the broker serves. OSError (TimeoutError too) when it cannot be."""
         async with asyncio.timeout(request_timeout_ms / 1000):
             socket = await runtime.net.connect(host, port)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from odradek.controller.controller import Controller
     from odradek.wire.requests.broker_heartbeat import BrokerHeartbeatRequest
     from odradek.wire.requests.broker_registration import BrokerRegistrationRequest
+    from odradek.wire.requests.controller_registration import ControllerRegistrationRequest
 
 Entry = tuple[TopicImage, int, PartitionRegistration]
 _CHANGED = 2 * STEP
@@ -76,25 +77,13 @@ def register_broker(
     elif existing is not None:
         clean = existing.epoch == request.previous_broker_epoch
         records = yield from _records_for_shutdown(c, broker_id, clean)
-    endpoints = [
-        BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
-        for e in request.listeners
-    ]
-    features = [
-        BrokerFeature(
-            name=f.name,
-            min_supported_version=f.min_supported_version,
-            max_supported_version=f.max_supported_version,
-        )
-        for f in request.features
-    ]
     records.append(
         RegisterBrokerRecord(
             broker_id=broker_id,
             incarnation_id=request.incarnation_id,
             broker_epoch=epoch,
-            end_points=endpoints,
-            features=features,
+            end_points=endpoints_of(request),
+            features=features_of(request),
             rack=request.rack,
             fenced=fenced,
             in_controlled_shutdown=shutting_down,
@@ -105,6 +94,26 @@ def register_broker(
     c.sessions.touch(broker_id, epoch, -1, now_ms)
     types = responses.broker_registration
     return ControllerResult(records, types.BrokerRegistrationResponse(broker_epoch=epoch))
+
+
+def endpoints_of(
+    request: "BrokerRegistrationRequest | ControllerRegistrationRequest",
+) -> list[BrokerEndpoint]:
+    return [
+        BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+        for e in request.listeners
+    ]
+
+
+def features_of(request: "BrokerRegistrationRequest | ControllerRegistrationRequest") -> list[BrokerFeature]:
+    return [
+        BrokerFeature(
+            name=f.name,
+            min_supported_version=f.min_supported_version,
+            max_supported_version=f.max_supported_version,
+        )
+        for f in request.features
+    ]
 
 
 def _check_directories(c: "Controller", broker_id: int, log_dirs: Iterable[UUID]) -> None:

@@ -40,8 +40,6 @@ from odradek.metadata.image import (
     TopicImage,
 )
 from odradek.metadata.records import (
-    BrokerEndpoint,
-    BrokerFeature,
     MetadataRecord,
     RegisterControllerRecord,
 )
@@ -205,18 +203,8 @@ def register_controller(
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
-        end_points=[
-            BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
-            for e in request.listeners
-        ],
-        features=[
-            BrokerFeature(
-                name=f.name,
-                min_supported_version=f.min_supported_version,
-                max_supported_version=f.max_supported_version,
-            )
-            for f in request.features
-        ],
+        end_points=brokers.endpoints_of(request),
+        features=brokers.features_of(request),
     )
     response = responses.controller_registration.ControllerRegistrationResponse()
     return ControllerResult([record], response, is_atomic=True)

@@ -1,4 +1,4 @@
-"""Partitions of topics: new ones, and the ISR changes their leaders propose. Pure."""
+"""New partitions of topics: CreatePartitions, and the records of every partition that is created. Pure."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any

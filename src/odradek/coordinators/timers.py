@@ -25,10 +25,6 @@ class Timers(Generic[K]):
     def __contains__(self, key: K) -> bool:
         return key in self._keys
 
-    def deadline_ms(self, key: K) -> int | None:
-        known = self._keys.get(key)
-        return None if known is None else known[0]
-
     def schedule(self, key: K, deadline_ms: int) -> None:
         """Set the deadline of `key`, replacing the one it has."""
         known = self._keys.get(key)

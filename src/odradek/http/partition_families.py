@@ -13,7 +13,7 @@ from odradek.http.rows import ROWS_AT_ONCE, gauge
 
 if TYPE_CHECKING:
     from odradek.http.observed import Observed
-    from odradek.replication.leader import Leader
+    from odradek.replication.leader import PartitionLeader
     from odradek.replication.partition import Partition
 
 _LABELS = ["topic", "partition"]
@@ -92,7 +92,7 @@ class _Led:
             self._under_min,
         )
 
-    def add(self, at: list[str], leader: "Leader", broker_id: int) -> None:
+    def add(self, at: list[str], leader: "PartitionLeader", broker_id: int) -> None:
         replicas, in_sync = len(leader.replicas), len(leader.isr.members)
         self._replicas.add_metric(at, replicas)
         self._in_sync.add_metric(at, in_sync)

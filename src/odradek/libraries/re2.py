@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 
 from odradek.libraries.re2_syntax import (
     WORD,
+    Assertion,
     Chars,
     Choice,
     Node,
     PatternError,
-    Place,
     Repeat,
     Sequence,
     parse,
@@ -123,7 +123,7 @@ class Pattern:
         yield STEP
         if isinstance(node, Chars):
             return self._add(node.chars, None, after)
-        if isinstance(node, Place):
+        if isinstance(node, Assertion):
             return self._add(None, node.kind, after)
         if isinstance(node, Sequence):
             for part in reversed(node.parts):

@@ -95,15 +95,15 @@ class Repeat(NamedTuple):
     most: int | None
 
 
-class Place(NamedTuple):
+class Assertion(NamedTuple):
     """A place between characters: `begin`, `end`, `word` for a word's edge, `inside` for everywhere else."""
 
     kind: str
 
 
-Node = Chars | Sequence | Choice | Repeat | Place
+Node = Chars | Sequence | Choice | Repeat | Assertion
 EMPTY: Final = Sequence(())
-_BEGIN, _END = Place("begin"), Place("end")
+_BEGIN, _END = Assertion("begin"), Assertion("end")
 
 
 def parse(text: str) -> Node:
@@ -299,7 +299,7 @@ class _Parser:
         kind = self._peek(2)[1:]
         if kind in ("A", "z", "b", "B"):
             self._at += 2
-            return [{"A": _BEGIN, "z": _END, "b": Place("word"), "B": Place("inside")}[kind]]
+            return [{"A": _BEGIN, "z": _END, "b": Assertion("word"), "B": Assertion("inside")}[kind]]
         if kind == "C":
             raise PatternError("invalid escape sequence: `\\C`")
         if kind == "Q":

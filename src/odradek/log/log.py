@@ -27,15 +27,16 @@ from odradek.log.parts.local_log import LocalLog
 from odradek.log.parts.log_config import LogConfig
 from odradek.log.parts.partition_dir import PartitionDir
 from odradek.log.parts.partition_metadata import PartitionMetadataFile
-from odradek.log.parts.reading import FetchInfo, Reader
+from odradek.log.parts.reading import BatchReader, FetchInfo
 from odradek.log.parts.rolling import Roller
 from odradek.log.parts.settling import Settling
 from odradek.log.parts.truncating import Truncator
 from odradek.log.parts.unflushed_marks import UnflushedMarks
+from odradek.log.producers.rules import AppendOrigin
 from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.segments import Segments
-from odradek.records.check import AppendOrigin, CheckedRecords
+from odradek.records.check import CheckedRecords
 from odradek.runtime.api import Runtime
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Log:
         self.roller = Roller(
             directory, self.local_log, self.bounds, self.durability, self.producers, self.snapshots
         )
-        self._reader = Reader(directory, self._config, self.segments, self.bounds)
+        self._reader = BatchReader(directory, self._config, self.segments, self.bounds)
         self._appender = Appender(
             directory,
             clock,

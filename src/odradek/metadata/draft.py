@@ -41,7 +41,6 @@ class ImageDraft:
         "deleted_topics",
         "features",
         "kept",
-        "names",
         "next_producer_id",
         "open_configs",
         "open_topics",

@@ -8,7 +8,6 @@ are named (Apache names all).
 """
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
@@ -39,13 +38,6 @@ _NEWEST_PRODUCE_VERSION: Final = 13
 _Found: TypeAlias = list[tuple[int, int, int, BatchMeta | None]]
 
 
-class AppendOrigin(IntEnum):
-    """Who appends. Clients are checked most."""
-
-    CLIENT = 0
-    COORDINATOR = 1
-
-
 class CheckRules(NamedTuple):
     """The rules of a topic's configuration for records. A target codec of None keeps the producer's codec."""
 
@@ -57,7 +49,6 @@ class CheckRules(NamedTuple):
     target_codec: int | None = None
     compression_level: int | None = None
     decompress_limit_bytes: int = compression.DEFAULT_DECOMPRESS_LIMIT_BYTES
-    origin: AppendOrigin = AppendOrigin.CLIENT
 
 
 class CheckedRecords:
@@ -97,7 +88,7 @@ def check_produce(
 
 
 def _time_bounds(rules: CheckRules, now_ms: int) -> tuple[int, int]:
-    _, timestamp_type, before_max_ms, after_max_ms, _, _, _, _, _ = rules
+    _, timestamp_type, before_max_ms, after_max_ms, _, _, _, _ = rules
     if timestamp_type == LOG_APPEND_TIME:
         return _MIN_INT64, _MAX_INT64
     earliest, latest = now_ms - before_max_ms, now_ms + after_max_ms
@@ -113,28 +104,15 @@ def _check_set(data: Buffer, found: _Found, rules: CheckRules, now_ms: int, vers
             ErrorCode.INVALID_RECORD,
             f"Produce requests with version {version} must have at least one record batch per partition",
         )
-    if rules.origin is AppendOrigin.CLIENT:
-        _check_request(found, version)
-    buffers: list[bytearray | memoryview] = []
-    batches: list[BatchMeta] = []
-    for finding, index, largest, batch in found:
-        if batch is None:
-            raise _unreadable(finding)
-        _check_batch(batch, finding, rules)
-        records, largest = _check_records(data, batch, finding, index, largest, rules, now_ms)
-        buffer, batch = _as_appended(data, batch, records, largest, rules, now_ms)
-        buffers.append(buffer)
-        batches.append(batch)
-    if len(buffers) == 1:
-        return CheckedRecords(buffers[0], batches)
-    joined = bytearray()
-    for i, buffer in enumerate(buffers):
-        batches[i] = batches[i]._replace(position=len(joined))
-        joined += buffer
-    return CheckedRecords(joined, batches)
+    finding, index, largest, _ = found[0]
+    batch = _only_batch(found, version)
+    _check_batch(batch, finding, rules)
+    records, largest = _check_records(data, batch, finding, index, largest, rules, now_ms)
+    buffer, batch = _as_appended(data, batch, records, largest, rules, now_ms)
+    return CheckedRecords(buffer, [batch])
 
 
-def _check_request(found: _Found, version: int) -> None:
+def _only_batch(found: _Found, version: int) -> BatchMeta:
     """A Produce request must have exactly one batch of magic 2 per partition."""
     finding, _, _, batch = found[0]
     if batch is None:
@@ -152,6 +130,7 @@ def _check_request(found: _Found, version: int) -> None:
             f"Produce requests with version {version} are only allowed to contain exactly one record batch "
             "per partition",
         )
+    return batch
 
 
 def _unreadable(finding: int) -> KafkaError:
@@ -165,8 +144,7 @@ def _unreadable(finding: int) -> KafkaError:
 
 
 def _check_batch(batch: BatchMeta, finding: int, rules: CheckRules) -> None:
-    client = rules.origin is AppendOrigin.CLIENT
-    if client and batch.base_offset != 0:
+    if batch.base_offset != 0:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
             f"The baseOffset of the record batch should be 0, but it is {batch.base_offset}",
@@ -180,9 +158,9 @@ def _check_batch(batch: BatchMeta, finding: int, rules: CheckRules) -> None:
             f"Inconsistent batch offset range [0, {batch.last_offset_delta}] and count of records "
             f"{batch.record_count}",
         )
-    if client and batch.attributes & CONTROL_FLAG:
+    if batch.attributes & CONTROL_FLAG:
         raise KafkaError(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
-    if client and batch.producer_id > NO_PRODUCER_ID and batch.base_sequence < 0:
+    if batch.producer_id > NO_PRODUCER_ID and batch.base_sequence < 0:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
             f"Invalid sequence number {batch.base_sequence} in record batch of producer {batch.producer_id}",

@@ -1,6 +1,7 @@
 """What a leader keeps for one leader epoch: follower ends, the ISR, min ISR, and who waits for a commit.
 
-A new leader epoch gets a new `Leader`. It knows the log. Appends and waiting fetches belong to `Partition`.
+A new leader epoch gets a new `PartitionLeader`. It knows the log. Appends and waiting fetches belong to
+`Partition`.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from odradek.metadata.image import PartitionRegistration
 
 
-class Leader:
+class PartitionLeader:
     """This node leads a partition, at one leader epoch."""
 
     __slots__ = (
@@ -56,7 +57,7 @@ class Leader:
     def update(self, registration: "PartitionRegistration") -> None:
         """Take the assignment and the ISR of a newer partition epoch."""
         assert registration.leader == self._broker_id, f"{registration.leader} leads, not {self._broker_id}"
-        assert registration.leader_epoch == self.epoch, "a new leader epoch needs a new Leader"
+        assert registration.leader_epoch == self.epoch, "a new leader epoch needs a new PartitionLeader"
         assert self._broker_id in registration.isr, "the leader is in the ISR"
         assert set(registration.isr) <= set(registration.replicas), "the ISR is within the assignment"
         self.replicas = tuple(registration.replicas)

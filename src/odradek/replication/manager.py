@@ -39,7 +39,6 @@ class RoleChanges(NamedTuple):
 
     elected: list[Partition]
     resigned: list[TopicPartition]
-    deleted_topics: list[str]
 
 
 def _lasting(changes: RoleChanges) -> RoleChanges:
@@ -141,7 +140,7 @@ class ReplicaManager:
 
         A partition that fails is reported and does not keep the others from their roles.
         """
-        changes = RoleChanges([], [], [])
+        changes = RoleChanges([], [])
         for topic in delta.deleted_topics:
             yield from self._delete(topic, changes)
         for topic, index, registration in delta.changed_partitions:
@@ -162,7 +161,7 @@ class ReplicaManager:
 
     def open_waiting(self) -> Paced[RoleChanges]:
         """Try again to open the logs for which descriptors or memory were lacking."""
-        changes = RoleChanges([], [], [])
+        changes = RoleChanges([], [])
         for tp in list(self._unopened):
             unopened = self._unopened.get(tp)  # what the metadata says of it now
             if unopened is not None and not self.is_stopping:
@@ -236,7 +235,6 @@ class ReplicaManager:
                 changes.elected.append(partition)
 
     def _delete(self, topic: "TopicImage", changes: RoleChanges) -> Paced[None]:
-        changes.deleted_topics.append(topic.name)
         self._names.pop(topic.id, None)
         self._metrics.forget_topic(topic.name)
         for index in topic.partitions:

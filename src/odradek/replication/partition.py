@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, NO_LEADER_EPOCH, TopicPartition
 from odradek.log.log import AppendInfo, FetchInfo, Isolation, Log
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import build_batch, iter_batches
-from odradek.records.check import AppendOrigin, CheckedRecords, CheckRules
+from odradek.records.check import CheckedRecords, CheckRules
 from odradek.records.control import EndTransactionMarker, marker_record
-from odradek.replication.leader import Leader
+from odradek.replication.leader import PartitionLeader
 from odradek.replication.rules import check_rules
 from odradek.replication.verification import Verification
 from odradek.replication.waiters import FetchWaiters, future_of
@@ -51,7 +52,7 @@ class Partition:
         self.metrics = metrics
         self.topic_partition: TopicPartition = log.topic_partition
         self.topic_id = log.topic_id
-        self.leader: Leader | None = None
+        self.leader: PartitionLeader | None = None
         self.leader_id = NO_LEADER
         self.leader_epoch = NO_LEADER_EPOCH
         self.partition_epoch = -1
@@ -84,7 +85,7 @@ class Partition:
     def _begin_epoch(self, registration: "PartitionRegistration") -> None:
         resigned, self.leader = self.leader, None
         if registration.leader == self.broker_id:
-            self.leader = Leader(self.log, self.broker_id, registration)
+            self.leader = PartitionLeader(self.log, self.broker_id, registration)
         if resigned is not None:  # its waiters' answers name the new leader
             resigned.resign(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self.leader is not None:
@@ -104,7 +105,7 @@ class Partition:
         self.fetch_waiters.wake()
         self.log.settling.on_settled = None  # else log and partition would keep each other alive
 
-    def require_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> Leader:
+    def require_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> PartitionLeader:
         """Refuse what only the leader of the caller's epoch may answer."""
         if current_leader_epoch != NO_LEADER_EPOCH and current_leader_epoch != self.leader_epoch:
             if current_leader_epoch < self.leader_epoch:

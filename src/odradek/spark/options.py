@@ -52,7 +52,7 @@ class Chosen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bounds:
+class OffsetBounds:
     """Where to begin, or to end: by time before by offset, for all partitions before for single ones."""
 
     default: int
@@ -78,8 +78,8 @@ class Connecting:
 class SourceOptions:
     connecting: Connecting
     chosen: Chosen
-    starting: Bounds
-    ending: Bounds
+    starting: OffsetBounds
+    ending: OffsetBounds
     latest_if_no_time: bool
     fail_on_data_loss: bool
     max_offsets_per_trigger: int | None
@@ -427,17 +427,17 @@ def partition_map(value: Any) -> dict[TopicPartition, int]:
     }
 
 
-def _bounds(read: _Reader, side: str, default: int) -> Bounds:
+def _bounds(read: _Reader, side: str, default: int) -> OffsetBounds:
     timestamp = read.number(f"{side}timestamp", 0)
     if timestamp is not None:
-        return Bounds(default, timestamp=timestamp)
+        return OffsetBounds(default, timestamp=timestamp)
     timestamps = read.json(f"{side}offsetsbytimestamp", partition_map)
     if timestamps is not None:
-        return Bounds(default, timestamps=timestamps)
+        return OffsetBounds(default, timestamps=timestamps)
     text = read.text(f"{side}offsets")
     if text in (None, "earliest", "latest"):
-        return Bounds({"earliest": EARLIEST, "latest": LATEST}.get(text or "", default))
-    return Bounds(default, offsets=read.json(f"{side}offsets", partition_map))
+        return OffsetBounds({"earliest": EARLIEST, "latest": LATEST}.get(text or "", default))
+    return OffsetBounds(default, offsets=read.json(f"{side}offsets", partition_map))
 
 
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}

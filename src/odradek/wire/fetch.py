@@ -380,7 +380,7 @@ def fetch_response_in_slices(
     pieces = _Pieces()
     if version >= _FLEXIBLE:
         pieces.add(struct.pack(">ixihi", correlation_id, throttle_time_ms, error_code, session_id))
-        yield from _encode_flexible(pieces, version, topics)
+        yield from _encode_flexible(pieces, topics)
         pieces.add(encode_node_endpoints(node_endpoints if version >= _ENDPOINTS else ()))
     else:
         if version >= _SESSIONS:
@@ -435,7 +435,7 @@ _ANSWER_V4 = struct.Struct(">ihqq")
 _ANSWER_NOT_ABORTED = struct.Struct(">ihqqqxi")
 
 
-def _encode_flexible(pieces: _Pieces, version: int, topics: Sequence[TopicFetched]) -> Paced[None]:
+def _encode_flexible(pieces: _Pieces, topics: Sequence[TopicFetched]) -> Paced[None]:
     add = pieces.add
     add(encode_uvarint(len(topics) + 1))
     for topic, partitions in topics:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.dynamic_configs import DynamicConfigs, topic_config
-from odradek.core.configs import ConfigError, NodeConfig, node_defaults
+from odradek.broker.dynamic_configs import DynamicConfigs
+from odradek.core.configs import ConfigError, NodeConfig, TopicConfig, node_defaults
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.image import (
     CLUSTER_DEFAULT,
@@ -97,7 +97,7 @@ def test_a_change_for_brokers_concerns_every_topic_and_one_of_a_topic_only_that(
         stage.replicas.configured.clear()
         stage.set((RESOURCE_TOPIC, "u"), retention_ms="5")
         assert (stage.replicas.configured, stage.seen) == ([["u"]], [])
-        assert topic_config(stage.config, stage.metadata, "u").retention_ms == 5
+        assert TopicConfig.resolve(stage.config, stage.metadata.image.topic_config("u")).retention_ms == 5
         stage.set((RESOURCE_BROKER, CLUSTER_DEFAULT), producer_id_expiration_ms="7000")
         assert stage.replicas.configured[1:] == [["t", "u"]]
         assert stage.seen == [7000]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from odradek.client.connection import Connection
+from odradek.client.connection import BrokerConnection
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.runtime.real import RealRuntime
 from odradek.wire.api_keys import ApiKey
@@ -16,8 +16,8 @@ from tests.unit.client.fake_broker import FakeBroker, HangUp, Silence, fake_brok
 HEARTBEAT = request_types(ApiKey.HEARTBEAT).HeartbeatRequest(group_id="g", member_id="m")
 
 
-async def connect(broker: FakeBroker, timeout_ms: int = 10_000) -> Connection:
-    return await Connection.open(
+async def connect(broker: FakeBroker, timeout_ms: int = 10_000) -> BrokerConnection:
+    return await BrokerConnection.open(
         RealRuntime(), "127.0.0.1", broker.port, client_id="test", request_timeout_ms=timeout_ms
     )
 
@@ -158,7 +158,7 @@ def test_nobody_listening_is_an_os_error() -> None:
         async with fake_broker() as broker:
             port = broker.port
         with pytest.raises(ConnectionRefusedError):
-            await Connection.open(RealRuntime(), "127.0.0.1", port, client_id="test")
+            await BrokerConnection.open(RealRuntime(), "127.0.0.1", port, client_id="test")
 
     asyncio.run(scenario())
 

@@ -13,8 +13,9 @@ from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.errors import KafkaError
 from odradek.core.types import Buffer, TopicPartition
 from odradek.log.log import AppendInfo, Isolation, Log
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import Record, build_batch, iter_batches, iter_records
-from odradek.records.check import AppendOrigin, CheckedRecords
+from odradek.records.check import CheckedRecords
 from odradek.records.control import ControlType, EndTransactionMarker, marker_record, parse_control_key
 from odradek.runtime.real import RealDisk, RealNet
 from odradek.sim.world.disk import DiskFaults, SimDisk

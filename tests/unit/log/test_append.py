@@ -8,9 +8,9 @@ import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.log.log import AppendInfo
+from odradek.log.producers.rules import AppendOrigin
 from odradek.log.segments.segment import Segment
 from odradek.records.batch import iter_batches
-from odradek.records.check import AppendOrigin
 from odradek.records.header import MAX_INT32, crc_matches
 from tests.unit.log.support import (
     NOW_MS,

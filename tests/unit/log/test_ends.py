@@ -124,7 +124,7 @@ def test_truncation_inside_a_batch_removes_the_batch(runtime: LogRuntime, tmp_pa
 
 
 def test_truncation_reopens_a_transaction_whose_marker_is_gone(runtime: LogRuntime, tmp_path: Path) -> None:
-    from odradek.records.check import AppendOrigin
+    from odradek.log.producers.rules import AppendOrigin
     from tests.unit.log.support import marker
 
     log = open_log(runtime, tmp_path)

@@ -9,7 +9,7 @@ from odradek.core.errors import StorageError
 from odradek.log.cleaning.cleaned_segment import CleanedSegment
 from odradek.log.log import Isolation, Log
 from odradek.log.lookup import MAX_TIMESTAMP, TimestampOffset
-from odradek.records.check import AppendOrigin
+from odradek.log.producers.rules import AppendOrigin
 from odradek.sim.world.disk import DiskFault
 from odradek.sim.world.volume import CrashModel, Volume
 from tests.unit.log.support import (

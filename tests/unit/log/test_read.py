@@ -6,7 +6,7 @@ import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.log.log import Isolation
-from odradek.records.check import AppendOrigin
+from odradek.log.producers.rules import AppendOrigin
 from tests.unit.log.support import (
     LogRuntime,
     append,

@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from odradek.broker.lifecycle import BrokerLifecycle
-from odradek.broker.producer_ids import ProducerIds
 from odradek.controller.quorum import QuorumController
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.core.configs import NodeConfig
 from odradek.log.manager import LogManager
 from odradek.metadata.formatting import NodeIdentity, prepare_directories, read_bootstrap

@@ -1,4 +1,4 @@
-"""What the check does beyond Apache's table: several sets at once, other origins, heavy work."""
+"""What the check does beyond Apache's table: several sets at once, heavy work."""
 
 import random
 import shutil
@@ -8,14 +8,7 @@ import pytest
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
 from odradek.records import compression, kernel
 from odradek.records.batch import LOG_APPEND_TIME, RecordTuple, build_batch, iter_batches, iter_records
-from odradek.records.check import (
-    MAX_RECORD_ERRORS,
-    AppendOrigin,
-    CheckedRecords,
-    CheckRules,
-    check_produce,
-    is_heavy,
-)
+from odradek.records.check import MAX_RECORD_ERRORS, CheckedRecords, CheckRules, check_produce, is_heavy
 from odradek.records.header import crc_matches
 
 NOW_MS = 1_700_000_000_000
@@ -57,31 +50,21 @@ def test_a_writable_set_is_not_copied_and_a_read_only_one_is() -> None:
         assert next(iter_batches(accepted(result).buffer)).base_offset == 17
 
 
-def test_a_coordinator_may_write_control_batches_at_any_offset_and_several_of_them() -> None:
-    rules = CheckRules(origin=AppendOrigin.COORDINATOR, target_codec=compression.GZIP)
-    marker = build_batch(
-        [(NOW_MS, b"\x00\x00\x00\x01", bytes(6), ())],
-        base_offset=5,
-        producer_id=1,
-        producer_epoch=2,
-        transactional=True,
-        control=True,
-    )
-    plain = build_batch(ROWS)
-    (result,) = check_produce([marker + plain], rules, NOW_MS)
-    checked = accepted(result)
-    assert [(batch.base_offset, batch.record_count) for batch in checked.batches] == [(5, 1), (0, 3)]
-    assert list(iter_batches(checked.buffer)) == checked.batches
-    assert [batch.compression for batch in checked.batches] == [compression.NONE, compression.GZIP]
-    (refused,) = check_produce([marker], CheckRules(), NOW_MS)
-    assert isinstance(refused, KafkaError)
+def test_a_marker_is_refused_at_any_offset() -> None:
+    rows: list[RecordTuple] = [(NOW_MS, b"\x00\x00\x00\x01", bytes(6), ())]
+    fields = {"producer_id": 1, "producer_epoch": 2, "transactional": True, "control": True}
+    for base_offset, reason in ((0, "control records"), (5, "baseOffset")):
+        (refused,) = check_produce(
+            [build_batch(rows, base_offset=base_offset, **fields)], CheckRules(), NOW_MS
+        )
+        assert isinstance(refused, KafkaError)
+        assert refused.code == ErrorCode.INVALID_RECORD and reason in str(refused.message)
 
 
-def test_a_coordinators_legacy_or_damaged_set_is_refused_too() -> None:
-    rules = CheckRules(origin=AppendOrigin.COORDINATOR)
+def test_a_set_without_a_length_is_refused() -> None:
     damaged = build_batch(ROWS)
     damaged[8:12] = bytes(4)
-    (result,) = check_produce([damaged], rules, NOW_MS)
+    (result,) = check_produce([damaged], CheckRules(), NOW_MS)
     assert isinstance(result, KafkaError)
     assert result.code == ErrorCode.CORRUPT_MESSAGE
 

@@ -5,20 +5,20 @@ from pathlib import Path
 import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.replication.leader import Leader
+from odradek.replication.leader import PartitionLeader
 from odradek.replication.partition import Partition
 from tests.unit.log.support import append, batch, config
 from tests.unit.replication.support import ME, led, opened, refused
 
 
-def leading(path: Path, *isr: int, records: int = 10, **changes: int) -> tuple[Partition, Leader]:
+def leading(path: Path, *isr: int, records: int = 10, **changes: int) -> tuple[Partition, PartitionLeader]:
     """Brokers 1, 2 and 3 have replicas; records are in the log already."""
     partition = opened(path, led(*isr, replicas=(1, 2, 3)), **changes)
     partition.append_as_leader([batch(records)], acks_all=False)
     return partition, partition.require_leader()
 
 
-def outcomes(leader: Leader, offset: int) -> list[KafkaError | None]:
+def outcomes(leader: PartitionLeader, offset: int) -> list[KafkaError | None]:
     seen: list[KafkaError | None] = []
     leader.commit_waiters.add(offset, seen.append)
     return seen

@@ -63,7 +63,7 @@ def test_partitions_of_other_brokers_are_not_opened(tmp_path: Path) -> None:
     replicas = managed(tmp_path)
     theirs = led()._replace(replicas=(2, 3), isr=(2, 3), leader=2)
     changes = at_once(replicas.apply_delta(delta_of(TOPIC._replace(partitions={0: theirs}))))
-    assert changes == ([], [], []) and replicas.partitions == {}
+    assert changes == ([], []) and replicas.partitions == {}
 
 
 def test_a_partition_that_could_not_be_opened_says_why() -> None:
@@ -95,7 +95,7 @@ def test_a_partition_that_waits_to_be_opened_may_be_deleted() -> None:
     faults.rules.append(DiskFault(errno.EMFILE, ["open"]))
     at_once(replicas.apply_delta(delta_of(LED)))
     faults.rules.clear()
-    assert at_once(replicas.apply_delta(delta_of(deleted=(LED,)))) == ([], [], ["t"])
+    assert at_once(replicas.apply_delta(delta_of(deleted=(LED,)))) == ([], [])
     assert replicas.waiting() == []
     asyncio.run(logs.close())
 
@@ -128,15 +128,15 @@ def test_a_failed_directory_takes_its_partitions_offline(tmp_path: Path) -> None
 def test_who_was_elected_and_who_resigned(tmp_path: Path) -> None:
     replicas = managed(tmp_path)
     changes = at_once(replicas.apply_delta(delta_of(LED)))
-    assert changes == ([replicas.partition(TP)], [], [])
+    assert changes == ([replicas.partition(TP)], [])
     isr_only = TOPIC._replace(partitions={0: led(1, replicas=(1, 2), at=1)})
-    assert at_once(replicas.apply_delta(delta_of(isr_only))) == ([], [], [])
+    assert at_once(replicas.apply_delta(delta_of(isr_only))) == ([], [])
     again = TOPIC._replace(partitions={0: led(epoch=1, at=2)})
-    assert at_once(replicas.apply_delta(delta_of(again))) == ([replicas.partition(TP)], [TP], [])
+    assert at_once(replicas.apply_delta(delta_of(again))) == ([replicas.partition(TP)], [TP])
     lost = TOPIC._replace(partitions={0: followed(2, epoch=2, at=3)})
-    assert at_once(replicas.apply_delta(delta_of(lost))) == ([], [TP], [])
+    assert at_once(replicas.apply_delta(delta_of(lost))) == ([], [TP])
     next_leader = TOPIC._replace(partitions={0: followed(3, epoch=3, at=4)})
-    assert at_once(replicas.apply_delta(delta_of(next_leader))) == ([], [], [])
+    assert at_once(replicas.apply_delta(delta_of(next_leader))) == ([], [])
 
 
 def test_a_deleted_topic_is_gone_and_may_come_back_under_its_name(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_deleted_topic_is_gone_and_may_come_back_under_its_name(tmp_path: Path
     old.fetch_waiters.add(fetch)
     new = TopicImage("t", uuid.UUID(int=8), {0: led()})
     changes = at_once(replicas.apply_delta(delta_of(new, deleted=(LED,))))
-    assert changes == ([replicas.partition(TP)], [TP], ["t"])
+    assert changes == ([replicas.partition(TP)], [TP])
     assert fetch.times == 1 and not old.is_leader
     assert replicas.partition(TP).log.log_end_offset == 0
     assert replicas.find(new.id, 0) is replicas.partition(TP)
@@ -158,7 +158,7 @@ def test_a_deleted_topic_is_gone_and_may_come_back_under_its_name(tmp_path: Path
 def test_a_deleted_topic_that_was_followed_resigns_from_nothing(tmp_path: Path) -> None:
     replicas = managed(tmp_path)
     with_partition(replicas, followed())
-    assert at_once(replicas.apply_delta(delta_of(deleted=(LED,)))) == ([], [], ["t"])
+    assert at_once(replicas.apply_delta(delta_of(deleted=(LED,)))) == ([], [])
     assert replicas.partitions == {} and replicas.logs.logs == {}
 
 
@@ -174,7 +174,7 @@ def test_a_node_that_stops_opens_no_more_logs(tmp_path: Path) -> None:
     partition = with_partition(replicas, led())
     replicas.is_stopping = True
     both = TOPIC._replace(partitions={0: followed(2, epoch=1), 1: led()})
-    assert at_once(replicas.apply_delta(delta_of(both))) == ([], [TP], [])
+    assert at_once(replicas.apply_delta(delta_of(both))) == ([], [TP])
     assert list(replicas.partitions.values()) == [partition]
 
 

@@ -8,9 +8,9 @@ Where no producer id is at hand the first request waits for the controller inste
 from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.broker.producer_ids import ProducerIds
 from odradek.coordinators.transactions.commands import Initialized
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
 from odradek.wire import responses

@@ -8,8 +8,7 @@ compares them all with those of every other member.
 from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.coordinators.groups.commands import JoinGroup
-from odradek.coordinators.groups.commands import Protocol as GroupProtocol
+from odradek.coordinators.groups.commands import JoinGroup, MemberProtocol
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.groups.replies import JoinGroupResponse
 from odradek.core.errors import ErrorCode
@@ -37,9 +36,9 @@ def join_group(ctx: RequestContext[Needs], request: "JoinGroupRequest") -> Reply
         code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         refused = JoinGroupResponse(error_code=code, member_id=request.member_id)
         return Reply(refused if ctx.api_version >= _FIRST_WITH_NULL_PROTOCOL else _without_null(refused))
-    protocols: dict[str, GroupProtocol] = {}
+    protocols: dict[str, MemberProtocol] = {}
     for protocol in request.protocols:
-        protocols.setdefault(protocol.name, GroupProtocol(protocol.name, protocol.metadata))
+        protocols.setdefault(protocol.name, MemberProtocol(protocol.name, protocol.metadata))
     command = JoinGroup(
         group_id=request.group_id,
         member_id=request.member_id,

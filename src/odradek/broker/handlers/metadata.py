@@ -11,7 +11,7 @@ from uuid import UUID
 
 from odradek.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.broker.faults import Faults
+from odradek.broker.faults import PlantedErrors
 from odradek.broker.topics import TopicCreation
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode
@@ -39,7 +39,7 @@ PARTITION_STEP = 30
 class Needs(Protocol):
     cluster_id: str
     config: NodeConfig
-    faults: Faults
+    faults: PlantedErrors
     internal_topics: TopicCreation
     metadata: MetadataPublisher
     slices: Slices

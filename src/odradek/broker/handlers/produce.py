@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.apis import is_served
-from odradek.broker.faults import Faults
+from odradek.broker.faults import PlantedErrors
 from odradek.broker.produce.requests import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -43,14 +43,14 @@ from odradek.wire.produce import ProduceRequest, encode_produce_response
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection
-    from odradek.replication.leader import Leader
+    from odradek.replication.leader import PartitionLeader
     from odradek.replication.partition import Partition
 
 _log = logging.getLogger(__name__)
 
 
 class Needs(TransactionNeeds, Protocol):
-    faults: Faults
+    faults: PlantedErrors
     heavy_checks: asyncio.Semaphore
     replicas: ReplicaManager
     runtime: Runtime
@@ -278,7 +278,7 @@ def _is_transactional(request: PendingProduce) -> bool:
 
 
 def _note_outcomes(
-    entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]", leader: "Leader | None"
+    entries: list[Entry], outcomes: "list[AppendInfo | KafkaError]", leader: "PartitionLeader | None"
 ) -> None:
     for entry, outcome in zip(entries, outcomes, strict=True):
         entry.outcome = outcome

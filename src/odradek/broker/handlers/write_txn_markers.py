@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.broker.txn_markers import MarkerWriter
 from odradek.coordinators.transactions.commands import WriteMarkers
+from odradek.coordinators.transactions.marker_writer import MarkerWriter
 from odradek.coordinators.transactions.markers import Outcomes
 from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.slices import FEW, STEP, Paced, Slices

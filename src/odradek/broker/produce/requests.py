@@ -12,7 +12,7 @@ from odradek.wire.produce import PartitionProduced, ProduceRequest, encode_produ
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection, Place
-    from odradek.replication.leader import Leader
+    from odradek.replication.leader import PartitionLeader
     from odradek.replication.partition import Partition
     from odradek.replication.verification import Guard
 
@@ -32,7 +32,7 @@ class Entry:
         self.index = index
         self.records = records
         self.partition: Partition | None = None
-        self.leader: Leader | None = None  # that appended it
+        self.leader: PartitionLeader | None = None  # that appended it
         self.outcome: AppendInfo | KafkaError | None = None
         self.guard: Guard | None = None  # while its transaction's coordinator is asked
 

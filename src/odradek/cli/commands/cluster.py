@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from odradek.cli.declaring import Noun, option
 from odradek.cli.errors import kafka_failure, usage
-from odradek.cli.options import DryRun, Watch, Yes, command
+from odradek.cli.options import DryRun, Unset, Watch, Yes, command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
 from odradek.cli.terminal.output import Table, columns
@@ -70,10 +70,7 @@ def config(
             "--set", metavar="KEY=VALUE", help="Set a dynamic configuration; without --broker on all brokers."
         ),
     ] = None,
-    unset: Annotated[
-        list[str] | None,
-        option("--unset", metavar="KEY", help="Return a configuration to its default."),
-    ] = None,
+    unset: Unset = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:

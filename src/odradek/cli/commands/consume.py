@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from odradek.cli.declaring import Noun, option
 from odradek.cli.errors import Failure, Usage, usage
 from odradek.cli.options import OFFSET_FORMS, Format, Partitions, Topics, command
-from odradek.cli.records.offsets import At, OffsetRange
+from odradek.cli.records.offsets import At, RequestedRange
 from odradek.cli.records.record_format import (
     ConsumedRecord,
     asks_for_outcome,
@@ -250,7 +250,7 @@ def _read_partitions(
 def _find_ranges(
     session: Session,
     names: list[str],
-    wanted: OffsetRange,
+    wanted: RequestedRange,
     partitions: str | None,
     follow: bool,
     isolation_level: int,
@@ -276,7 +276,7 @@ def _find_ranges(
 def _read_outcomes(session: Session, ranges: _Ranges, shown: tuple[str, ...], printer: _Printer) -> None:
     """Read ranges of partitions, one partition after the other, with what became of every record."""
     from odradek.cli.requests.cluster_access import LATEST, READ_COMMITTED
-    from odradek.cli.requests.outcomes import Range, records_with_outcomes
+    from odradek.cli.requests.outcomes import ReadRange, records_with_outcomes
     from odradek.cli.requests.txn_admin import list_transactions
 
     cluster = session.cluster
@@ -287,7 +287,7 @@ def _read_outcomes(session: Session, ranges: _Ranges, shown: tuple[str, ...], pr
     ids = {listed.producer_id: listed.transactional_id for listed in list_transactions(cluster)}
     with session.progress(f"reading {ranges}", "offsets", total) as progress:
         for tp, start in first.items():
-            place = Range(start, stop[tp] or 0, stable[tp] or 0, ends[tp])
+            place = ReadRange(start, stop[tp] or 0, stable[tp] or 0, ends[tp])
             for batch, outcome, records in records_with_outcomes(cluster, by_name[tp.topic], tp, place):
                 if printer.has_enough:
                     return
@@ -336,7 +336,7 @@ def _read_as_member(
     session: Session,
     names: list[str],
     group: str,
-    wanted: OffsetRange,
+    wanted: RequestedRange,
     follow: bool,
     isolation_level: int,
     printer: _Printer,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from odradek.cli.commands.prove import require_spark
 from odradek.cli.declaring import Noun, option
-from odradek.cli.errors import Failure, Finding, Usage
+from odradek.cli.errors import Failure, FoundProblem, Usage
 from odradek.cli.options import command
 from odradek.cli.session import Session
 from odradek.cli.terminal.demo_view import DemoView
@@ -154,7 +154,7 @@ def _show(session: Session, outcome: "Outcome", picture: Path) -> None:
     rows = [[round(kill.at_s, 1), kill.target, kill.pid, kill.told] for kill in story.kills]
     session.sections([Section("kills", Table(_KILLS, rows)), Section("proof", facts)])
     if outcome.findings:
-        raise Finding("; ".join(outcome.findings))
+        raise FoundProblem("; ".join(outcome.findings))
     session.terminal.note(
         f"proven: {proof.inputs.found:,} orders in, {proof.enriched.found:,} out, {proof.windows.found:,} "
         f"windows correct, duplicates: 0, lost: 0; killed the driver {drivers} times, the broker {brokers}"

@@ -13,7 +13,7 @@ from odradek.cli.terminal.times import parse_duration_ms
 from odradek.core.types import TopicPartition
 
 if TYPE_CHECKING:
-    from odradek.cli.requests.cluster_access import Place
+    from odradek.cli.requests.cluster_access import FoundOffset
 
 app = Noun()
 
@@ -221,7 +221,7 @@ def seek(
         session.done(table._replace(rows=kept), refused.values())
 
 
-def _within_log(session: Session, tp: TopicPartition, place: "Place") -> "Place":
+def _within_log(session: Session, tp: TopicPartition, place: "FoundOffset") -> "FoundOffset":
     """The nearest offset that the log has, with a word about it: a group that stands elsewhere is reset to
     wherever its consumers' auto.offset.reset says."""
     nearest = min(max(place.offset, place.start), place.end)

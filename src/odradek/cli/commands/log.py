@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 from odradek.cli.declaring import Argument, Noun, option
-from odradek.cli.errors import Failure, Finding, Usage, raise_all, usage
+from odradek.cli.errors import Failure, FoundProblem, Usage, raise_all, usage
 from odradek.cli.options import command
 from odradek.cli.session import Session
 
@@ -40,7 +40,7 @@ def dump(
         except OSError as e:
             failures.append(Failure(f"{path}: {e.strerror}"))
     if damaged:
-        failures.append(Finding(damaged))
+        failures.append(FoundProblem(damaged))
     raise_all(failures)
 
 

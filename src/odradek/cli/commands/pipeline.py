@@ -15,7 +15,7 @@ from odradek.cli.terminal.times import format_time, seconds
 
 if TYPE_CHECKING:
     from odradek.spark.pipelines.pipeline import Pipeline, Told
-    from odradek.spark.pipelines.pipeline_spec import Spec
+    from odradek.spark.pipelines.pipeline_spec import PipelineSpec
 
 app = Noun()
 
@@ -75,14 +75,14 @@ def run(session: Session, place: _Place = Path(".")) -> None:
     session.table(_told_table(pipeline.told()))
 
 
-def _load(place: Path) -> "Spec":
+def _load(place: Path) -> "PipelineSpec":
     from odradek.spark.pipelines.pipeline_spec import load
 
     with usage():
         return load(place)
 
 
-def _started(spec: "Spec") -> "Pipeline":
+def _started(spec: "PipelineSpec") -> "Pipeline":
     try:
         from odradek.spark.pipelines.pipeline import Pipeline
         from odradek.spark.session import make_session
@@ -150,7 +150,7 @@ def status(session: Session, place: _Place = Path(".")) -> None:
     session.table(Table(columns(heads), rows))
 
 
-def _connected(session: Session, spec: "Spec") -> Any:
+def _connected(session: Session, spec: "PipelineSpec") -> Any:
     from contextlib import closing
 
     from odradek.cli.requests.cluster_access import ClusterAccess

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from odradek.cli.complete import complete_topics
 from odradek.cli.declaring import Noun, option
-from odradek.cli.errors import Failure, Finding, usage
+from odradek.cli.errors import Failure, FoundProblem, usage
 from odradek.cli.options import command
 from odradek.cli.session import Session
 from odradek.cli.terminal.output import Section, Table, columns
@@ -200,7 +200,7 @@ def _show(session: Session, source: str, sink: str, proof: "Proof") -> None:
     session.sections([Section("proof", facts), Section("violations", Table(_VIOLATIONS, rows))])
     if violations:
         more = f", and {len(violations) - 1} more" if len(violations) > 1 else ""
-        raise Finding(f"{violations[0].told}{more}")
+        raise FoundProblem(f"{violations[0].told}{more}")
     session.terminal.note(
         f"proven: {proof.inputs:,} offsets of {source} in {proof.batches:,} batches, "
         f"{judged.outputs:,} records in {sink}, duplicates: 0, lost: 0"

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from odradek.cli.declaring import Argument, Noun, option
 from odradek.cli.errors import Usage, raise_all, usage
-from odradek.cli.options import DryRun, Partitions, Topic, Topics, Watch, Yes, command
+from odradek.cli.options import DryRun, Partitions, Topic, Topics, Unset, Watch, Yes, command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
 from odradek.cli.terminal.output import Table, columns
@@ -109,10 +109,7 @@ def alter(
     settings: Annotated[
         list[str] | None, option("--set", metavar="KEY=VALUE", help="Set a configuration.")
     ] = None,
-    unset: Annotated[
-        list[str] | None,
-        option("--unset", metavar="KEY", help="Return a configuration to its default."),
-    ] = None,
+    unset: Unset = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from odradek.cli.complete import complete_topics, complete_transactions
 from odradek.cli.declaring import Argument, Noun, option
-from odradek.cli.errors import Failure, Finding, Usage, raise_all, usage
+from odradek.cli.errors import Failure, FoundProblem, Usage, raise_all, usage
 from odradek.cli.options import DryRun, Partitions, Topics, Watch, Yes, command
 from odradek.cli.session import Session
 from odradek.cli.terminal.output import Section, Table, columns
@@ -197,7 +197,7 @@ def hanging(
     found = find_hanging(session.cluster, topics, age_ms, now_ms)
     session.done(Table(columns(_HANGING), [_hanging_row(session, p, now_ms) for p in found]), failures)
     if found:
-        raise Finding(
+        raise FoundProblem(
             f"{len(found)} hanging transaction{'s' * (len(found) > 1)}, the first: {found[0].of()}",
             f"next: {found[0].next()}",
         )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from odradek.cli.complete import complete_groups_and_topics
 from odradek.cli.declaring import Argument, Noun
-from odradek.cli.errors import Failure, Finding
+from odradek.cli.errors import Failure, FoundProblem
 from odradek.cli.options import command
 from odradek.cli.session import Session
 from odradek.cli.terminal.output import Section
@@ -53,7 +53,7 @@ def stuck(
     if not held:
         session.terminal.note(f"no transaction keeps readers of {what} {name} waiting")
         return
-    raise Finding(*_verdict(session, held[0], len(held)))
+    raise FoundProblem(*_verdict(session, held[0], len(held)))
 
 
 def _partitions(session: Session, name: str) -> "tuple[list[TopicInfo], list[TopicPartition], bool]":

@@ -11,7 +11,7 @@ from odradek.runtime.real import RealDisk
 _CHUNK_BYTES = 4 << 20
 
 
-class Located(NamedTuple):
+class BatchInFile(NamedTuple):
     """A batch in a piece of its file, and where that piece begins."""
 
     data: memoryview
@@ -26,7 +26,7 @@ class SegmentFile:
         self._path = path
         self.damage: str | None = None
 
-    def __iter__(self) -> Iterator[Located]:
+    def __iter__(self) -> Iterator[BatchInFile]:
         disk = RealDisk()
         fd = disk.open(self._path, os.O_RDONLY)
         try:
@@ -37,7 +37,7 @@ class SegmentFile:
                 consumed = 0
                 try:
                     for batch in iter_batches(data):
-                        yield Located(data, position, batch)
+                        yield BatchInFile(data, position, batch)
                         consumed = batch.position + batch.size
                 except KafkaError as e:
                     if any(data[consumed:]):

@@ -4,14 +4,14 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from odradek.cli.errors import Failure, Finding, Usage
+from odradek.cli.errors import Failure, FoundProblem, Usage
 from odradek.cli.files.stored_configs import stored_topics
 from odradek.cli.session import Session
 from odradek.cli.terminal.output import Table, columns
 from odradek.cli.terminal.progress import Progress
 from odradek.core.types import TopicPartition
 from odradek.log.names import LOCK, LOG_SUFFIX, META_PROPERTIES, parse_partition_dir
-from odradek.log.verifying.comparing import Located, Replica, Unread, compare
+from odradek.log.verifying.comparing import Located, Replica, Unreadable, compare
 from odradek.log.verifying.directory import (
     check_identity,
     check_partition,
@@ -70,7 +70,7 @@ def verify_paths(session: Session, paths: Sequence[str]) -> None:
     counts = (partitions, "partition"), (segments, "segment"), (checked, "byte")
     summary = ", ".join(_count(number, noun) for number, noun in counts)
     if findings:
-        raise Finding(f"{_count(len(findings), 'finding')} in {summary}")
+        raise FoundProblem(f"{_count(len(findings), 'finding')} in {summary}")
     session.terminal.note(f"no findings in {summary}")
 
 
@@ -88,7 +88,7 @@ def diff_paths(session: Session, a: str, b: str) -> None:
     missing = [f"{tp} is only in {path}" for tp, path in _alone(*places)]
     session.table(Table(_DIFFERENCES, rows))
     if rows or missing:
-        raise Finding([*missing, *([_count(len(rows), "difference")] if rows else [])])
+        raise FoundProblem([*missing, *([_count(len(rows), "difference")] if rows else [])])
     session.terminal.note(f"no difference in {_count(len(pairs), 'partition')}")
 
 
@@ -96,10 +96,10 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def _told(located: Located | Unread | None) -> tuple[str | int | None, ...]:
+def _told(located: Located | Unreadable | None) -> tuple[str | int | None, ...]:
     if located is None:
         return (None,) * 4
-    if isinstance(located, Unread):
+    if isinstance(located, Unreadable):
         return located.file, located.position, None, None
     epoch = located.batch.partition_leader_epoch
     return located.file, located.position, None if epoch < 0 else epoch, located.batch.crc

@@ -35,7 +35,7 @@ class Bound(NamedTuple):
         return self.value
 
 
-class OffsetRange(NamedTuple):
+class RequestedRange(NamedTuple):
     """From `first` up to but without `stop`; without a stop there is no end to it."""
 
     first: Bound
@@ -49,7 +49,7 @@ class OffsetRange(NamedTuple):
 _FORMS = "start, end, N, +N, -N, A:B, @TIME, @TIME:TIME"
 
 
-def parse_offsets(text: str, now_ms: int, zone: tzinfo | None = UTC) -> OffsetRange:
+def parse_offsets(text: str, now_ms: int, zone: tzinfo | None = UTC) -> RequestedRange:
     """A range of offsets; raises ValueError that names the forms there are."""
     found = _parse_times(text[1:], now_ms, zone) if text.startswith("@") else _parse_range(text)
     first, stop = found
@@ -58,11 +58,11 @@ def parse_offsets(text: str, now_ms: int, zone: tzinfo | None = UTC) -> OffsetRa
     return found
 
 
-def _parse_range(text: str) -> OffsetRange:
+def _parse_range(text: str) -> RequestedRange:
     first, colon, stop = text.partition(":")
     if not colon:
-        return OffsetRange(_parse_bound(text, text))
-    return OffsetRange(
+        return RequestedRange(_parse_bound(text, text))
+    return RequestedRange(
         _parse_bound(first, text) if first else Bound(At.START),
         _parse_bound(stop, text) if stop else None,
     )
@@ -83,16 +83,16 @@ def _parse_bound(text: str, whole: str) -> Bound:
     return Bound(At.OFFSET, int(digits))
 
 
-def _parse_times(text: str, now_ms: int, zone: tzinfo | None) -> OffsetRange:
+def _parse_times(text: str, now_ms: int, zone: tzinfo | None) -> RequestedRange:
     """Times hold colons themselves, so the range is cut at the first colon that leaves two times."""
     try:
-        return OffsetRange(Bound(At.TIME, parse_time_ms(text, now_ms, zone)))
+        return RequestedRange(Bound(At.TIME, parse_time_ms(text, now_ms, zone)))
     except ValueError as error:
         cuts = [i for i, c in enumerate(text) if c == ":"]
         for cut in cuts:
             first, stop = text[:cut], text[cut + 1 :]
             try:
-                return OffsetRange(
+                return RequestedRange(
                     Bound(At.TIME, parse_time_ms(first, now_ms, zone)) if first else Bound(At.START),
                     Bound(At.TIME, parse_time_ms(stop, now_ms, zone)) if stop else None,
                 )

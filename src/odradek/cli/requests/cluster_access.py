@@ -43,7 +43,7 @@ class TopicInfo(NamedTuple):
         return [TopicPartition(self.name, partition.partition) for partition in self.partitions]
 
 
-class Place(NamedTuple):
+class FoundOffset(NamedTuple):
     """An offset found in a partition, between its first and its end."""
 
     partition: int
@@ -216,12 +216,12 @@ class ClusterAccess:
 
     def resolve(
         self, topics: Sequence[TopicInfo], partitions: Sequence[TopicPartition], bound: Bound
-    ) -> dict[TopicPartition, Place]:
+    ) -> dict[TopicPartition, FoundOffset]:
         """Where a bound such as `-100` or `@-1h` lies in each partition."""
         bounds = self.bounds(topics)
         times = self.list_offsets(topics, partitions, bound.value) if bound.at is At.TIME else {}
         return {
-            tp: Place(tp.partition, *bounds[tp], bound.resolve(*bounds[tp], lambda _, tp=tp: times[tp]))  # type: ignore[misc]
+            tp: FoundOffset(tp.partition, *bounds[tp], bound.resolve(*bounds[tp], lambda _, tp=tp: times[tp]))  # type: ignore[misc]
             for tp in partitions
         }
 

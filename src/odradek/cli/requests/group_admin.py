@@ -20,7 +20,7 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
 
-class GroupMember(NamedTuple):
+class MemberDescription(NamedTuple):
     member_id: str
     instance_id: str | None
     client_id: str
@@ -35,7 +35,7 @@ class GroupInfo(NamedTuple):
     protocol_type: str | None
     assignor: str | None
     coordinator: int
-    members: list[GroupMember]
+    members: list[MemberDescription]
 
 
 class GroupOffset(NamedTuple):
@@ -71,7 +71,7 @@ def describe_group(cluster: ClusterAccess, group: str) -> GroupInfo:
     (found,) = response.groups
     _check(group, found)
     members = [
-        GroupMember(
+        MemberDescription(
             member.member_id,
             member.group_instance_id,
             member.client_id,
@@ -97,7 +97,7 @@ def _describe_consumer(cluster: ClusterAccess, group: str, coordinator: int) -> 
     (found,) = cluster.send(ApiKey.CONSUMER_GROUP_DESCRIBE, request, node_id=coordinator).groups
     _check(group, found)
     members = [
-        GroupMember(
+        MemberDescription(
             member.member_id,
             member.instance_id,
             member.client_id,
@@ -172,7 +172,7 @@ def committed_offsets(cluster: ClusterAccess, group: str) -> dict[TopicPartition
 
 
 def group_offsets(
-    cluster: ClusterAccess, group: str, members: Sequence[GroupMember], isolation_level: int = 0
+    cluster: ClusterAccess, group: str, members: Sequence[MemberDescription], isolation_level: int = 0
 ) -> list[GroupOffset]:
     """Committed offsets, and partitions that members read without a commit, with the logs' ends."""
     committed: dict[TopicPartition, int | None] = dict(committed_offsets(cluster, group))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from odradek.cli.requests.cluster_access import READ_COMMITTED, ClusterAccess
 from odradek.cli.requests.group_admin import GroupOffset
-from odradek.cli.requests.scan import ReadLimit, ReadLimitError, Unread, unread
+from odradek.cli.requests.scan import ReadLimit, ReadLimitError, UnreadRecords, unread
 from odradek.cli.terminal.times import Seconds, seconds
 from odradek.core.types import TopicPartition
 
@@ -48,11 +48,11 @@ class LagMeter:
             behind[offset.tp] = Behind(records, _time(found, now_ms), self._eta(group, offset.tp, records))
         return behind
 
-    def _count(self, offsets: Sequence[GroupOffset]) -> dict[TopicPartition, Unread | None]:
+    def _count(self, offsets: Sequence[GroupOffset]) -> dict[TopicPartition, UnreadRecords | None]:
         topics, _ = self._cluster.find_topics(list(dict.fromkeys(o.tp.topic for o in offsets)))
         by_name = {topic.name: topic for topic in topics}
         bounds = self._cluster.bounds(topics, READ_COMMITTED)
-        counted: dict[TopicPartition, Unread | None] = {}
+        counted: dict[TopicPartition, UnreadRecords | None] = {}
         for tp, committed, _ in offsets:
             assert committed is not None
             start, stop = bounds[tp]
@@ -61,7 +61,7 @@ class LagMeter:
                 counted[tp] = (
                     unread(self._cluster, by_name[tp.topic], tp, position, stop, self._limit)
                     if position < stop
-                    else Unread(0, None)
+                    else UnreadRecords(0, None)
                 )
             except ReadLimitError:
                 counted[tp] = None
@@ -82,7 +82,7 @@ def eta(records: int, elapsed_ms: int, read: int, written: int) -> Seconds | Non
     return seconds(records * elapsed_ms / gained) if gained > 0 and elapsed_ms > 0 else None
 
 
-def _time(found: Unread | None, now_ms: int) -> Seconds | None:
+def _time(found: UnreadRecords | None, now_ms: int) -> Seconds | None:
     if found is None:
         return None
     if found.records == 0:

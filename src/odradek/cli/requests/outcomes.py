@@ -21,7 +21,7 @@ OPEN: Final = "open"
 OUTCOMES: Final = (COMMITTED, ABORTED, OPEN)
 
 
-class Range(NamedTuple):
+class ReadRange(NamedTuple):
     """What to read of a partition; `last_stable_offset` and `log_end_offset` are those of the moment."""
 
     start: int
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 
 def records_with_outcomes(
-    cluster: ClusterAccess, topic: TopicInfo, tp: TopicPartition, wanted: Range
+    cluster: ClusterAccess, topic: TopicInfo, tp: TopicPartition, wanted: ReadRange
 ) -> Iterator[Found]:
     def found(data: Any, batch: BatchMeta, outcome: str) -> Found:
         records = [r for r in iter_records(data, batch) if wanted.start <= r.offset < wanted.stop]

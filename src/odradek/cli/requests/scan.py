@@ -103,7 +103,7 @@ def _fetch(
     return found
 
 
-class Unread(NamedTuple):
+class UnreadRecords(NamedTuple):
     """What a read_committed reader will still get, and when the first of it was written."""
 
     records: int
@@ -112,7 +112,7 @@ class Unread(NamedTuple):
 
 def unread(
     cluster: ClusterAccess, topic: TopicInfo, tp: TopicPartition, start: int, stop: int, limit: ReadLimit
-) -> Unread:
+) -> UnreadRecords:
     """Between two offsets: without markers, aborted records, and what compaction has removed."""
     count, first_ms = 0, None
     for data, batch, is_shown in scan(cluster, topic, tp, start, stop, limit):
@@ -125,4 +125,4 @@ def unread(
                 first_ms = batch.max_timestamp if batch.timestamp_type else times[0]
         else:
             count += batch.record_count
-    return Unread(count, first_ms)
+    return UnreadRecords(count, first_ms)

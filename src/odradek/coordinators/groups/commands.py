@@ -10,7 +10,7 @@ FEW = 16
 """A command about more entries waits behind the others when its group's shard is taken."""
 
 
-class Protocol(NamedTuple):
+class MemberProtocol(NamedTuple):
     """A way to assign partitions that a member supports, with what it tells the leader about itself."""
 
     name: str
@@ -27,7 +27,7 @@ class JoinGroup:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocol_type: str
-    protocols: tuple[Protocol, ...]
+    protocols: tuple[MemberProtocol, ...]
     new_member_id: str
     """The id the member gets if it brings none."""
     known_member_required: bool

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from odradek.coordinators.groups import admin, commands
 from odradek.coordinators.groups.classic import joining, leaving, rebalance, syncing
 from odradek.coordinators.groups.classic.group import ClassicGroup
-from odradek.coordinators.groups.classic.member import Member
+from odradek.coordinators.groups.classic.member import ClassicGroupMember
 from odradek.coordinators.groups.classic.states import GroupState
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.consumer import describing as consumer_admin
@@ -240,7 +240,7 @@ class GroupShard:
         self.settings = GroupSettings(config, self.image)
 
     def start_session(
-        self, group: ClassicGroup, member: Member, now: Now, timeout_ms: int | None = None
+        self, group: ClassicGroup, member: ClassicGroupMember, now: Now, timeout_ms: int | None = None
     ) -> None:
         timeout_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
         self.timers.schedule(TimerKey(group.group_id, member.member_id), now.steady_ms + timeout_ms)

@@ -82,11 +82,6 @@ class MarkerSender:
         for order in [o for o in self._orders.values() if o.partition_index == partition_index]:
             self._drop(order.markers.transactional_id)
 
-    def outstanding(self, transactional_id: str) -> list[TopicPartition]:
-        """The partitions that have not heard yet."""
-        order = self._orders.get(transactional_id)
-        return [] if order is None else list(order.left)
-
     def close(self) -> None:
         for transactional_id in list(self._orders):
             self._drop(transactional_id)

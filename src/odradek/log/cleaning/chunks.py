@@ -11,7 +11,7 @@ from odradek.log.segments.txn_index import AbortedTxn
 from odradek.runtime.api import Disk
 
 
-class SegmentReader:
+class SegmentChunks:
     """A segment's file, chunk by chunk; each begins where the last one was consumed to."""
 
     __slots__ = ("_buffer", "_consumed", "_disk", "_file", "_position", "_size", "path")

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import Buffer
-from odradek.log.cleaning.chunks import Output, SegmentReader
+from odradek.log.cleaning.chunks import Output, SegmentChunks
 from odradek.log.cleaning.cleaned_segment import CleanedSegment
 from odradek.log.cleaning.grouping import Sized, Source, group
 from odradek.log.cleaning.offset_map import OffsetMap
@@ -46,7 +46,7 @@ class Limits(NamedTuple):
     chunk_bytes: int
 
 
-class Plan(NamedTuple):
+class CleaningPlan(NamedTuple):
     """A cleaning as it was decided upon: nothing in it changes any more."""
 
     directory: str
@@ -68,7 +68,7 @@ class Replacement(NamedTuple):
     replaced: tuple[int, ...]
 
 
-class Progress(NamedTuple):
+class CleaningProgress(NamedTuple):
     """Bytes read and written by a piece of work. `breath`: others should have the interpreter now."""
 
     moved_bytes: int
@@ -79,7 +79,7 @@ class Progress(NamedTuple):
 class CleaningJob:
     """`advance` until it gives None; after a replacement, only once the log has taken or refused it."""
 
-    def __init__(self, disk: Disk, plan: Plan) -> None:
+    def __init__(self, disk: Disk, plan: CleaningPlan) -> None:
         self._disk = disk
         self._plan = plan
         self._work = self._run()
@@ -89,14 +89,14 @@ class CleaningJob:
         """Up to where the log is clean once all replacements are in place."""
         self.mapped_bytes = self.read_bytes = self.written_bytes = 0
 
-    def advance(self, budget_bytes: int) -> Progress | None:
+    def advance(self, budget_bytes: int) -> CleaningProgress | None:
         """Work for about so many bytes; None at the end. Raises OSError, KafkaError for a corrupt batch."""
         moved_bytes = 0
         for progress in self._work:
             moved_bytes += progress.moved_bytes
             if progress.replacement is not None or progress.breath or moved_bytes >= budget_bytes:
                 return progress._replace(moved_bytes=moved_bytes)
-        return Progress(moved_bytes) if moved_bytes else None
+        return CleaningProgress(moved_bytes) if moved_bytes else None
 
     def taken(self) -> None:
         """The log has taken the last replacement over."""
@@ -108,7 +108,7 @@ class CleaningJob:
         if cleaned is not None:
             cleaned.discard()
 
-    def _run(self) -> Iterator[Progress]:
+    def _run(self) -> Iterator[CleaningProgress]:
         plan, limits = self._plan, self._plan.limits
         yield from self._map_dirty_part()
         if self._offsets.latest_offset < plan.first_dirty_offset:
@@ -124,7 +124,7 @@ class CleaningJob:
 
     # --- the keys of the dirty part -------------------------------------------------------------------
 
-    def _map_dirty_part(self) -> Iterator[Progress]:
+    def _map_dirty_part(self) -> Iterator[CleaningProgress]:
         plan, limits = self._plan, self._plan.limits
         start = plan.first_dirty_offset
         self._offsets = OffsetMap.for_range(
@@ -141,8 +141,8 @@ class CleaningJob:
 
     def _map_source(
         self, source: Source, transactions: CleanedTransactions
-    ) -> Generator[Progress, None, bool]:
-        reader = SegmentReader(self._disk, source, self._plan.limits.chunk_bytes)
+    ) -> Generator[CleaningProgress, None, bool]:
+        reader = SegmentChunks(self._disk, source, self._plan.limits.chunk_bytes)
         while chunk := reader.next():
             position, singles = 0, 0
             while True:
@@ -154,7 +154,7 @@ class CleaningJob:
                     finding = self._map_batch(chunk, batch, transactions)
                     singles += 1
                     if singles % _SINGLE_BATCHES == 0:
-                        yield Progress(0, breath=True)
+                        yield CleaningProgress(0, breath=True)
                 if finding == FULL:
                     if self._offsets.latest_offset >= 0:
                         return True
@@ -165,7 +165,7 @@ class CleaningJob:
                 position += batch.size
             reader.consumed(position)
             self.mapped_bytes += position
-            yield Progress(position)
+            yield CleaningProgress(position)
         return False
 
     def _map_batch(self, chunk: Buffer, batch: BatchMeta, transactions: CleanedTransactions) -> int:
@@ -186,7 +186,7 @@ class CleaningJob:
 
     def _clean(
         self, sources: Sequence[Source], transactions: CleanedTransactions, keeps_since_ms: int
-    ) -> Iterator[Progress]:
+    ) -> Iterator[CleaningProgress]:
         """Clean a group of segments into one."""
         plan, limits = self._plan, self._plan.limits
         cleaned = CleanedSegment(
@@ -204,7 +204,7 @@ class CleaningJob:
             cleaning = _SourceCleaning(
                 source, output, self._offsets, plan.keeping, transactions, mtime_ms > keeps_since_ms
             )
-            reader = SegmentReader(self._disk, source, limits.chunk_bytes)
+            reader = SegmentChunks(self._disk, source, limits.chunk_bytes)
             while chunk := reader.next():
                 position, written = 0, output.written_bytes
                 while position < len(chunk):
@@ -213,15 +213,17 @@ class CleaningJob:
                         break
                     position = at
                     if pause:
-                        yield Progress(0, breath=True)
+                        yield CleaningProgress(0, breath=True)
                 reader.consumed(position)
                 self.read_bytes += position
-                yield Progress(position + output.written_bytes - written)
+                yield CleaningProgress(position + output.written_bytes - written)
         output.flush()
         cleaned.make_ready(mtime_ms)
         self.written_bytes += cleaned.size
         replaced = tuple(source.base_offset for source in sources)
-        yield Progress(0, Replacement(cleaned.base_offset, cleaned.size, cleaned.has_txn_index, replaced))
+        yield CleaningProgress(
+            0, Replacement(cleaned.base_offset, cleaned.size, cleaned.has_txn_index, replaced)
+        )
 
     def _with_index_sizes(self, source: Source) -> Sized:
         stem = source.path.removesuffix(LOG_SUFFIX)

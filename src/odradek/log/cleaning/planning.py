@@ -6,7 +6,7 @@ from typing import Final
 from odradek.core.types import NO_OFFSET, TRANSACTION_STATE_TOPIC
 from odradek.log.cleaning.candidates import LogToClean
 from odradek.log.cleaning.grouping import Source
-from odradek.log.cleaning.job import Limits, Plan
+from odradek.log.cleaning.job import CleaningPlan, Limits
 from odradek.log.cleaning.offset_map import new_secret
 from odradek.log.cleaning.rewriting import Keeping
 from odradek.log.cleaning.settings import CleanerSettings
@@ -26,13 +26,15 @@ def delete_retention_ms(log: Log) -> int:
     return configured_ms
 
 
-def prepare(candidate: LogToClean, settings: CleanerSettings, now_ms: int, rng: random.Random) -> Plan:
+def prepare(
+    candidate: LogToClean, settings: CleanerSettings, now_ms: int, rng: random.Random
+) -> CleaningPlan:
     """Raises OSError, CorruptIndexError where the index of aborted transactions cannot be read."""
     log, config = candidate.log, candidate.log.config
     segments = log.segments.all()
     aborted = [txn for segment in segments if segment.has_txn_index for txn in segment.txn_index.entries]
     ends = [segment.base_offset for segment in segments[1:]]
-    return Plan(
+    return CleaningPlan(
         log.path,
         tuple(
             Source(segment.base_offset, end, segment.file.path, segment.size)

@@ -11,15 +11,16 @@ from odradek.log.parts.bounds import Bounds
 from odradek.log.parts.epoch_cache import EpochCache
 from odradek.log.parts.log_config import LogConfig
 from odradek.log.parts.partition_dir import PartitionDir
-from odradek.log.parts.reading import Position, Reader, out_of_range
+from odradek.log.parts.reading import BatchReader, Position, out_of_range
 from odradek.log.parts.rolling import Roller
 from odradek.log.producers.entry import ProducerBatch
 from odradek.log.producers.markers import read_marker
+from odradek.log.producers.rules import AppendOrigin
 from odradek.log.producers.state import ProducerState, StagedProducers
 from odradek.log.segments.segment import Segment
 from odradek.log.segments.segments import Segments
 from odradek.log.segments.txn_index import AbortedTxn
-from odradek.records.check import AppendOrigin, CheckedRecords
+from odradek.records.check import CheckedRecords
 from odradek.records.header import CONTROL_FLAG, LOG_OVERHEAD, MAX_INT32, BatchMeta
 from odradek.records.kernel import OK, PARTIAL
 from odradek.records.scanning import scan
@@ -68,7 +69,7 @@ class Appender:
         epochs: EpochCache,
         producers: ProducerState,
         roller: Roller,
-        reader: Reader,
+        reader: BatchReader,
     ) -> None:
         self._dir = directory
         self._clock = clock

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.log.parts.local_log import LocalLog
 from odradek.log.parts.partition_dir import PartitionDir
-from odradek.log.parts.reading import Reader
+from odradek.log.parts.reading import BatchReader
 from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.segments.segment import Segment
 
@@ -25,7 +25,7 @@ class Compaction:
         directory: PartitionDir,
         local_log: LocalLog,
         snapshots: ProducerSnapshotFiles,
-        reader: Reader,
+        reader: BatchReader,
         cleaned_offset: int | None,
     ) -> None:
         self._dir = directory

@@ -38,7 +38,7 @@ class FetchInfo:
         self.aborted = aborted
 
 
-class Reader:
+class BatchReader:
     """Batches by offset. `newest` is where the last append began: the consumers that keep up read there."""
 
     __slots__ = ("_bound", "_bounds", "_config", "_dir", "_gaps", "_segments", "newest")

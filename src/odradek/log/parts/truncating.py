@@ -13,7 +13,7 @@ from odradek.log.parts.compaction import Compaction
 from odradek.log.parts.durability import Durability
 from odradek.log.parts.local_log import LocalLog
 from odradek.log.parts.partition_dir import PartitionDir
-from odradek.log.parts.reading import Reader
+from odradek.log.parts.reading import BatchReader
 from odradek.log.parts.settling import Settling
 from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
@@ -48,7 +48,7 @@ class Truncator:
         settling: Settling,
         producers: ProducerState,
         snapshots: ProducerSnapshotFiles,
-        reader: Reader,
+        reader: BatchReader,
         compaction: Compaction,
     ) -> None:
         self._dir = directory

@@ -4,12 +4,12 @@ No origin means that the batch is replicated or replayed: it was accepted before
 """
 
 import logging
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
 from odradek.log.producers.entry import BATCHES_TO_RETAIN, ProducerBatch, ProducerEntry
-from odradek.records.check import AppendOrigin
 from odradek.records.control import EndTransactionMarker
 from odradek.records.header import MAX_INT32, TRANSACTIONAL_FLAG, BatchMeta
 
@@ -21,14 +21,21 @@ EPOCH_PER_TRANSACTION: Final = 2
 _LAST_PRODUCER_EPOCH: Final = 0x7FFF
 
 
-class Start(NamedTuple):
+class AppendOrigin(IntEnum):
+    """Who appends. Clients are checked most."""
+
+    CLIENT = 0
+    COORDINATOR = 1
+
+
+class ExpectedStart(NamedTuple):
     """Where a producer has to begin that a partition does not know."""
 
     epoch: int
     sequence: int
 
 
-def check_start(batch: BatchMeta, start: Start) -> None:
+def check_start(batch: BatchMeta, start: ExpectedStart) -> None:
     """Refuse what would overtake an earlier batch of a transaction, which was refused and may come again."""
     if batch.producer_epoch == start.epoch and batch.base_sequence > start.sequence:
         raise KafkaError(

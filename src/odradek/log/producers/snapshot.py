@@ -30,21 +30,22 @@ class CorruptSnapshotError(Exception):
 
 
 def format_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
-    packed = [
-        _ENTRY.pack(
-            entry.producer_id,
-            entry.producer_epoch,
-            entry.last_sequence,
-            entry.last_offset,
-            entry.last_offset_delta,
-            entry.last_timestamp,
-            entry.coordinator_epoch,
-            entry.current_txn_first_offset,
-        )
-        for entry in entries
-    ]
+    packed = [_ENTRY.pack(entry.producer_id, *snapshot_fields(entry)) for entry in entries]
     body = len(packed).to_bytes(4, "big") + b"".join(packed)
     return _HEAD.pack(_VERSION, crc32c(body), len(packed)) + body[4:]
+
+
+def snapshot_fields(entry: ProducerEntry) -> tuple[int, ...]:
+    """What a snapshot holds of a producer beside its id, field by field."""
+    return (
+        entry.producer_epoch,
+        entry.last_sequence,
+        entry.last_offset,
+        entry.last_offset_delta,
+        entry.last_timestamp,
+        entry.coordinator_epoch,
+        entry.current_txn_first_offset,
+    )
 
 
 def parse_snapshot(data: bytes) -> list[ProducerEntry]:

@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 from odradek.core.types import NO_OFFSET
 from odradek.log.producers.entry import ProducerBatch, ProducerEntry
 from odradek.log.producers.markers import Marker
-from odradek.log.producers.rules import Start, append_data, append_marker, check_start
-from odradek.records.check import AppendOrigin
+from odradek.log.producers.rules import AppendOrigin, ExpectedStart, append_data, append_marker, check_start
 from odradek.records.header import CONTROL_FLAG, MAX_INT32, BatchMeta
 
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
@@ -37,7 +36,7 @@ class StagedProducers:
 
     def __init__(self, below: "StagedProducers | ProducerState") -> None:
         self._known = below.get
-        self.starts: dict[int, Start] = below.starts
+        self.starts: dict[int, ExpectedStart] = below.starts
         self.entries: dict[int, ProducerEntry] = {}
         self.started: tuple[tuple[int, int], ...] = ()
         self.completed: tuple[CompletedTxn, ...] = ()
@@ -103,7 +102,7 @@ class ProducerState:
         self.entries: Final[dict[int, ProducerEntry]] = {}
         self.get: Final[Callable[[int], ProducerEntry | None]] = self.entries.get
         self.end_offset = 0
-        self.starts: Final[dict[int, Start]] = {}
+        self.starts: Final[dict[int, ExpectedStart]] = {}
         self._ongoing: dict[int, int] = {}
         self._unreplicated: list[tuple[int, int]] = []
 
@@ -125,7 +124,7 @@ class ProducerState:
         start = self.starts.pop(producer_id, None)
         if start is not None and start.epoch == epoch:
             sequence = min(sequence, start.sequence)
-        self.starts[producer_id] = Start(epoch, sequence)
+        self.starts[producer_id] = ExpectedStart(epoch, sequence)
         if len(self.starts) > _MAX_STARTS:
             del self.starts[next(iter(self.starts))]
 

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from struct import Struct
 from typing import ClassVar, Final
 
+from odradek.core.errors import is_exhausted
 from odradek.log.files import FilePool, PooledFile, read_fully, write_fully
 
 WARM_BYTES: Final = 8192
@@ -120,6 +121,20 @@ class IndexFile:
                 self._disk.ftruncate(self.file.open().fd, size)
                 self._is_extended = self._has_rest = True
             self._write_pending()
+
+    def _write_out(self, *columns: "array[int]") -> None:
+        """Write what is pending, and let go of the older entries: each has its fields in these columns."""
+        try:
+            self.flush()
+        except OSError as e:
+            if is_exhausted(e):
+                return  # they stay in memory; what they point to is in the log already
+            raise
+        warm = WARM_BYTES // self.ENTRY.size
+        if len(columns[0]) >= 2 * warm:
+            for column in columns:
+                del column[:warm]
+            self._first += warm
 
     def _write_pending(self) -> None:
         if self._pending:

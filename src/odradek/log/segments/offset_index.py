@@ -8,10 +8,8 @@ from bisect import bisect_left, bisect_right
 from struct import Struct
 from typing import ClassVar
 
-from odradek.core.errors import is_exhausted
 from odradek.log.segments.index_file import (
     PENDING_BYTES,
-    WARM_BYTES,
     CorruptIndexError,
     IndexFile,
     unsigned_numbers,
@@ -20,7 +18,6 @@ from odradek.log.segments.index_file import (
 # relative offset  uint32  0   from the segment's base offset
 # position         uint32  4   in the .log file
 _ENTRY = Struct(">II")
-_WARM_ENTRIES = WARM_BYTES // _ENTRY.size
 _AHEAD_ENTRIES = 512
 
 
@@ -65,16 +62,7 @@ class OffsetIndex(IndexFile):
         self._pending += _ENTRY.pack(relative, position)
         self.entries += 1
         if len(self._pending) >= PENDING_BYTES:
-            try:
-                self.flush()
-            except OSError as e:
-                if is_exhausted(e):
-                    return  # it stays in memory; what it points to is in the log already
-                raise
-            if len(offsets) >= 2 * _WARM_ENTRIES:
-                del offsets[:_WARM_ENTRIES]
-                del self._positions[:_WARM_ENTRIES]
-                self._first += _WARM_ENTRIES
+            self._write_out(offsets, self._positions)
 
     def lookup(self, offset: int) -> tuple[int, int]:
         """The last entry at or before an offset, as (offset, position)."""

@@ -9,14 +9,12 @@ from bisect import bisect_left, bisect_right
 from struct import Struct
 from typing import ClassVar
 
-from odradek.core.errors import is_exhausted
 from odradek.core.types import NO_TIMESTAMP
-from odradek.log.segments.index_file import PENDING_BYTES, WARM_BYTES, CorruptIndexError, IndexFile
+from odradek.log.segments.index_file import PENDING_BYTES, CorruptIndexError, IndexFile
 
 # timestamp        int64   0   the largest so far
 # relative offset  uint32  8   from the segment's base offset
 _ENTRY = Struct(">qI")
-_WARM_ENTRIES = WARM_BYTES // _ENTRY.size
 
 
 class TimeIndex(IndexFile):
@@ -61,16 +59,7 @@ class TimeIndex(IndexFile):
         self._pending += _ENTRY.pack(timestamp, relative)
         self.entries += 1
         if len(self._pending) >= PENDING_BYTES:
-            try:
-                self.flush()
-            except OSError as e:
-                if is_exhausted(e):
-                    return  # it stays in memory; what it points to is in the log already
-                raise
-            if len(offsets) >= 2 * _WARM_ENTRIES:
-                del offsets[:_WARM_ENTRIES]
-                del timestamps[:_WARM_ENTRIES]
-                self._first += _WARM_ENTRIES
+            self._write_out(offsets, timestamps)
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """The last entry at or before a timestamp, as (timestamp, offset)."""

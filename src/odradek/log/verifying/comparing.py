@@ -20,7 +20,7 @@ class Located(NamedTuple):
     batch: BatchMeta
 
 
-class Unread(NamedTuple):
+class Unreadable(NamedTuple):
     """A place where a batch must begin, and no good one does."""
 
     file: str
@@ -34,8 +34,8 @@ class Difference(NamedTuple):
     first_offset: int
     last_offset: int
     what: str
-    a: Located | Unread | None
-    b: Located | Unread | None
+    a: Located | Unreadable | None
+    b: Located | Unreadable | None
 
 
 class Replica:
@@ -51,14 +51,14 @@ class Replica:
             if name.endswith(LOG_SUFFIX) and (offset := offset_of(name)) is not None
         ]
 
-    def __iter__(self) -> Iterator[Located | Unread]:
+    def __iter__(self) -> Iterator[Located | Unreadable]:
         for base_offset in self._bases:
             file = f"{self._path}/{file_name(base_offset, LOG_SUFFIX)}"
             for piece in pieces(self._disk, file, self._on_bytes):
                 for batch in piece.batches:
                     yield Located(file, piece.start + batch.position, batch)
                 if piece.bad is not None:
-                    yield Unread(file, piece.bad.position, piece.bad.problem)
+                    yield Unreadable(file, piece.bad.position, piece.bad.problem)
 
 
 class _Walk:
@@ -67,7 +67,7 @@ class _Walk:
     def __init__(self, name: str, replica: Replica) -> None:
         self.name = name
         self.here: Located | None = None
-        self.unread: Unread | None = None
+        self.unread: Unreadable | None = None
         self.is_told = False
         self._last_offset = -1
         self._found = iter(replica)
@@ -100,7 +100,7 @@ class _Runs:
     def agree(self) -> None:
         self._going_on = False
 
-    def add(self, what: str, a: Located | Unread | None, b: Located | Unread | None) -> None:
+    def add(self, what: str, a: Located | Unreadable | None, b: Located | Unreadable | None) -> None:
         present = [found.batch for found in (a, b) if isinstance(found, Located)]
         first = min(batch.base_offset for batch in present)
         self._add(Difference(first, max(batch.last_offset for batch in present), what, a, b))

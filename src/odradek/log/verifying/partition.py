@@ -262,7 +262,7 @@ class PartitionCheck:
             offsets.end(self._disk.stat(path).size)
         if times is not None:
             times.end(self._next_offset)
-        self._check_aborted(index, base_offset)
+        self._check_aborted(base_offset)
 
     def _torn(self) -> None:
         """What follows cannot be judged by what came before."""
@@ -318,7 +318,7 @@ class PartitionCheck:
                 position = piece.start + batch.position
                 self._report(path, position, "unreadable marker", "a transaction's end", problem, index)
 
-    def _check_aborted(self, index: int, base_offset: int) -> None:
+    def _check_aborted(self, base_offset: int) -> None:
         path = self._file(base_offset, TXN_INDEX_SUFFIX)
         indexed = []
         if file_name(base_offset, TXN_INDEX_SUFFIX) in self._names:

@@ -12,6 +12,7 @@ from odradek.core.errors import KafkaError
 from odradek.core.types import NO_OFFSET, Buffer
 from odradek.log.producers.entry import ProducerEntry
 from odradek.log.producers.markers import read_marker
+from odradek.log.producers.snapshot import snapshot_fields
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.txn_index import AbortedTxn
 from odradek.log.verifying.findings import Findings
@@ -83,7 +84,7 @@ class Replay:
     def is_as_recovered(self, entry: ProducerEntry) -> bool:
         """Is this what a replay from the log start on gives?"""
         recovered = self._recovered.entries.get(entry.producer_id)
-        return recovered is not None and _told(recovered) == _told(entry)
+        return recovered is not None and snapshot_fields(recovered) == snapshot_fields(entry)
 
 
 def check_snapshot(
@@ -103,28 +104,22 @@ def check_snapshot(
                     f"offset {entry.last_offset}",
                 )
         elif replay.is_whole:
-            _compare(into, file, _told(known), _told(entry), entry.producer_id)
+            _compare(into, file, snapshot_fields(known), snapshot_fields(entry), entry.producer_id)
         elif known.last_offset >= entry.last_offset and not replay.is_as_recovered(entry):
-            _compare(into, file, _told(known)[1:3], _told(entry)[1:3], entry.producer_id, _FIELDS[1:3])
+            _compare(
+                into,
+                file,
+                snapshot_fields(known)[1:3],
+                snapshot_fields(entry)[1:3],
+                entry.producer_id,
+                _FIELDS[1:3],
+            )
     if replay.is_whole:
         told = {entry.producer_id for entry in entries}
         for producer_id, known in replayed.items():
             is_open = known.current_txn_first_offset != NO_OFFSET
             if producer_id not in told and (is_open or written_ms - known.last_timestamp < _SILENT_MS):
                 _report(into, file, producer_id, f"its last offset {known.last_offset}", "no such producer")
-
-
-def _told(entry: ProducerEntry) -> tuple[int, ...]:
-    """What a snapshot tells of a producer, field by field."""
-    return (
-        entry.producer_epoch,
-        entry.last_sequence,
-        entry.last_offset,
-        entry.last_offset_delta,
-        entry.last_timestamp,
-        entry.coordinator_epoch,
-        entry.current_txn_first_offset,
-    )
 
 
 def _compare(

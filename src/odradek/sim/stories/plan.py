@@ -16,7 +16,7 @@ from odradek.sim.world.disk import DiskFaults
 from odradek.sim.world.network import NetFaults
 
 
-class Protocol(Enum):
+class RebalanceProtocol(Enum):
     """How the members of a group rebalance."""
 
     CLASSIC = "classic"
@@ -25,7 +25,7 @@ class Protocol(Enum):
 
     def is_modern(self, index: int) -> bool:
         """Whether a member of such a group, by its place in it, speaks the consumer protocol."""
-        return self is Protocol.CONSUMER or (self is Protocol.MIXED and index % 2 == 1)
+        return self is RebalanceProtocol.CONSUMER or (self is RebalanceProtocol.MIXED and index % 2 == 1)
 
 
 class Blow(Enum):

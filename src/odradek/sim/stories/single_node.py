@@ -14,7 +14,7 @@ from odradek.sim.checkers.audit import Auditor, Flushed
 from odradek.sim.checkers.history import History
 from odradek.sim.checkers.platter import flushed_commits, flushed_records
 from odradek.sim.stories.outcome import Outcome, Over
-from odradek.sim.stories.plan import WEIGHTS, Plan, Protocol, Settings, draw_settings
+from odradek.sim.stories.plan import WEIGHTS, Plan, RebalanceProtocol, Settings, draw_settings
 from odradek.sim.stories.story import Story, Tasks
 from odradek.sim.workloads.administering import Administrator
 from odradek.sim.workloads.classic_member import ClassicMember
@@ -130,7 +130,7 @@ class SingleNodeStory(Story):
         yield ADMINISTRATOR, administrator.run(self.seconds)
         protocols = world.rng_for("protocols")
         for group, names in GROUPS.items():
-            protocol = protocols.choice(list(Protocol))
+            protocol = protocols.choice(list(RebalanceProtocol))
             self.note(f"group {group}: {protocol.value}")
             for index, name in enumerate(names):
                 modern = protocol.is_modern(index)
@@ -147,7 +147,7 @@ class SingleNodeStory(Story):
                     rng,
                     broker_s=self._broker_s,
                 )
-                member.moves = protocol is Protocol.MIXED
+                member.moves = protocol is RebalanceProtocol.MIXED
                 yield name, member.run(self.seconds)
 
     async def conclude(self, clients: Tasks) -> None:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odradek.client.connection import Connection
+from odradek.client.connection import BrokerConnection
 from odradek.runtime.api import Runtime
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import versions
@@ -43,7 +43,7 @@ class Caller:
         self._client_id = client_id
         self._rng = rng
         self._versions: dict[ApiKey, int] = {}
-        self._connection: Connection | None = None
+        self._connection: BrokerConnection | None = None
 
     async def connect(self) -> None:
         """Be connected, so that what is sent next leaves at once and dies with this life of the broker."""
@@ -79,7 +79,7 @@ class Caller:
         if self._connection is not None:
             self._connection.close()
 
-    def _version(self, connection: Connection, api_key: ApiKey) -> int:
+    def _version(self, connection: BrokerConnection, api_key: ApiKey) -> int:
         version = self._versions.get(api_key)
         if version is None:
             ours, theirs = versions(api_key), connection.versions[api_key]
@@ -88,10 +88,10 @@ class Caller:
             self._versions[api_key] = version
         return version
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> BrokerConnection:
         if self._connection is None or not self._connection.is_open:
             try:
-                self._connection = await Connection.open(
+                self._connection = await BrokerConnection.open(
                     self._runtime,
                     *self._bootstrap[0],
                     client_id=self._client_id,

@@ -76,7 +76,7 @@ class Producer:
                 continue
             tp = self._rng.choice(self._partitions)
             count = self._rng.randint(1, MAX_IN_FLIGHT) if self._rng.random() < 0.3 else 1
-            await self._deliver(tp, [self._batch(tp) for _ in range(count)], until)
+            await self._deliver([self._batch(tp) for _ in range(count)], until)
         self._caller.close()
 
     def _batch(self, tp: TopicPartition) -> Batch:
@@ -92,7 +92,7 @@ class Producer:
             self._sequences[tp] = (sequence + count) & MAX_SEQUENCE
         return batch
 
-    async def _deliver(self, tp: TopicPartition, queue: list[Batch], until: float) -> None:
+    async def _deliver(self, queue: list[Batch], until: float) -> None:
         """Send until all are answered for good, or given up."""
         loop = asyncio.get_running_loop()
         while queue:

@@ -18,7 +18,7 @@ from odradek.records.compression import NONE
 from odradek.records.header import HEADER_BYTES
 from odradek.sim.world.process import ProcessCrashed
 from odradek.sim.world.world import World
-from odradek.spark.ledger.deciding import Batch, Decider
+from odradek.spark.ledger.deciding import Decider, WrittenBatch
 from odradek.spark.ledger.ledger import LedgerError, Participant, Range, Stream
 from odradek.spark.ledger.ledger_log import LedgerLog, ensure_topics
 from odradek.spark.sink.participating import Attempt, Slots
@@ -383,7 +383,7 @@ class Driver(Unit):
         range_ = Range((str(first),), (str(end),))
         written = tuple(p for p in participants if p is not None)
         offsets = {TopicPartition(SOURCE, 0): end}
-        await self._decider.commit(Batch(batch, self.name, "", range_, written, offsets))
+        await self._decider.commit(WrittenBatch(batch, self.name, "", range_, written, offsets))
 
     async def _abandon(self) -> None:
         """As sink/writers.py's abort, which Spark calls when a batch has failed."""

@@ -22,7 +22,7 @@ class Signal(Enum):
     RESET = "reset"
 
 
-class Endpoint(Protocol):
+class ConnectionEnd(Protocol):
     """The end of a connection, as the network sees it."""
 
     @property
@@ -89,7 +89,7 @@ class Network:
             seconds += rng.random() * faults.slow_seconds
         return seconds
 
-    def pipe(self, source: Endpoint, target: Endpoint) -> "Pipe":
+    def pipe(self, source: ConnectionEnd, target: ConnectionEnd) -> "Pipe":
         pipe = Pipe(self, source, target)
         self._pipes.append(pipe)
         return pipe
@@ -148,7 +148,7 @@ class Pipe:
         "target",
     )
 
-    def __init__(self, network: Network, source: Endpoint, target: Endpoint) -> None:
+    def __init__(self, network: Network, source: ConnectionEnd, target: ConnectionEnd) -> None:
         self._network = network
         self.source = source
         self.target = target

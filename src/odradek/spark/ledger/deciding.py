@@ -23,8 +23,8 @@ from odradek.spark.ledger.ledger import (
     HISTORY_TOPIC,
     LEDGER_TOPIC,
     Decision,
-    Entry,
     Finish,
+    LedgerEntry,
     LedgerError,
     Participant,
     Propose,
@@ -66,7 +66,7 @@ _LONGEST_LOOK_S = 1.0
 _LOOK_PAUSE_S = 0.002
 
 
-class Batch(NamedTuple):
+class WrittenBatch(NamedTuple):
     """A batch that was written, to be decided."""
 
     number: int
@@ -115,7 +115,7 @@ class Decider:
         await self._resign()
         self._ledger.close()
 
-    async def commit(self, batch: Batch) -> Decision:
+    async def commit(self, batch: WrittenBatch) -> Decision:
         """Returns when every participant is committed and nothing else of this stream is open."""
         entry = await self._ledger.entry(self._stream)
         reason: Exception | None = None
@@ -144,7 +144,7 @@ class Decider:
         await self._sweep(entry, batch.run, batch.job, found.decision)
         return found.decision
 
-    def _check_same(self, decision: Decision, batch: Batch) -> None:
+    def _check_same(self, decision: Decision, batch: WrittenBatch) -> None:
         """Where offsets do not tell whether a batch is the one that was decided, its size may."""
         is_own = [p[:3] for p in decision.participants] == [p[:3] for p in batch.participants]
         if is_own or (decision.range.is_known and batch.range.is_known):
@@ -164,7 +164,7 @@ class Decider:
         entry = await self._ledger.entry(self._stream)
         await self._sweep(entry, run, "", None, claims=False)
 
-    async def _note_job(self, entry: Entry, batch: Batch) -> Entry:
+    async def _note_job(self, entry: LedgerEntry, batch: WrittenBatch) -> LedgerEntry:
         """A program may write several times in one batch of a query. Each write has to be a stream of its
         own: the second one would be taken for the first one run again."""
         decision = entry.decision
@@ -179,7 +179,7 @@ class Decider:
 
     # --- the decision ---------------------------------------------------------------------------------
 
-    async def _take_charge(self) -> Entry | None:
+    async def _take_charge(self) -> LedgerEntry | None:
         """Fence whoever decided before, and read what was decided until then."""
         await self._resign()
         self._producer = TransactionalProducer(
@@ -197,7 +197,7 @@ class Decider:
             producer, self._producer = self._producer, None
             await producer.close()
 
-    async def _decide(self, found: Propose, batch: Batch) -> Entry:
+    async def _decide(self, found: Propose, batch: WrittenBatch) -> LedgerEntry:
         """The commit point."""
         await self._check_open(batch.participants)
         decided_ms = self._client.runtime.clock.now_ms()
@@ -221,7 +221,7 @@ class Decider:
             _log.warning("%s", told)
         return entry
 
-    async def _write(self, entry: Entry, offsets: Mapping[TopicPartition, int]) -> Entry:
+    async def _write(self, entry: LedgerEntry, offsets: Mapping[TopicPartition, int]) -> LedgerEntry:
         assert self._producer is not None
         producer = self._producer
         producer.begin()
@@ -243,7 +243,7 @@ class Decider:
         there = {tp: offset for tp, offset in offsets.items() if tp.topic in cluster.topics}
         await producer.send_offsets(there, self._group)
 
-    async def _claim(self, entry: Entry, run: str, job: str, others: Sequence[str]) -> Entry:
+    async def _claim(self, entry: LedgerEntry, run: str, job: str, others: Sequence[str]) -> LedgerEntry:
         """Say that this run decides from now on, and that others do not."""
         reason: Exception | None = None
         for _ in range(_ATTEMPTS):
@@ -331,7 +331,7 @@ class Decider:
     # --- the sweep ------------------------------------------------------------------------------------
 
     async def _sweep(
-        self, entry: Entry | None, run: str, job: str, finished: Decision | None, *, claims: bool = True
+        self, entry: LedgerEntry | None, run: str, job: str, finished: Decision | None, *, claims: bool = True
     ) -> None:
         """End everything of this stream that is undecided: a transaction of two phases never expires."""
         plan = plan_sweep(entry, self._prefix, self._stream, run, await self.open_participants(finished))

@@ -9,7 +9,6 @@ another, each knowing the one before. Why every rule is needed is told in docs/s
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 LEDGER_TOPIC = "__odradek_ledger"
@@ -58,10 +57,6 @@ class Range(NamedTuple):
     def is_known(self) -> bool:
         return bool(self.end)
 
-    @property
-    def fingerprint(self) -> str:
-        return sha256(json.dumps([self.start, self.end]).encode()).hexdigest()[:16] if self.is_known else ""
-
     def __str__(self) -> str:
         return f"{' '.join(self.start) or 'the beginning'} to {' '.join(self.end)}" if self.is_known else "?"
 
@@ -91,7 +86,7 @@ class Decision(NamedTuple):
     seen. Of this one that is not known yet."""
 
 
-class Entry(NamedTuple):
+class LedgerEntry(NamedTuple):
     """What the ledger holds of a stream. `run` decides; those before it, which are `superseded`, may not."""
 
     run: str
@@ -106,7 +101,7 @@ class Entry(NamedTuple):
 class Propose(NamedTuple):
     """The batch is undecided and this run may decide it."""
 
-    known: Entry | None
+    known: LedgerEntry | None
 
 
 class Finish(NamedTuple):
@@ -116,7 +111,7 @@ class Finish(NamedTuple):
 
 
 def judge(
-    entry: Entry | None, batch: int, run: str, range_: Range, *, skips: bool = False
+    entry: LedgerEntry | None, batch: int, run: str, range_: Range, *, skips: bool = False
 ) -> Propose | Finish:
     """What a run has to do about a batch that it has written. LedgerError where it must not decide it.
 
@@ -154,7 +149,7 @@ def judge(
     return Propose(entry)
 
 
-def check_run(entry: Entry | None, run: str) -> None:
+def check_run(entry: LedgerEntry | None, run: str) -> None:
     """Raise where another run has taken over."""
     if entry is not None and run in entry.superseded:
         raise SupersededError(
@@ -173,18 +168,18 @@ def check_rows(decision: Decision, rows: int) -> None:
         )
 
 
-def take_over(entry: Entry, run: str, job: str, others: Iterable[str]) -> Entry:
+def take_over(entry: LedgerEntry, run: str, job: str, others: Iterable[str]) -> LedgerEntry:
     """The last decision stands, and this run is the one to go on from it."""
     return decide(entry, entry.decision._replace(run=run, job=job), others)
 
 
-def decide(known: Entry | None, decision: Decision, others: Iterable[str] = ()) -> Entry:
+def decide(known: LedgerEntry | None, decision: Decision, others: Iterable[str] = ()) -> LedgerEntry:
     """The entry that makes a batch committed. `others` are runs that were found, and will be swept."""
     before = () if known is None else (*known.superseded, known.run)
     superseded = dict.fromkeys(run for run in (*before, *others) if run != decision.run)
     topics = dict.fromkeys((*(() if known is None else known.topics), *topics_of(decision)))
     name = "" if known is None else known.name
-    return Entry(
+    return LedgerEntry(
         decision.run, tuple(superseded)[-LONGEST_MEMORY:], decision, tuple(topics)[:MOST_TOPICS], name
     )
 
@@ -257,7 +252,9 @@ class SweepPlan(NamedTuple):
     unknown_runs: list[str]
 
 
-def plan_sweep(entry: Entry | None, prefix: str, stream: Stream, run: str, found: Iterable[str]) -> SweepPlan:
+def plan_sweep(
+    entry: LedgerEntry | None, prefix: str, stream: Stream, run: str, found: Iterable[str]
+) -> SweepPlan:
     """What is to be done about ids that are open, or could open a transaction still."""
     decided = {p.transactional_id for p in entry.decision.participants} if entry is not None else set()
     known = {run, *(entry.superseded if entry is not None else ())}
@@ -283,7 +280,7 @@ def entry_key(stream: Stream) -> bytes:
     return json.dumps({"query": stream.query, "sink": stream.sink}, separators=(",", ":")).encode()
 
 
-def encode_entry(entry: Entry) -> bytes:
+def encode_entry(entry: LedgerEntry) -> bytes:
     head = {"run": entry.run, "superseded": entry.superseded, "topics": entry.topics, "name": entry.name}
     return _json({"format": _FORMAT, **head, **_told(entry.decision)})
 
@@ -293,11 +290,11 @@ def encode_decision(stream: Stream, decision: Decision) -> bytes:
     return _json({"format": _FORMAT, **stream._asdict(), **_told(decision)})
 
 
-def decode_entry(value: bytes) -> Entry:
+def decode_entry(value: bytes) -> LedgerEntry:
     read = _read(value)
     decision = _decision(read["decision"])
     topics = tuple(read.get("topics", topics_of(decision)))
-    return Entry(read["run"], tuple(read["superseded"]), decision, topics, read.get("name", ""))
+    return LedgerEntry(read["run"], tuple(read["superseded"]), decision, topics, read.get("name", ""))
 
 
 def decode_decision(value: bytes) -> tuple[Stream, Decision]:
@@ -369,7 +366,7 @@ class View:
     """
 
     position: int = 0
-    entries: dict[bytes, Entry] = field(default_factory=dict)
+    entries: dict[bytes, LedgerEntry] = field(default_factory=dict)
     pending: dict[int, dict[bytes, bytes | None]] = field(default_factory=dict)
     """By producer id: what it wrote in the transaction that is open."""
 
@@ -389,7 +386,7 @@ class View:
             else:
                 self.entries[key] = decode_entry(value)
 
-    def entry(self, stream: Stream) -> Entry | None:
+    def entry(self, stream: Stream) -> LedgerEntry | None:
         return self.entries.get(entry_key(stream))
 
     def is_pending(self, stream: Stream) -> bool:

@@ -11,7 +11,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import Buffer, TopicPartition
 from odradek.records.batch import iter_batches, iter_records
 from odradek.records.control import ControlType, parse_control_key
-from odradek.spark.ledger.ledger import HISTORY_TOPIC, LEDGER_TOPIC, Entry, LedgerError, Stream, View
+from odradek.spark.ledger.ledger import HISTORY_TOPIC, LEDGER_TOPIC, LedgerEntry, LedgerError, Stream, View
 
 LEDGER = TopicPartition(LEDGER_TOPIC, 0)
 HISTORY = TopicPartition(HISTORY_TOPIC, 0)
@@ -70,7 +70,7 @@ class LedgerLog:
     def close(self) -> None:
         self._fetcher.close()
 
-    async def entry(self, stream: Stream, timeout_s: float = 60.0) -> Entry | None:
+    async def entry(self, stream: Stream, timeout_s: float = 60.0) -> LedgerEntry | None:
         """What is decided of a stream, of all that is in the ledger now. Waits for the end of a decision that
         is being written."""
         loop = asyncio.get_running_loop()

@@ -6,11 +6,13 @@ what it reads again.
 
 import json
 
-from odradek.spark.ledger.ledger import Entry, Range, Stream, View, topics_of
+from odradek.spark.ledger.ledger import LedgerEntry, Range, Stream, View, topics_of
 from odradek.spark.source.planning import from_json
 
 
-def describe_predecessors(view: View, stream: Stream, known: Entry | None, entry: Entry) -> list[str]:
+def describe_predecessors(
+    view: View, stream: Stream, known: LedgerEntry | None, entry: LedgerEntry
+) -> list[str]:
     """A warning for each that is found, at the decision by which a stream first writes to a topic. `known` is
     what was known of the stream before."""
     before = () if known is None else known.topics
@@ -40,7 +42,7 @@ def source_topics(range_: Range) -> set[str]:
     return found
 
 
-def _named(stream: Stream, entry: Entry) -> str:
+def _named(stream: Stream, entry: LedgerEntry) -> str:
     return f"{entry.name} ({stream})" if entry.name else f"the query {stream}"
 
 

@@ -12,7 +12,7 @@ from odradek.client.blocking import BlockingClient
 from odradek.spark.ledger.deciding import abandon
 from odradek.spark.ledger.ledger import Stream
 from odradek.spark.options import sink_options
-from odradek.spark.pipelines.pipeline_spec import Spec, SpecError
+from odradek.spark.pipelines.pipeline_spec import PipelineSpec, SpecError
 from odradek.spark.session import allow_several_streams
 from odradek.spark.source.planning import from_json
 
@@ -31,7 +31,7 @@ class Told(NamedTuple):
 class Pipeline:
     """A query for every sink, each with a checkpoint of its own."""
 
-    def __init__(self, spec: Spec, spark: SparkSession) -> None:
+    def __init__(self, spec: PipelineSpec, spark: SparkSession) -> None:
         self._spec = spec
         self._spark = spark
         self.queries: dict[str, StreamingQuery] = {}
@@ -106,7 +106,7 @@ def _writing(options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
     return write
 
 
-def sweep(spec: Spec, sink: str, query_id: str, run: str) -> None:
+def sweep(spec: PipelineSpec, sink: str, query_id: str, run: str) -> None:
     """Abort what a run has left open and not decided."""
     options = sink_options({**spec.cluster, **spec.sinks[sink].options})
     if not options.exactly_once:
@@ -116,7 +116,7 @@ def sweep(spec: Spec, sink: str, query_id: str, run: str) -> None:
         client.run(abandon(client.client, Stream(query_id, options.sink), options.prefix, run))
 
 
-def _load_transform(spec: Spec) -> Any:
+def _load_transform(spec: PipelineSpec) -> Any:
     found = importlib.util.spec_from_file_location(f"{spec.name}_transform", spec.transform)
     assert found is not None and found.loader is not None
     module = importlib.util.module_from_spec(found)

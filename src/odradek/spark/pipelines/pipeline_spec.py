@@ -44,7 +44,7 @@ class Sink:
 
 
 @dataclass(frozen=True)
-class Spec:
+class PipelineSpec:
     name: str
     folder: Path
     checkpoint: str
@@ -63,7 +63,7 @@ class Spec:
         return f"{self.name}.{sink}"
 
 
-def load(path: Path) -> Spec:
+def load(path: Path) -> PipelineSpec:
     """The spec in a file, or in a folder that has one."""
     path = path / FILE if path.is_dir() else path
     try:
@@ -80,7 +80,7 @@ def load(path: Path) -> Spec:
         raise SpecError(f"{path}: {e}") from None
 
 
-def parse(given: Mapping[str, Any], folder: Path) -> Spec:
+def parse(given: Mapping[str, Any], folder: Path) -> PipelineSpec:
     _check_names(given, _KEYS, "key")
     for key in ("name", "transform", "cluster", "sources", "sinks"):
         if not given.get(key):
@@ -98,7 +98,7 @@ def parse(given: Mapping[str, Any], folder: Path) -> Spec:
     sinks = {sink: _sink(options, f"sinks.{sink}") for sink, options in _tables(given, "sinks")}
     if transform.suffix == ".sql" and len(sinks) > 1:
         raise SpecError("a transform in SQL has one result: give it one sink")
-    return Spec(
+    return PipelineSpec(
         name,
         folder,
         _place(str(given.get("checkpoint", "checkpoint")), folder),

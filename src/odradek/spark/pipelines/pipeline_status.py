@@ -6,10 +6,10 @@ from odradek.client.admin import LATEST
 from odradek.client.blocking import BlockingClient
 from odradek.client.fetching import READ_COMMITTED
 from odradek.spark.ledger.deciding import Decider
-from odradek.spark.ledger.ledger import Entry, Stream
+from odradek.spark.ledger.ledger import LedgerEntry, Stream
 from odradek.spark.ledger.ledger_log import LedgerLog, is_there
 from odradek.spark.options import sink_options
-from odradek.spark.pipelines.pipeline_spec import Spec
+from odradek.spark.pipelines.pipeline_spec import PipelineSpec
 from odradek.spark.source.checkpoint import query_id
 
 
@@ -30,11 +30,11 @@ class Status(NamedTuple):
     """From the decision of the batch before the last one until all of it could be read."""
 
 
-def read_status(client: BlockingClient, spec: Spec) -> list[Status]:
+def read_status(client: BlockingClient, spec: PipelineSpec) -> list[Status]:
     return [_status(client, spec, sink) for sink in spec.sinks]
 
 
-def _status(client: BlockingClient, spec: Spec, sink: str) -> Status:
+def _status(client: BlockingClient, spec: PipelineSpec, sink: str) -> Status:
     options = sink_options({**spec.cluster, **spec.sinks[sink].options})
     query = query_id(spec.checkpoint_of(sink))
     lag = _lag(client, options.group or spec.group_of(sink))
@@ -42,7 +42,7 @@ def _status(client: BlockingClient, spec: Spec, sink: str) -> Status:
         return Status(sink, options.topic, None, None, None, None, None, None, lag, None)
     stream = Stream(query, options.sink)
 
-    async def look() -> tuple[Entry | None, int]:
+    async def look() -> tuple[LedgerEntry | None, int]:
         ledger = LedgerLog(client.client)
         decider = Decider(client.client, stream, prefix=options.prefix)
         try:

@@ -29,7 +29,7 @@ from odradek.client.client import Client
 from odradek.client.idempotence import Idempotence
 from odradek.core.errors import KafkaError
 from odradek.records.compression import CODEC_IDS
-from odradek.spark.ledger.deciding import Batch, Decider, abandon
+from odradek.spark.ledger.deciding import Decider, WrittenBatch, abandon
 from odradek.spark.ledger.finishing import finish_early
 from odradek.spark.ledger.ledger import LedgerError, Participant, Range, Stream
 from odradek.spark.ledger.ledger_log import LedgerLog, ensure_topics, is_there
@@ -52,7 +52,7 @@ _NO_RUN_YET = ""
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class TaskWritten(WriterCommitMessage):
     """What a task tells the driver."""
 
     task: Task | None
@@ -71,12 +71,12 @@ class _Writer:
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(list(types), types, options.topic)
 
-    def write_task(self, rows: Iterator[pa.RecordBatch], task: Task) -> Written:
+    def write_task(self, rows: Iterator[pa.RecordBatch], task: Task) -> TaskWritten:
         freeze_what_is_loaded()
         with reaching(self.options.connecting):
             return self._write_task(rows, task)
 
-    def _write_task(self, rows: Iterator[pa.RecordBatch], task: Task) -> Written:
+    def _write_task(self, rows: Iterator[pa.RecordBatch], task: Task) -> TaskWritten:
         client = client_of(self.options.connecting)
         if not self.options.exactly_once:
             outbox = client.run(_idempotent_outbox(client.client, self._codec, self._timeout_s))
@@ -85,17 +85,17 @@ class _Writer:
                 client.run(outbox.flush())
             finally:
                 client.run(outbox.close())
-            return Written(None, None)
+            return TaskWritten(None, None)
         first = next((batch for batch in rows if batch.num_rows), None)
         if first is None:
-            return Written(task, None)
+            return TaskWritten(task, None)
         ledger, slots = _ledger_of(client, self.options), _slots_of(self.options)
         attempt = client.run(Attempt.begin(client.client, ledger, slots, task, self._codec, self._timeout_s))
         if attempt is None:
-            return Written(task, None, first.num_rows + sum(batch.num_rows for batch in rows))
+            return TaskWritten(task, None, first.num_rows + sum(batch.num_rows for batch in rows))
         try:
             self._put_all(client, chain([first], rows), attempt.outbox)
-            return Written(task, client.run(attempt.finish()))
+            return TaskWritten(task, client.run(attempt.finish()))
         except BaseException:
             with suppress(OSError, KafkaError):  # else the sweep ends it
                 client.run(attempt.abort())
@@ -213,7 +213,7 @@ def _finish_last(options: SinkOptions) -> None:
         _log.warning("%s: could not check yet whether the last batch was committed: %s", stream, e)
 
 
-def _task_of(messages: Sequence[Written | None]) -> Task | None:
+def _task_of(messages: Sequence[TaskWritten | None]) -> Task | None:
     """For which batch tasks wrote; those that failed tell nothing."""
     return next((m.task for m in messages if m is not None and m.task is not None), None)
 
@@ -237,7 +237,7 @@ def _decide(
     task: Task,
     job: str,
     range_: Range,
-    messages: Sequence[Written | None],
+    messages: Sequence[TaskWritten | None],
     *,
     is_last: bool = False,
 ) -> None:
@@ -245,7 +245,7 @@ def _decide(
     client = client_of(options.connecting)
     participants = tuple(m.participant for m in messages if m is not None and m.participant is not None)
     skipped = sum(m.skipped for m in messages if m is not None)
-    batch = Batch(task.batch, task.run, job, range_, participants, {}, skipped)
+    batch = WrittenBatch(task.batch, task.run, job, range_, participants, {}, skipped)
     # A query that is started anew in this driver may have other options.
     key = ("decider", options.connecting, options.prefix, task.stream, options.group, options.adopts)
     with reaching(options.connecting):
@@ -285,7 +285,7 @@ async def _make_decider(client: Client, options: SinkOptions, stream: Stream) ->
     )
 
 
-def _abandon(options: SinkOptions, messages: Sequence[Written | None]) -> None:
+def _abandon(options: SinkOptions, messages: Sequence[TaskWritten | None]) -> None:
     """The batch failed. What its tasks left open is ended if that can be done now, else by the next run."""
     task = _task_of(messages)
     if not options.exactly_once or task is None:

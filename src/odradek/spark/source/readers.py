@@ -19,7 +19,7 @@ from odradek.client.fetching import READ_UNCOMMITTED
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID, TopicPartition
 from odradek.spark.ledger.ledger import HISTORY_TOPIC, LEDGER_TOPIC
-from odradek.spark.options import Bounds, OptionError, SourceOptions
+from odradek.spark.options import OffsetBounds, OptionError, SourceOptions
 from odradek.spark.process import client_of, freeze_what_is_loaded, reaching
 from odradek.spark.quick import SentToTasks
 from odradek.spark.source.planning import (
@@ -116,7 +116,7 @@ class Topics:
     def starts(self, partitions: Sequence[TopicPartition]) -> Offsets:
         return self.look_up(dict.fromkeys(partitions, EARLIEST))
 
-    def resolve(self, partitions: Sequence[TopicPartition], bounds: Bounds, *, side: str) -> Offsets:
+    def resolve(self, partitions: Sequence[TopicPartition], bounds: OffsetBounds, *, side: str) -> Offsets:
         """Where to begin or to end, in offsets."""
         by_time = dict(bounds.timestamps)
         if bounds.timestamp is not None:

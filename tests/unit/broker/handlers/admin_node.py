@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from odradek.broker.dispatch import handler_of
-from odradek.broker.faults import Faults
+from odradek.broker.faults import PlantedErrors
 from odradek.broker.loggers import LogLevels
-from odradek.broker.producer_ids import ProducerIds
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.core.errors import KafkaError
 from odradek.metadata.image import MetadataImage
 from odradek.runtime.slices import Slices
@@ -41,7 +41,7 @@ class AdminNode:
         self.producer_ids = ProducerIds(1, self)
         self.producer_ids.broker_epoch = self.image.brokers[1].epoch
         self.failure: KafkaError | None = None
-        self.faults = Faults()
+        self.faults = PlantedErrors()
         self.slices = Slices()
         self.log_levels = LogLevels()
         self.replicas: Any = None

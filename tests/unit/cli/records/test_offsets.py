@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.cli.records.offsets import At, Bound, OffsetRange, parse_offsets, parse_partitions
+from odradek.cli.records.offsets import At, Bound, RequestedRange, parse_offsets, parse_partitions
 
 NOW_MS = 10_000_000
 
@@ -42,9 +42,11 @@ def test_every_form_resolves_against_a_log(text: str, expected: tuple[int, int |
 
 def test_times_with_colons_are_cut_where_two_times_remain() -> None:
     offsets = parse_offsets("@1970-01-01T00:00:01Z:1970-01-01T00:00:02Z", NOW_MS)
-    assert offsets == OffsetRange(Bound(At.TIME, 1000), Bound(At.TIME, 2000))
-    assert parse_offsets("@1970-01-01T00:00:01", NOW_MS) == OffsetRange(Bound(At.TIME, 1000))
-    assert parse_offsets("@-1h:-30m", 3_600_000) == OffsetRange(Bound(At.TIME, 0), Bound(At.TIME, 1_800_000))
+    assert offsets == RequestedRange(Bound(At.TIME, 1000), Bound(At.TIME, 2000))
+    assert parse_offsets("@1970-01-01T00:00:01", NOW_MS) == RequestedRange(Bound(At.TIME, 1000))
+    assert parse_offsets("@-1h:-30m", 3_600_000) == RequestedRange(
+        Bound(At.TIME, 0), Bound(At.TIME, 1_800_000)
+    )
 
 
 @pytest.mark.parametrize("text", ["", "first", "1.5", "1:x", "+", "--5", "1:2:3"])

@@ -24,7 +24,7 @@ def subscription(*topics: str) -> bytes:
     return b"\0\0" + len(topics).to_bytes(4, "big") + body + b"\xff\xff\xff\xff"
 
 
-RANGE = (c.Protocol("range", subscription("t")),)
+RANGE = (c.MemberProtocol("range", subscription("t")),)
 
 
 class Harness:

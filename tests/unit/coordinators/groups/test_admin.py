@@ -166,7 +166,7 @@ def test_a_stable_group_keeps_the_offsets_of_what_it_reads() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"protocol_type": "connect"}, {"protocols": (c.Protocol("range", b"?"),)}]
+    "fields", [{"protocol_type": "connect"}, {"protocols": (c.MemberProtocol("range", b"?"),)}]
 )
 def test_a_group_whose_topics_are_unknown_keeps_everything(fields: dict[str, Any]) -> None:
     h = expiring()

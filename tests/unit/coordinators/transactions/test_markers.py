@@ -24,7 +24,7 @@ def test_a_partition_without_a_leader_is_asked_again(h: Harness) -> None:
     h.advance(60_000)
     assert h.txn().state is S.PREPARE_COMMIT
     assert [w.partitions for w in h.written] == [[A]]
-    assert h.coordinator.markers.outstanding("id") == [B]
+    assert list(h.coordinator.markers._orders["id"].left) == [B]
     h.leaderless.clear()
     h.advance(200)
     assert h.txn().state is S.COMPLETE_COMMIT

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.log.cleaning.candidates import LogToClean, dirtiest, examine, first_dirty_offset
 from odradek.log.log import Log
-from odradek.records.check import AppendOrigin
+from odradek.log.producers.rules import AppendOrigin
 from tests.support.cleaning import keyed
 from tests.unit.log.support import NOW_MS, LogRuntime, append, config, marker, open_log
 

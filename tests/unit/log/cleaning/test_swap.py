@@ -10,8 +10,8 @@ from odradek.log.cleaning.job import CleaningJob, Replacement
 from odradek.log.cleaning.planning import prepare
 from odradek.log.log import Log
 from odradek.log.lookup import TimestampOffset
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import iter_batches, iter_records
-from odradek.records.check import AppendOrigin
 from tests.support.cleaning import SETTINGS, batches, clean, clean_all, keyed, pairs
 from tests.unit.log.support import (
     NOW_MS,

@@ -7,9 +7,9 @@ import pytest
 
 from odradek.core.errors import KafkaError
 from odradek.log.log import Isolation, Log
+from odradek.log.producers.rules import AppendOrigin
 from odradek.records import compression
 from odradek.records.batch import LOG_APPEND_TIME
-from odradek.records.check import AppendOrigin
 from odradek.records.header import HEADER_BYTES, crc_matches
 from tests.support.cleaning import SETTINGS, batches, clean, clean_all, keyed, pairs
 from tests.unit.log.support import NOW_MS, LogRuntime, append, config, marker, open_log, records

@@ -11,7 +11,7 @@ import pytest
 
 from odradek.log.log import Isolation, Log
 from odradek.log.lookup import TimestampOffset
-from odradek.records.check import AppendOrigin
+from odradek.log.producers.rules import AppendOrigin
 from tests.unit.log.support import (
     NOW_MS,
     LogRuntime,

@@ -14,7 +14,7 @@ from odradek.log.parts.flush_job import FlushJob
 from odradek.log.parts.local_log import LocalLog
 from odradek.log.parts.log_config import LogConfig
 from odradek.log.parts.partition_dir import PartitionDir
-from odradek.log.parts.reading import Reader
+from odradek.log.parts.reading import BatchReader
 from odradek.log.parts.rolling import Roller
 from odradek.log.parts.settling import Settling
 from odradek.log.parts.truncating import Truncator
@@ -84,7 +84,7 @@ class Parts:
         )
 
         self.settling = Settling(self.config, self.segments, self.bounds, self.durability)
-        self.reader = Reader(self.dir, self.config, self.segments, self.bounds)
+        self.reader = BatchReader(self.dir, self.config, self.segments, self.bounds)
         self.compaction = Compaction(self.dir, self.local_log, self.snapshots, self.reader, None)
         self.truncator = Truncator(
             self.dir,

@@ -2,8 +2,8 @@
 
 import tracemalloc
 
+from odradek.log.producers.rules import AppendOrigin
 from odradek.log.producers.state import MAX_PRODUCERS, ProducerState, StagedProducers
-from odradek.records.check import AppendOrigin
 from odradek.records.header import BatchMeta
 from tests.unit.log.support import idempotent, transactional
 

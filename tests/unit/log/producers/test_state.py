@@ -5,9 +5,9 @@ import pytest
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.log.producers.entry import ProducerBatch, ProducerEntry
 from odradek.log.producers.markers import Marker
+from odradek.log.producers.rules import AppendOrigin
 from odradek.log.producers.snapshot import CorruptSnapshotError, format_snapshot, parse_snapshot
 from odradek.log.producers.state import CompletedTxn, ProducerState, StagedProducers
-from odradek.records.check import AppendOrigin
 from odradek.records.control import EndTransactionMarker
 from odradek.records.header import BatchMeta
 from tests.golden import loader

@@ -13,6 +13,7 @@ from odradek.core.types import TopicPartition
 from odradek.log.files import read_file
 from odradek.log.log import Log
 from odradek.log.manager import LogManager
+from odradek.log.producers.rules import AppendOrigin
 from odradek.log.producers.snapshot import format_snapshot, parse_snapshot
 from odradek.log.verifying.directory import (
     check_identity,
@@ -21,7 +22,6 @@ from odradek.log.verifying.directory import (
     read_log_directory,
 )
 from odradek.log.verifying.findings import Finding, Findings
-from odradek.records.check import AppendOrigin
 from odradek.runtime.real import RealDisk
 from tests.unit.log.support import (
     NOW_MS,

@@ -5,8 +5,8 @@ import pytest
 from odradek.spark.ledger.ledger import (
     LONGEST_MEMORY,
     Decision,
-    Entry,
     Finish,
+    LedgerEntry,
     LedgerError,
     Participant,
     Propose,
@@ -37,8 +37,8 @@ def decision(batch: int = 0, run: str = "aaaa", range_: Range = FIRST, *ids: str
     return Decision(batch, run, "", range_, participants, 1_000)
 
 
-def entry(batch: int = 0, run: str = "aaaa", *superseded: str, range_: Range = FIRST) -> Entry:
-    return Entry(run, superseded, decision(batch, run, range_))
+def entry(batch: int = 0, run: str = "aaaa", *superseded: str, range_: Range = FIRST) -> LedgerEntry:
+    return LedgerEntry(run, superseded, decision(batch, run, range_))
 
 
 def test_an_undecided_batch_is_proposed() -> None:
@@ -70,7 +70,7 @@ def test_an_older_batch_is_refused_with_both_ranges() -> None:
 
 
 @pytest.mark.parametrize("known", [None, entry(3)])
-def test_batches_that_are_missing_are_refused_unless_the_user_says_so(known: Entry | None) -> None:
+def test_batches_that_are_missing_are_refused_unless_the_user_says_so(known: LedgerEntry | None) -> None:
     with pytest.raises(LedgerError, match="adoptCheckpoint=true"):
         judge(known, 7, "bbbb", SECOND)
     assert judge(known, 7, "bbbb", SECOND, skips=True) == Propose(known)
@@ -135,14 +135,14 @@ def test_ids_tell_their_run() -> None:
 
 def test_a_sweep_spares_what_is_decided_and_what_is_not_its_own() -> None:
     mine, decided, dead = (participant_id("p", STREAM, r, "w", 0) for r in ("aaaa", "bbbb", "cccc"))
-    known = Entry("aaaa", ("bbbb", "cccc"), decision(1, "bbbb", FIRST, decided))
+    known = LedgerEntry("aaaa", ("bbbb", "cccc"), decision(1, "bbbb", FIRST, decided))
     found = [mine, decided, dead, coordinator_id("p", STREAM), "somebody.else"]
     assert plan_sweep(known, "p", STREAM, "aaaa", found) == ([mine, dead], [], [])
 
 
 @pytest.mark.parametrize("known", [None, entry(1, "bbbb")])
 def test_a_run_that_the_ledger_does_not_rule_out_is_superseded_before_it_is_swept(
-    known: Entry | None,
+    known: LedgerEntry | None,
 ) -> None:
     """It may be about to decide: only when it has lost the right to, its transactions may be ended."""
     other = participant_id("p", STREAM, "bbbb", "w", 0)
@@ -153,7 +153,7 @@ def test_a_run_that_the_ledger_does_not_rule_out_is_superseded_before_it_is_swep
 
 
 def test_records_come_back_as_they_were() -> None:
-    written = Entry("bbbb", ("aaaa",), decision(3, "bbbb", SECOND, "x", "y"))
+    written = LedgerEntry("bbbb", ("aaaa",), decision(3, "bbbb", SECOND, "x", "y"))
     assert decode_entry(encode_entry(written)) == written
     assert decode_decision(encode_decision(STREAM, written.decision)) == (STREAM, written.decision)
 

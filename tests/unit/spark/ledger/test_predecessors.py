@@ -4,7 +4,7 @@ import json
 
 from odradek.spark.ledger.ledger import (
     Decision,
-    Entry,
+    LedgerEntry,
     Participant,
     Range,
     Stream,
@@ -25,7 +25,7 @@ def decision(source: str, *sinks: str, batch: int = 0) -> Decision:
     return Decision(batch, "run", "", range_, participants, 1_000)
 
 
-def told(first: Entry, stream: Stream, known: Entry | None, now: Decision) -> list[str]:
+def told(first: LedgerEntry, stream: Stream, known: LedgerEntry | None, now: Decision) -> list[str]:
     view = View()
     view.entries[entry_key(OLD)] = first
     return describe_predecessors(view, stream, known, decide(known, now)._replace(name="mine"))

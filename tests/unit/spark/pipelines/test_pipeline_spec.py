@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odradek.cli.pipeline_example import files
-from odradek.spark.pipelines.pipeline_spec import Spec, SpecError, load, parse
+from odradek.spark.pipelines.pipeline_spec import PipelineSpec, SpecError, load, parse
 
 GOOD: dict[str, Any] = {
     "name": "p",
@@ -18,7 +18,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def spec(**changes: Any) -> Spec:
+def spec(**changes: Any) -> PipelineSpec:
     return parse({**GOOD, **changes}, Path("/place"))
 
 

@@ -9,10 +9,10 @@ What looks at every member is paced work. Nobody asks the group anything before 
 
 from collections.abc import Iterable
 
-from odradek.coordinators.groups.classic.member import Member
+from odradek.coordinators.groups.classic.member import ClassicGroupMember
 from odradek.coordinators.groups.classic.states import GroupState, may_move
 from odradek.coordinators.groups.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
-from odradek.coordinators.groups.commands import Protocol
+from odradek.coordinators.groups.commands import MemberProtocol
 from odradek.coordinators.records import GroupMetadataValue
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import FEW, Paced
@@ -52,7 +52,7 @@ class ClassicGroup:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicGroupMember] = {}
         self.static_members: dict[str, str] = {}
         self.topics: frozenset[str] | None = None
         """What the members subscribe to; None where the coordinator cannot know."""
@@ -60,7 +60,7 @@ class ClassicGroup:
         """Ids given out (KIP-394) whose members have not joined with them yet."""
         self.pending_sync: dict[str, None] = {}
         """Members of the generation that have not asked for their assignment yet."""
-        self.incoming: Member | None = None
+        self.incoming: ClassicGroupMember | None = None
         """A static member about to take over from its predecessor, once the log has it."""
         self.awaiting_join_count = 0
         self.new_member_added = False
@@ -79,7 +79,7 @@ class ClassicGroup:
         self.state = self.previous_state = GroupState.STABLE if value.members else GroupState.EMPTY
         members = []
         for record in value.members:
-            members.append(Member.from_record(record, value.protocol))
+            members.append(ClassicGroupMember.from_record(record, value.protocol))
             yield 2 * FEW
         yield from self._replace_members(members)
         self.leader_id = value.leader if value.leader in self.members else next(iter(self.members), None)
@@ -159,7 +159,7 @@ class ClassicGroup:
 
     # --- members --------------------------------------------------------------------------------------
 
-    def add(self, member: Member, protocol_type: str) -> None:
+    def add(self, member: ClassicGroupMember, protocol_type: str) -> None:
         assert member.member_id not in self.members
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members
@@ -186,7 +186,7 @@ class ClassicGroup:
         self.pending_join.pop(member_id, None)
         self.pending_sync.pop(member_id, None)
 
-    def replace_static(self, successor: Member) -> None:
+    def replace_static(self, successor: ClassicGroupMember) -> None:
         """Hand a static member's place to its next incarnation; the rebalance under way writes it down."""
         assert successor.group_instance_id is not None
         old_id = self.static_members[successor.group_instance_id]
@@ -201,12 +201,12 @@ class ClassicGroup:
         if self.leader_id == old_id:
             self.leader_id = successor.member_id
 
-    def update_protocols(self, member: Member, protocols: tuple[Protocol, ...]) -> None:
+    def update_protocols(self, member: ClassicGroupMember, protocols: tuple[MemberProtocol, ...]) -> None:
         self._count(member.protocols, -1)
         member.protocols = protocols
         self._count(protocols, 1)
 
-    def validate_member(self, member_id: str, group_instance_id: str | None) -> Member:
+    def validate_member(self, member_id: str, group_instance_id: str | None) -> ClassicGroupMember:
         """The member that speaks. UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID when a successor has its place."""
         if group_instance_id is not None:
             current = self.static_members.get(group_instance_id)
@@ -239,7 +239,7 @@ class ClassicGroup:
             self.leader_id = joined.member_id
         return True
 
-    def _replace_members(self, members: Iterable[Member]) -> Paced[None]:
+    def _replace_members(self, members: Iterable[ClassicGroupMember]) -> Paced[None]:
         self.members = {m.member_id: m for m in members}
         self.static_members = {}
         self._supporters = {}
@@ -251,7 +251,7 @@ class ClassicGroup:
 
     # --- protocols ------------------------------------------------------------------------------------
 
-    def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
+    def supports(self, protocol_type: str, protocols: tuple[MemberProtocol, ...]) -> bool:
         """Whether a member with these could be in the group: all members must share one protocol."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
@@ -260,7 +260,7 @@ class ClassicGroup:
             self._supporters.get(p.name, 0) == everyone for p in protocols
         )
 
-    def select_protocol(self, members: Iterable[Member] | None = None) -> Paced[str]:
+    def select_protocol(self, members: Iterable[ClassicGroupMember] | None = None) -> Paced[str]:
         """What most members put first among the protocols that all of them support."""
         voters = list(self.members.values() if members is None else members)
         common = frozenset([protocol.name for protocol in voters[0].protocols])
@@ -274,7 +274,7 @@ class ClassicGroup:
             yield 2 * FEW
         return max(votes, key=lambda name: votes[name])
 
-    def _count(self, protocols: tuple[Protocol, ...], step: int) -> None:
+    def _count(self, protocols: tuple[MemberProtocol, ...], step: int) -> None:
         for name, _ in protocols:
             self._supporters[name] = self._supporters.get(name, 0) + step
 

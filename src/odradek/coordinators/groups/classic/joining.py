@@ -4,7 +4,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from odradek.coordinators.groups.classic.group import ClassicGroup
-from odradek.coordinators.groups.classic.member import Member
+from odradek.coordinators.groups.classic.member import ClassicGroupMember
 from odradek.coordinators.groups.classic.rebalance import (
     add_member,
     answer_join,
@@ -52,7 +52,7 @@ def join(shard: "GroupShard", command: JoinGroup, ticket: Ticket, now: Now) -> P
         shard.expect_return(group, command.new_member_id, now, command.session_timeout_ms)
         return _refused(ErrorCode.MEMBER_ID_REQUIRED, command.new_member_id)
     out = CoordinatorResult()
-    member = Member.joining(command, command.new_member_id)
+    member = ClassicGroupMember.joining(command, command.new_member_id)
     yield from add_member(shard, group, member, command.protocol_type, ticket, out, now)
     return out
 
@@ -132,7 +132,7 @@ def _join_known(
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, f"member id {member_id} was not assigned to a static member"
             )
-        member = Member.joining(command, member_id)
+        member = ClassicGroupMember.joining(command, member_id)
         yield from add_member(shard, group, member, command.protocol_type, ticket, out, now)
         return out
     try:
@@ -151,7 +151,7 @@ def _join_known(
     return out
 
 
-def _update(group: ClassicGroup, member: Member, command: JoinGroup) -> None:
+def _update(group: ClassicGroup, member: ClassicGroupMember, command: JoinGroup) -> None:
     group.update_protocols(member, command.protocols)
     member.rebalance_timeout_ms = command.rebalance_timeout_ms
     member.session_timeout_ms = command.session_timeout_ms
@@ -166,7 +166,7 @@ def _join_static(
     """A static member without an id: new, or the next incarnation of one we know, which fences the last."""
     assert command.group_instance_id is not None
     out = CoordinatorResult()
-    successor = Member.joining(command, command.new_member_id)
+    successor = ClassicGroupMember.joining(command, command.new_member_id)
     old_id = group.static_members.get(command.group_instance_id)
     if old_id is None:
         yield from add_member(shard, group, successor, command.protocol_type, ticket, out, now)
@@ -200,7 +200,12 @@ def _join_static(
 
 
 def _take_over(
-    shard: "GroupShard", group: ClassicGroup, old: Member, successor: Member, command: JoinGroup, now: Now
+    shard: "GroupShard",
+    group: ClassicGroup,
+    old: ClassicGroupMember,
+    successor: ClassicGroupMember,
+    command: JoinGroup,
+    now: Now,
 ) -> Paced[CoordinatorResult]:
     """A static member came back and nothing else changed: the generation goes on under its new id.
 

@@ -1,12 +1,12 @@
 """A member of a classic group: what the log keeps of it, and whether one of its requests waits."""
 
 from odradek.coordinators.groups.classic.subscription import metadata_of
-from odradek.coordinators.groups.commands import JoinGroup, Protocol
+from odradek.coordinators.groups.commands import JoinGroup, MemberProtocol
 from odradek.coordinators.records import MemberMetadata
 from odradek.coordinators.shard import Ticket
 
 
-class Member:
+class ClassicGroupMember:
     __slots__ = (
         "assignment",
         "awaiting_join",
@@ -29,7 +29,7 @@ class Member:
         client_host: str,
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
-        protocols: tuple[Protocol, ...],
+        protocols: tuple[MemberProtocol, ...],
         assignment: bytes = b"",
     ) -> None:
         self.member_id = member_id
@@ -45,7 +45,7 @@ class Member:
         self.is_new = False
 
     @classmethod
-    def joining(cls, command: JoinGroup, member_id: str) -> "Member":
+    def joining(cls, command: JoinGroup, member_id: str) -> "ClassicGroupMember":
         return cls(
             member_id,
             command.group_instance_id,
@@ -57,7 +57,7 @@ class Member:
         )
 
     @classmethod
-    def from_record(cls, record: MemberMetadata, protocol_name: str | None) -> "Member":
+    def from_record(cls, record: MemberMetadata, protocol_name: str | None) -> "ClassicGroupMember":
         """As the log knows it: of its protocols only the one that was chosen."""
         rebalance_timeout_ms = record.rebalance_timeout
         return cls(
@@ -67,7 +67,7 @@ class Member:
             record.client_host,
             record.session_timeout if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
             record.session_timeout,
-            (Protocol(protocol_name or "", record.subscription),),
+            (MemberProtocol(protocol_name or "", record.subscription),),
             record.assignment,
         )
 

@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from odradek.coordinators.groups.classic.group import ClassicGroup
-from odradek.coordinators.groups.classic.member import Member
+from odradek.coordinators.groups.classic.member import ClassicGroupMember
 from odradek.coordinators.groups.classic.states import GroupState, can_rebalance
 from odradek.coordinators.groups.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from odradek.coordinators.groups.replies import (
@@ -35,7 +35,9 @@ EMPTY_RETRY_MS = 1_000
 # --- requests that wait -----------------------------------------------------------------------------------
 
 
-def park_join(group: ClassicGroup, member: Member, ticket: Ticket, out: CoordinatorResult) -> None:
+def park_join(
+    group: ClassicGroup, member: ClassicGroupMember, ticket: Ticket, out: CoordinatorResult
+) -> None:
     """The member waits for the generation to begin. A JoinGroup it sent before is overtaken by this one."""
     answer_join(group, member, out, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     member.awaiting_join = ticket
@@ -43,7 +45,7 @@ def park_join(group: ClassicGroup, member: Member, ticket: Ticket, out: Coordina
 
 
 def answer_join(
-    group: ClassicGroup, member: Member, out: CoordinatorResult, response: JoinGroupResponse
+    group: ClassicGroup, member: ClassicGroupMember, out: CoordinatorResult, response: JoinGroupResponse
 ) -> None:
     if member.awaiting_join is not None:
         out.replies.append((member.awaiting_join, response))
@@ -51,12 +53,12 @@ def answer_join(
         group.awaiting_join_count -= 1
 
 
-def park_sync(member: Member, ticket: Ticket, out: CoordinatorResult) -> None:
+def park_sync(member: ClassicGroupMember, ticket: Ticket, out: CoordinatorResult) -> None:
     answer_sync(member, out, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     member.awaiting_sync = ticket
 
 
-def answer_sync(member: Member, out: CoordinatorResult, response: SyncGroupResponse) -> bool:
+def answer_sync(member: ClassicGroupMember, out: CoordinatorResult, response: SyncGroupResponse) -> bool:
     if member.awaiting_sync is None:
         return False
     out.replies.append((member.awaiting_sync, response))
@@ -64,7 +66,9 @@ def answer_sync(member: Member, out: CoordinatorResult, response: SyncGroupRespo
     return True
 
 
-def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False) -> Paced[JoinGroupResponse]:
+def joined(
+    group: ClassicGroup, member: ClassicGroupMember, *, skip_assignment: bool = False
+) -> Paced[JoinGroupResponse]:
     """What a member learns of its generation; the leader learns of the others too."""
     members: list[JoinGroupResponseMember] = []
     if group.leader_id == member.member_id:
@@ -83,7 +87,7 @@ def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False
     )
 
 
-def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+def synced(group: ClassicGroup, member: ClassicGroupMember) -> SyncGroupResponse:
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
     )
@@ -95,7 +99,7 @@ def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
 def add_member(
     shard: "GroupShard",
     group: ClassicGroup,
-    member: Member,
+    member: ClassicGroupMember,
     protocol_type: str,
     ticket: Ticket,
     out: CoordinatorResult,
@@ -112,7 +116,9 @@ def add_member(
     yield from rebalance(shard, group, out, now, f"new member {member.member_id}")
 
 
-def remove_member(shard: "GroupShard", group: ClassicGroup, member: Member, out: CoordinatorResult) -> None:
+def remove_member(
+    shard: "GroupShard", group: ClassicGroup, member: ClassicGroupMember, out: CoordinatorResult
+) -> None:
     """Forget a member that left or failed; whoever still waits under its name learns that it is unknown."""
     answer_join(group, member, out, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     answer_sync(member, out, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))

@@ -8,7 +8,7 @@ does not know the topics and treats the group as subscribed to all of them.
 
 import struct
 
-from odradek.coordinators.groups.commands import Protocol
+from odradek.coordinators.groups.commands import MemberProtocol
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
@@ -36,5 +36,5 @@ def subscribed_topics(metadata: bytes) -> list[str]:
     return topics
 
 
-def metadata_of(protocols: tuple[Protocol, ...], name: str | None) -> bytes:
+def metadata_of(protocols: tuple[MemberProtocol, ...], name: str | None) -> bytes:
     return next((p.metadata for p in protocols if p.name == name), b"")

@@ -20,7 +20,7 @@ Assignment = Mapping[UUID, frozenset[int]]
 NO_PARTITIONS: Assignment = {}
 
 
-class Spec(NamedTuple):
+class GroupSpec(NamedTuple):
     """What an assignor is told. `had` may name topics and partitions that are gone."""
 
     subscriptions: Mapping[str, frozenset[UUID]]
@@ -30,11 +30,11 @@ class Spec(NamedTuple):
     """Of static members."""
 
 
-Assignor = Callable[[Spec], Paced[dict[str, Assignment]]]
+Assignor = Callable[[GroupSpec], Paced[dict[str, Assignment]]]
 _Shares = dict[str, dict[UUID, set[int]]]
 
 
-def uniform(spec: Spec) -> Paced[dict[str, Assignment]]:
+def uniform(spec: GroupSpec) -> Paced[dict[str, Assignment]]:
     """As many partitions for one member as for another, whatever their topics."""
     members = sorted(spec.subscriptions)
     first = spec.subscriptions[members[0]]
@@ -45,7 +45,7 @@ def uniform(spec: Spec) -> Paced[dict[str, Assignment]]:
     return (yield from _alike(spec, members, sorted(first, key=by_id)))
 
 
-def range_(spec: Spec) -> Paced[dict[str, Assignment]]:
+def range_(spec: GroupSpec) -> Paced[dict[str, Assignment]]:
     """Topic by topic, neighbouring partitions to the same member, so that topics can be joined.
 
     What members had does not count: their order alone does, static members by their instance ids first.
@@ -87,7 +87,7 @@ def _frozen(shares: _Shares) -> Paced[dict[str, Assignment]]:
     return frozen
 
 
-def _subscribers(spec: Spec, members: list[str]) -> Paced[dict[UUID, list[str]]]:
+def _subscribers(spec: GroupSpec, members: list[str]) -> Paced[dict[UUID, list[str]]]:
     found: dict[UUID, list[str]] = {}
     for member in members:
         for topic in sorted(spec.subscriptions[member], key=by_id):
@@ -97,7 +97,7 @@ def _subscribers(spec: Spec, members: list[str]) -> Paced[dict[UUID, list[str]]]
     return found
 
 
-def _alike(spec: Spec, members: list[str], topics: list[UUID]) -> Paced[dict[str, Assignment]]:
+def _alike(spec: GroupSpec, members: list[str], topics: list[UUID]) -> Paced[dict[str, Assignment]]:
     """All members subscribe to the same topics: nobody has more than one partition above another."""
     left: dict[UUID, set[int]] = {}
     total = 0
@@ -175,7 +175,7 @@ class _Loads:
         self._of[member] = size + count, rank
 
 
-def _mixed(spec: Spec, members: list[str]) -> Paced[dict[str, Assignment]]:
+def _mixed(spec: GroupSpec, members: list[str]) -> Paced[dict[str, Assignment]]:
     """Members subscribe to different topics: no partition could move to a member with two less.
 
     What nobody has goes to whoever has least, topics with the fewest subscribers first; then partitions move

@@ -58,7 +58,7 @@ def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now
     if updated != member:
         yield from draft.add(member_record(group.group_id, updated))
     regex_change = yield from regexes.change(draft, member, updated)
-    bump = names_changed or regex_change is not regexes.Change.NONE
+    bump = names_changed or regex_change is not regexes.RegexChange.NONE
     if bump or not group.metadata_is_fresh:
         yield from targeting.update_group_epoch(shard, draft, bump, image)
     owned = migrating.partitions_by_id(subscription.owned_partitions, image)

@@ -63,11 +63,11 @@ def heartbeat(
     if updated != member:
         yield from draft.add(member_record(draft.group.group_id, updated))
     regex_change = yield from regexes.change(draft, member, updated)
-    bump = names_changed or regex_change is regexes.Change.RESOLVED
+    bump = names_changed or regex_change is regexes.RegexChange.RESOLVED
     if bump or not draft.group.metadata_is_fresh:
         yield from targeting.update_group_epoch(shard, draft, bump, image)
     yield from targeting.update_target(shard, draft, image, now)
-    subscription_changed = names_changed or regex_change is not regexes.Change.NONE
+    subscription_changed = names_changed or regex_change is not regexes.RegexChange.NONE
     described = updated
     updated = yield from targeting.reconcile_member(
         draft, described, subscription_changed, command.owned, image

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
-from odradek.coordinators.groups.commands import Protocol
+from odradek.coordinators.groups.commands import MemberProtocol
 
 LEFT = -1
 """The epoch of a member that leaves for good."""
@@ -39,7 +39,7 @@ class ClassicSession(NamedTuple):
     """What is kept of a member that speaks the classic protocol."""
 
     session_timeout_ms: int
-    protocols: tuple[Protocol, ...]
+    protocols: tuple[MemberProtocol, ...]
 
 
 class ConsumerMember(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.coordinators.groups.classic.group import ClassicGroup
-from odradek.coordinators.groups.classic.member import Member
+from odradek.coordinators.groups.classic.member import ClassicGroupMember
 from odradek.coordinators.groups.classic.rebalance import answer_join, answer_sync, prepare
 from odradek.coordinators.groups.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from odradek.coordinators.groups.consumer import records as r
@@ -86,7 +86,7 @@ def _upgrade_is_refused(shard: "GroupShard", classic: ClassicGroup) -> str | Non
     return None
 
 
-def _to_consumer(classic: ClassicGroup, member: Member, image: MetadataImage) -> ConsumerMember:
+def _to_consumer(classic: ClassicGroup, member: ClassicGroupMember, image: MetadataImage) -> ConsumerMember:
     assignment = wire.decode_assignment(member.assignment)
     if assignment.user_data:
         raise KafkaError(
@@ -210,9 +210,9 @@ def to_classic(
     result.then = replayed
 
 
-def _to_member(member: ConsumerMember) -> Member:
+def _to_member(member: ConsumerMember) -> ClassicGroupMember:
     assert member.classic is not None
-    return Member(
+    return ClassicGroupMember(
         member.member_id,
         member.instance_id,
         member.client_id,

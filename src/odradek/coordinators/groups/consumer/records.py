@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from odradek.coordinators.groups.commands import Protocol
+from odradek.coordinators.groups.commands import MemberProtocol
 from odradek.coordinators.groups.consumer.assignors import Assignment
 from odradek.coordinators.groups.consumer.member import (
     ClassicSession,
@@ -184,7 +184,7 @@ def with_metadata(member: ConsumerMember, value: ConsumerGroupMemberMetadataValu
     written = value.classic_member_metadata
     classic = None
     if written is not None:
-        protocols = tuple(Protocol(p.name, bytes(p.metadata)) for p in written.supported_protocols)
+        protocols = tuple(MemberProtocol(p.name, bytes(p.metadata)) for p in written.supported_protocols)
         classic = ClassicSession(written.session_timeout, protocols)
     return member._replace(
         instance_id=value.instance_id,

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 MIN_REFRESH_INTERVAL_MS = 10_000
 
 
-class Change(Enum):
+class RegexChange(Enum):
     """What a heartbeat did to a member's regular expression."""
 
     NONE = 0
@@ -36,19 +36,19 @@ class Change(Enum):
     """It is known what the new one matches, or there is none any more: the group can be assigned anew."""
 
 
-def change(draft: GroupDraft, member: ConsumerMember, updated: ConsumerMember) -> Paced[Change]:
+def change(draft: GroupDraft, member: ConsumerMember, updated: ConsumerMember) -> Paced[RegexChange]:
     """`draft` has the updated member already, whose expression was checked."""
     old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
     if old == new:
-        return Change.NONE
+        return RegexChange.NONE
     group = draft.group
     subscribed = group.subscribed_regexes
     if old and old not in subscribed and old in group.regexes:
         yield from draft.add(regex_tombstone(group.group_id, old))
     if not new:
-        return Change.RESOLVED if old else Change.UNRESOLVED
+        return RegexChange.RESOLVED if old else RegexChange.UNRESOLVED
     known = subscribed[new] > 1 and new in group.regexes
-    return Change.RESOLVED if known else Change.UNRESOLVED
+    return RegexChange.RESOLVED if known else RegexChange.UNRESOLVED
 
 
 def check(group: ConsumerGroup, regex: str | None) -> Paced[None]:

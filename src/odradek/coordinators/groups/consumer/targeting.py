@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.coordinators.groups.consumer import records as r
-from odradek.coordinators.groups.consumer.assignors import ASSIGNORS, Assignment, Spec
+from odradek.coordinators.groups.consumer.assignors import ASSIGNORS, Assignment, GroupSpec
 from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
 from odradek.coordinators.groups.consumer.member import ConsumerMember
@@ -79,7 +79,7 @@ def _may_assign(shard: "GroupShard", group: ConsumerGroup, now: Now) -> bool:
     return last_ms == 0 or not last_ms <= now.wall_ms < last_ms + interval_ms
 
 
-def _spec(group: ConsumerGroup, image: MetadataImage) -> Paced[Spec]:
+def _spec(group: ConsumerGroup, image: MetadataImage) -> Paced[GroupSpec]:
     """Members that subscribe to the same topics share one set of their ids."""
     known: dict[frozenset[str], frozenset[UUID]] = {}
     subscriptions: dict[str, frozenset[UUID]] = {}
@@ -95,7 +95,7 @@ def _spec(group: ConsumerGroup, image: MetadataImage) -> Paced[Spec]:
         subscriptions[member.member_id] = ids
         yield FEW + len(names) // ENTRIES_PER_CALL
     instance_ids = {member_id: instance_id for instance_id, member_id in group.static_members.items()}
-    return Spec(subscriptions, group.targets, counts, instance_ids)
+    return GroupSpec(subscriptions, group.targets, counts, instance_ids)
 
 
 def _ids(names: Iterable[str], image: MetadataImage) -> Paced[frozenset[UUID]]:

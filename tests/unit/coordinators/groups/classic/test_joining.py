@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.coordinators.groups.classic.states import GroupState
-from odradek.coordinators.groups.commands import Protocol
+from odradek.coordinators.groups.commands import MemberProtocol
 from odradek.core.errors import ErrorCode, KafkaError
 from tests.unit.coordinators.groups.harness import RANGE, Harness, subscription
 
@@ -83,7 +83,7 @@ def test_a_member_without_protocols_is_refused(fields: dict[str, object]) -> Non
 
 
 @pytest.mark.parametrize(
-    "fields", [{"protocol_type": "connect"}, {"protocols": (Protocol("roundrobin", b""),)}]
+    "fields", [{"protocol_type": "connect"}, {"protocols": (MemberProtocol("roundrobin", b""),)}]
 )
 def test_a_member_that_shares_no_protocol_with_all_others_is_refused(fields: dict[str, object]) -> None:
     h = Harness()
@@ -96,7 +96,11 @@ def test_a_member_that_shares_no_protocol_with_all_others_is_refused(fields: dic
 
 def test_the_protocol_most_members_put_first_is_chosen_among_those_all_support() -> None:
     h = Harness()
-    range_, sticky, mine = Protocol("range", b"r"), Protocol("sticky", b"s"), Protocol("mine", b"m")
+    range_, sticky, mine = (
+        MemberProtocol("range", b"r"),
+        MemberProtocol("sticky", b"s"),
+        MemberProtocol("mine", b"m"),
+    )
     h.join(protocols=(mine, range_, sticky))
     ticket = h.tickets
     h.join(protocols=(sticky, range_))
@@ -218,7 +222,7 @@ def test_a_leader_that_asks_again_wants_a_rebalance() -> None:
 def test_a_follower_with_a_new_subscription_begins_a_rebalance() -> None:
     h = Harness()
     _, b = h.stable(2)
-    assert h.join(member_id=b, protocols=(Protocol("range", subscription("u")),)) is None
+    assert h.join(member_id=b, protocols=(MemberProtocol("range", subscription("u")),)) is None
     assert h.group().state is GroupState.PREPARING_REBALANCE
 
 
@@ -239,7 +243,7 @@ def test_a_changed_subscription_while_the_generation_completes_begins_another() 
     h.advance(0)
     assert h.sync("member-2", 1) is None
     waiting = h.tickets
-    assert h.join(member_id="member-1", protocols=(Protocol("range", b"\0\0\0\0\0\0"),)) is None
+    assert h.join(member_id="member-1", protocols=(MemberProtocol("range", b"\0\0\0\0\0\0"),)) is None
     assert h.answers[waiting].error_code == ErrorCode.REBALANCE_IN_PROGRESS
     assert h.group().state is GroupState.PREPARING_REBALANCE
 
@@ -294,5 +298,5 @@ def test_a_failed_append_leaves_no_group_behind() -> None:
 
 def test_the_same_protocols_are_the_same_bytes_in_the_same_order() -> None:
     h = Harness()
-    _, b = h.stable(2, protocols=(*RANGE, Protocol("sticky", b"s")))
-    assert h.join(member_id=b, protocols=(Protocol("sticky", b"s"), *RANGE)) is None
+    _, b = h.stable(2, protocols=(*RANGE, MemberProtocol("sticky", b"s")))
+    assert h.join(member_id=b, protocols=(MemberProtocol("sticky", b"s"), *RANGE)) is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.coordinators.groups.consumer import assignors
-from odradek.coordinators.groups.consumer.assignors import Assignment, Spec
+from odradek.coordinators.groups.consumer.assignors import Assignment, GroupSpec
 from odradek.runtime.slices import at_once
 
 ASSIGNORS = tuple(assignors.ASSIGNORS)
@@ -17,15 +17,15 @@ TOPICS = [uuid.UUID(int=i) for i in range(1, 5)]
 A, B = TOPICS[:2]
 
 
-def assign(name: str, spec: Spec) -> dict[str, Assignment]:
+def assign(name: str, spec: GroupSpec) -> dict[str, Assignment]:
     return at_once(assignors.ASSIGNORS[name](spec))
 
 
-def uniform(spec: Spec) -> dict[str, Assignment]:
+def uniform(spec: GroupSpec) -> dict[str, Assignment]:
     return assign("uniform", spec)
 
 
-def range_(spec: Spec) -> dict[str, Assignment]:
+def range_(spec: GroupSpec) -> dict[str, Assignment]:
     return assign("range", spec)
 
 
@@ -34,7 +34,7 @@ def member_names(count: int) -> list[str]:
 
 
 @st.composite
-def specs(draw: st.DrawFn, *, alike: bool = False) -> Spec:
+def specs(draw: st.DrawFn, *, alike: bool = False) -> GroupSpec:
     """Groups that were assigned before, under other circumstances."""
     members = member_names(draw(st.integers(1, 7)))
     counts = {topic: draw(st.integers(1, 9)) for topic in TOPICS}
@@ -51,7 +51,7 @@ def specs(draw: st.DrawFn, *, alike: bool = False) -> Spec:
                 had.setdefault(owner, {}).setdefault(topic, set()).add(partition)
     frozen = {m: {t: frozenset(p) for t, p in topics.items()} for m, topics in had.items()}
     instances = {m: f"i{draw(st.integers(0, 3))}-{m}" for m in members if draw(st.booleans())}
-    return Spec(subscriptions, frozen, counts, instances)
+    return GroupSpec(subscriptions, frozen, counts, instances)
 
 
 def size(assignment: Assignment) -> int:
@@ -70,7 +70,7 @@ def owners(assignment: Mapping[str, Assignment]) -> dict[tuple[uuid.UUID, int], 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
 @given(spec=specs())
-def test_every_subscribed_partition_has_exactly_one_owner_who_subscribes(name: str, spec: Spec) -> None:
+def test_every_subscribed_partition_has_exactly_one_owner_who_subscribes(name: str, spec: GroupSpec) -> None:
     assigned = assign(name, spec)
     assert assigned.keys() == spec.subscriptions.keys()
     subscribed = {topic for topics in spec.subscriptions.values() for topic in topics}
@@ -80,13 +80,13 @@ def test_every_subscribed_partition_has_exactly_one_owner_who_subscribes(name: s
 
 
 @given(spec=specs(alike=True))
-def test_uniform_is_balanced_within_one(spec: Spec) -> None:
+def test_uniform_is_balanced_within_one(spec: GroupSpec) -> None:
     sizes = [size(a) for a in uniform(spec).values()]
     assert max(sizes) - min(sizes) <= 1
 
 
 @given(spec=specs())
-def test_uniform_leaves_nothing_that_one_move_would_even_out(spec: Spec) -> None:
+def test_uniform_leaves_nothing_that_one_move_would_even_out(spec: GroupSpec) -> None:
     assigned = uniform(spec)
     for (topic, _), owner in owners(assigned).items():
         for member, topics in spec.subscriptions.items():
@@ -95,13 +95,15 @@ def test_uniform_leaves_nothing_that_one_move_would_even_out(spec: Spec) -> None
 
 
 @given(spec=specs())
-def test_uniform_moves_nothing_when_nothing_changed(spec: Spec) -> None:
+def test_uniform_moves_nothing_when_nothing_changed(spec: GroupSpec) -> None:
     once = uniform(spec)
     assert uniform(spec._replace(had=once)) == once
 
 
 @given(spec=specs(alike=True), data=st.data())
-def test_a_member_that_leaves_a_uniform_group_moves_only_its_own(spec: Spec, data: st.DataObject) -> None:
+def test_a_member_that_leaves_a_uniform_group_moves_only_its_own(
+    spec: GroupSpec, data: st.DataObject
+) -> None:
     before = uniform(spec)
     leaver = data.draw(st.sampled_from(sorted(before)))
     rest = {m: s for m, s in spec.subscriptions.items() if m != leaver}
@@ -113,7 +115,7 @@ def test_a_member_that_leaves_a_uniform_group_moves_only_its_own(spec: Spec, dat
 
 
 @given(spec=specs(alike=True))
-def test_a_member_that_joins_a_uniform_group_takes_no_more_than_its_share(spec: Spec) -> None:
+def test_a_member_that_joins_a_uniform_group_takes_no_more_than_its_share(spec: GroupSpec) -> None:
     before = uniform(spec)
     topics = next(iter(spec.subscriptions.values()))
     after = uniform(spec._replace(subscriptions={**spec.subscriptions, "newcomer": topics}, had=before))
@@ -124,7 +126,7 @@ def test_a_member_that_joins_a_uniform_group_takes_no_more_than_its_share(spec: 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
 @given(spec=specs(), seed=st.integers(0, 1_000))
-def test_the_order_of_members_does_not_matter(name: str, spec: Spec, seed: int) -> None:
+def test_the_order_of_members_does_not_matter(name: str, spec: GroupSpec, seed: int) -> None:
     members = list(spec.subscriptions)
     random.Random(seed).shuffle(members)
     shuffled = spec._replace(subscriptions={m: spec.subscriptions[m] for m in members})
@@ -132,7 +134,7 @@ def test_the_order_of_members_does_not_matter(name: str, spec: Spec, seed: int) 
 
 
 @given(spec=specs())
-def test_range_gives_neighbours_topic_by_topic_within_one(spec: Spec) -> None:
+def test_range_gives_neighbours_topic_by_topic_within_one(spec: GroupSpec) -> None:
     assigned = range_(spec)
     for topic in TOPICS:
         subscribers = [m for m, topics in spec.subscriptions.items() if topic in topics]
@@ -145,7 +147,7 @@ def test_range_gives_neighbours_topic_by_topic_within_one(spec: Spec) -> None:
 
 def test_range_goes_by_instance_ids_first_and_forgets_what_members_had() -> None:
     """As Apache 4.3.1 was seen to assign it."""
-    spec = Spec(
+    spec = GroupSpec(
         {"member-a": frozenset({A}), "member-b": frozenset({A})},
         {"member-a": {A: frozenset({0, 1})}},
         {A: 2},
@@ -155,7 +157,7 @@ def test_range_goes_by_instance_ids_first_and_forgets_what_members_had() -> None
 
 
 def test_range_assigns_topics_alike_so_that_they_can_be_joined() -> None:
-    spec = Spec(dict.fromkeys(("x", "y", "z"), frozenset({A, B})), {}, {A: 7, B: 7})
+    spec = GroupSpec(dict.fromkeys(("x", "y", "z"), frozenset({A, B})), {}, {A: 7, B: 7})
     assert {m: topics[A] for m, topics in range_(spec).items()} == {
         "x": frozenset({0, 1, 2}),
         "y": frozenset({3, 4}),

@@ -40,7 +40,7 @@ class ClassicConsumer:
         self.owned: dict[str, list[int]] = {}
 
     def join(self, *topics: str, **over: Any) -> JoinGroupResponse | None:
-        protocols = (c.Protocol("range", subscription(*(topics or ("t",)), owned=self.owned)),)
+        protocols = (c.MemberProtocol("range", subscription(*(topics or ("t",)), owned=self.owned)),)
         answer = self.h.join(**{"member_id": self.member_id, "protocols": protocols, **self.fields, **over})
         return None if answer is None else self.joined(answer)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.coordinators.groups.classic.states import GroupState
-from odradek.coordinators.groups.commands import Protocol
+from odradek.coordinators.groups.commands import MemberProtocol
 from odradek.core.errors import ErrorCode, KafkaError
 from tests.unit.coordinators.groups.harness import Harness, subscription
 
@@ -95,7 +95,7 @@ def test_the_old_id_has_no_session_left_to_run_out() -> None:
 def test_a_new_subscription_under_the_same_protocol_rebalances_nobody() -> None:
     h = Harness()
     static_pair(h)
-    answer = h.join(group_instance_id="B", protocols=(Protocol("range", subscription("u")),))
+    answer = h.join(group_instance_id="B", protocols=(MemberProtocol("range", subscription("u")),))
     assert answer is not None
     assert h.group().state is GroupState.STABLE
     assert h.group().topics == {"t", "u"}
@@ -103,7 +103,7 @@ def test_a_new_subscription_under_the_same_protocol_rebalances_nobody() -> None:
 
 def test_a_static_member_that_changes_the_chosen_protocol_begins_a_rebalance() -> None:
     h = Harness()
-    both = (Protocol("range", b"r"), Protocol("sticky", b"s"))
+    both = (MemberProtocol("range", b"r"), MemberProtocol("sticky", b"s"))
     h.stable(1, group_instance_id="A", protocols=both)
     answer = h.join(group_instance_id="A", protocols=(both[1],))
     assert answer is not None, "it is alone: the generation begins at once"
@@ -113,7 +113,7 @@ def test_a_static_member_that_changes_the_chosen_protocol_begins_a_rebalance() -
 def test_a_successor_during_a_rebalance_answers_for_its_predecessor() -> None:
     h = Harness()
     a, b = static_pair(h)
-    h.join(member_id=b, group_instance_id="B", protocols=(Protocol("range", b"x"),))
+    h.join(member_id=b, group_instance_id="B", protocols=(MemberProtocol("range", b"x"),))
     old_join = h.tickets
     assert h.join(group_instance_id="B") is None
     successor = h.tickets
@@ -142,7 +142,7 @@ def test_a_successor_while_the_leader_assigns_begins_another_generation() -> Non
 def test_static_members_may_be_late_for_a_generation() -> None:
     h = Harness()
     a, b = static_pair(h)
-    h.join(member_id=b, group_instance_id="B", protocols=(Protocol("range", b"x"),))
+    h.join(member_id=b, group_instance_id="B", protocols=(MemberProtocol("range", b"x"),))
     for _ in range(7):
         h.advance(9_000)
         h.heartbeat(a, 1, instance="A")

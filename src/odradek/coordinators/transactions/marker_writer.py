@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from odradek.coordinators.groups.coordinator import GroupCoordinator
+from odradek.coordinators.host import CoordinatorHost
 from odradek.coordinators.transactions.commands import WriteMarkers
 from odradek.coordinators.transactions.markers import Outcomes
 from odradek.core.errors import ErrorCode, KafkaError
@@ -17,12 +17,15 @@ _log = logging.getLogger(__name__)
 
 
 class MarkerWriter:
-    """Appends markers to partitions of this broker, for any coordinator."""
+    """Appends markers to partitions of this broker, for any coordinator.
+
+    Those of `__consumer_offsets` go through `groups`, whose shards replay them.
+    """
 
     __slots__ = ("_clock", "_commit_timeout_ms", "_groups", "_replicas")
 
     def __init__(
-        self, replicas: ReplicaManager, groups: GroupCoordinator, clock: Clock, commit_timeout_ms: int
+        self, replicas: ReplicaManager, groups: CoordinatorHost, clock: Clock, commit_timeout_ms: int
     ) -> None:
         self._replicas = replicas
         self._groups = groups
@@ -73,7 +76,7 @@ class MarkerWriter:
         partition = self._replicas.partition(tp)
         if tp.topic == GROUP_METADATA_TOPIC:
             try:
-                return self._groups.host.end_transaction(
+                return self._groups.end_transaction(
                     tp.partition, markers.producer, marker, markers.transaction_version
                 )
             except KafkaError as e:

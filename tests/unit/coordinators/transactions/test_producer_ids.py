@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.producer_ids import ProducerIds
+from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.wire.api_keys import ApiKey
 

@@ -1,4 +1,4 @@
-"""Producer ids on a broker: taken from blocks that the controller hands out."""
+"""Producer ids of this broker: taken from blocks that the controller hands out."""
 
 import asyncio
 import logging

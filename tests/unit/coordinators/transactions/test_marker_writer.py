@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from odradek.broker.txn_markers import BrokerMarkers
 from odradek.coordinators.transactions.commands import WriteMarkers
+from odradek.coordinators.transactions.marker_writer import BrokerMarkers
 from odradek.core.errors import ErrorCode
 from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.runtime.reply import Reply
