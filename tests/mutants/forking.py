@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from struct import Struct
 from types import CodeType, FrameType, FunctionType
@@ -76,7 +76,7 @@ class Harness:
         self.survivors: list[tuple[Path, Mutant]] = []
         self.caught = 0
         self.failure: str | None = "it did not come to its end"
-        self._files = files
+        self._sources = {file: file.read_text() for file in files}  # a run is long: a file may change
         self._every = every
         self._jobs = jobs
         self._functions: Functions = {}
@@ -96,7 +96,7 @@ class Harness:
         if calls.failed:
             self.failure = "these fail without a mutant:\n" + "\n".join(calls.failed)
             return True
-        self._functions = _functions(self._files)
+        self._functions = _functions(self._sources)
         gc.freeze()  # a collection in a fork would copy the memory of all that is loaded
         work = [_Job(file, mutant, chosen) for file, mutant, chosen in self._work(calls)]
         running: dict[int, _Running] = {}
@@ -112,8 +112,8 @@ class Harness:
         return True
 
     def _work(self, calls: _Calls) -> Iterator[tuple[Path, Mutant, list[int]]]:
-        for file in self._files:
-            for mutant in list(mutants_of(file.read_text()))[:: self._every]:
+        for file, source in self._sources.items():
+            for mutant in list(mutants_of(source))[:: self._every]:
                 tests = calls.of.get((str(file), mutant.function), set())
                 chosen, left_s = [], LONGEST_MUTANT_S
                 for index in sorted(tests, key=lambda index: calls.seconds[index]):
@@ -141,7 +141,7 @@ class Harness:
 
     def _observe(self, session: pytest.Session) -> _Calls:
         _silence()
-        wanted = {str(file) for file in self._files}
+        wanted = {str(file) for file in self._sources}
         found: defaultdict[Place, set[int]] = defaultdict(set)
         calls = _Calls({}, {}, [])
         seen: set[CodeType] = set()
@@ -247,7 +247,7 @@ class Harness:
         return job._replace(suspects=None)
 
 
-def _functions(files: list[Path]) -> Functions:
+def _functions(files: Iterable[Path]) -> Functions:
     """All functions with code of these files, wherever they are held."""
     names = {str(file) for file in files}
     found: Functions = defaultdict(list)
@@ -261,7 +261,9 @@ def _functions(files: list[Path]) -> Functions:
 def _exchange(functions: Functions, file: Path, mutant: Mutant) -> None:
     """Give the mutant's code to the function that has the original's."""
     code = _code_of(compile(mutant.source, str(file), "exec"), mutant)
-    for function in functions[str(file), mutant.function, mutant.first_line]:
+    holders = functions[str(file), mutant.function, mutant.first_line]
+    assert holders, f"nothing has the code of {mutant.function} at line {mutant.first_line}"
+    for function in holders:
         function.__code__ = code
 
 
