@@ -66,7 +66,7 @@ def test_the_defaults_are_kafkas_but_for_the_delay_of_the_first_rebalance() -> N
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"group.consumer.assignors": "uniform,sticky"}, "sticky is not an assignor"),
+        ({"group.consumer.assignors": "uniform,sticky"}, "sticky is not a supported assignor"),
         (
             {"group.consumer.session.timeout.ms": "44999"},
             "group.consumer.session.timeout.ms must be greater than or equal to "

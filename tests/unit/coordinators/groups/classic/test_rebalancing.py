@@ -5,7 +5,7 @@ from odradek.coordinators.groups.classic.states import GroupState
 from odradek.core.errors import ErrorCode, KafkaError
 from tests.unit.coordinators.groups.harness import RANGE, Harness, subscription
 
-STICKY = c.Protocol("sticky", subscription("t"))
+STICKY = c.MemberProtocol("sticky", subscription("t"))
 
 
 def static_pair(h: Harness) -> tuple[str, str]:
@@ -100,7 +100,7 @@ def test_a_member_brings_its_timeouts_and_protocols_with_every_join() -> None:
 def test_the_leader_sees_what_members_joined_with_last() -> None:
     h = Harness()
     a, b = h.stable(2)
-    h.join(member_id=b, protocols=(c.Protocol("range", subscription("u")),))
+    h.join(member_id=b, protocols=(c.MemberProtocol("range", subscription("u")),))
     answer = h.join(member_id=a)
     assert answer is not None
     assert {m.member_id: m.metadata for m in answer.members}[b] == subscription("u")
@@ -131,7 +131,7 @@ def test_topics_count_as_soon_as_everybody_has_joined() -> None:
 def test_a_consumer_whose_topics_cannot_be_read_reads_them_all() -> None:
     h = Harness()
     h.commit(5, topic="u")
-    h.stable(protocols=(c.Protocol("range", b"what?"),))
+    h.stable(protocols=(c.MemberProtocol("range", b"what?"),))
     assert h.handle(c.DeleteOffsets("g", [("u", [0])])) == [[ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC]]
 
 

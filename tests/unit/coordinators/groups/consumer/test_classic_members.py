@@ -40,8 +40,8 @@ def join_code(h: ConsumerHarness, **fields: Any) -> ErrorCode:
 def test_classic_members_of_a_consumer_group_share_a_protocol() -> None:
     h = ConsumerHarness()
     consumer_group_with_classic(h)
-    other = (c.Protocol("sticky", subscription("t")),)
-    both = (*other, c.Protocol("range", subscription("t")))
+    other = (c.MemberProtocol("sticky", subscription("t")),)
+    both = (*other, c.MemberProtocol("range", subscription("t")))
     assert join_code(h, member_id="y", protocols=other) is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert join_code(h, member_id="y", protocol_type="connect") is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert "y" not in h.consumer_group().members

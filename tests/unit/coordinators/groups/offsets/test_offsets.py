@@ -30,6 +30,7 @@ def test_what_is_removed_leaves_nothing_behind() -> None:
     offsets.remove("g", "t", 1)
     offsets.remove("g", "u", 0)
     assert offsets.of_group("g") == {}
+    assert list(offsets.group_ids()) == []
 
 
 def test_of_two_commits_the_later_one_in_the_log_counts() -> None:
@@ -40,3 +41,10 @@ def test_of_two_commits_the_later_one_in_the_log_counts() -> None:
         assert found is not None
         assert found.committed_offset == expected
     assert not offsets.has_open_transactions("g")
+
+
+def test_a_group_of_which_only_a_transaction_knows_counts_too() -> None:
+    offsets = store((NO_PRODUCER_ID, "a", "t", 0), (1, "a", "t", 0), (1, "b", "t", 0))
+    assert list(offsets.group_ids()) == ["a", "b"]
+    offsets.end_transaction(1, False)
+    assert list(offsets.group_ids()) == ["a"]
