@@ -45,11 +45,11 @@ Functions = dict[tuple[str, str, int], list[FunctionType]]
 
 
 class _Calls(NamedTuple):
-    """Which tests call which functions, and how long each test takes."""
+    """Which tests call which functions, how long each test takes, and which do not pass."""
 
     of: dict[Place, set[int]]
     seconds: dict[int, float]
-    failed: list[str]
+    failed: list[int]
 
 
 class _Job(NamedTuple):
@@ -85,7 +85,7 @@ class Harness:
 
     @property
     def unreliable(self) -> list[str]:
-        """Tests that failed without a mutant, some time after they had passed."""
+        """Tests that failed without a mutant, if only once."""
         return sorted(self._unreliable.values())
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -93,9 +93,7 @@ class Harness:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         calls = self._observed(session)
-        if calls.failed:
-            self.failure = "these fail without a mutant:\n" + "\n".join(calls.failed)
-            return True
+        self._unreliable.update((index, session.items[index].nodeid) for index in calls.failed)
         self._functions = _functions(self._sources)
         gc.freeze()  # a collection in a fork would copy the memory of all that is loaded
         work = [_Job(file, mutant, chosen) for file, mutant, chosen in self._work(calls)]
@@ -154,7 +152,7 @@ class Harness:
                 if code.co_filename in wanted:
                     found[code.co_filename, code.co_qualname.partition(".<locals>")[0]].add(index)
 
-        for index, item in enumerate(session.items):
+        for index in range(len(session.items)):
             seen.clear()
             threading.settrace(look)
             sys.settrace(look)
@@ -168,7 +166,7 @@ class Harness:
             waited_s = (_idle_s() - started_idle_s) / _PATIENCE
             calls.seconds[index] = time.process_time() - started_cpu_s + waited_s
             if self._has_failed:
-                calls.failed.append(item.nodeid)
+                calls.failed.append(index)
         calls.of.update(found)
         return calls
 
