@@ -21,6 +21,7 @@ from tests.unit.log.support import (
     batch,
     idempotent,
     marker,
+    merged,
     offsets,
     open_log,
     transactional,
@@ -172,3 +173,11 @@ def test_the_first_aborted_transaction_of_a_segment_is_a_new_file_to_sync(
     append(log, transactional(2))
     append(log, marker(committed=False), origin=AppendOrigin.COORDINATOR)
     assert log.partition_dir.changes == changes + 1, "it is there already"
+
+
+def test_every_batch_of_a_set_is_noted_at_its_own_offset(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    several = merged(batch(2), transactional(0, 3), transactional(3, 2))
+    append(log, several, origin=AppendOrigin.COORDINATOR)
+    entry = log.producers.entries[7]
+    assert (entry.current_txn_first_offset, entry.last_offset, entry.last_sequence) == (2, 6, 4)
