@@ -64,7 +64,7 @@ def test_a_stalled_node_does_nothing_until_its_time_has_passed() -> None:
 def test_a_node_that_is_cut_off_in_one_direction_hears_or_is_heard() -> None:
     """Deaf, it receives nothing beyond what was under way, and its clients do; mute, it is the reverse."""
     heard_by_node: dict[bool, set[bool]] = {True: set(), False: set()}
-    for seed in range(4):
+    for seed in (5, 6, 9):  # both directions are cut in these
         for stretch in Told(Blow.CUT, seed).between("cut", "heal", "network"):
             began, _, _, direction = stretch[0]
             heard_by_node[direction.endswith(f" {HOST}")] |= {

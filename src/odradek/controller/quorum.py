@@ -140,7 +140,8 @@ class QuorumController:
                 raise
             else:
                 self._ticking = self._scope.spawn(active.tick(), name="controller-tick")
-                _log.info("The controller of node %d is active at epoch %d", self.raft.node_id, epoch)
+                level = logging.DEBUG if self.raft.is_alone else logging.INFO
+                _log.log(level, "The controller of node %d is active at epoch %d", self.raft.node_id, epoch)
 
     def _resign(self, refusal: KafkaError) -> None:
         active, self._active = self._active, None

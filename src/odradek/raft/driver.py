@@ -250,10 +250,17 @@ class RaftDriver:
         self._handle_snapshots(ready)
         self._note_news(ready)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether this is the only voter: what it becomes is no news then."""
+        voters = self.facts.voters
+        return voters is not None and voters.ids == (self.node_id,)
+
     def _note_news(self, ready: Ready) -> None:
         if ready.role is not None:
             role = ready.role
-            _log.info("Node %d is now %s", self.node_id, role)
+            level = logging.DEBUG if self.is_alone else logging.INFO
+            _log.log(level, "Node %d is now %s in epoch %d", self.node_id, type(role).__name__, role.epoch)
             self._news.append(lambda: self.on_leader_changed(role.epoch, self.node.leader_id))
         if ready.reset is not None:
             snapshot_id = ready.reset

@@ -22,6 +22,8 @@ _PATH = "/data/__cluster_metadata-0"
 class ScriptedReplica:
     """What a node sees of the quorum (metadata/quorum_replica.py)."""
 
+    is_alone = False
+
     def __init__(self, runtime: Runtime, node_id: int, voters: VoterSet) -> None:
         config, _ = NodeConfig.from_sources({}, {})
         self.runtime = runtime

@@ -9,8 +9,8 @@ _READY: Final = re.compile(r"odradek \S+ ready: (\S+), .* (\d+ ms)")
 _LOGGED: Final = re.compile(r"\[[^]]*\] (INFO|WARN|ERROR|FATAL) (.*) \([\w.]+\)")
 
 _NEWS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = (
-    (re.compile(r"Node \d+ is now Leader\(epoch=(\d+)"), lambda m: f"leads the quorum, epoch {m[1]}"),
-    (re.compile(r"Node \d+ is now Resigned\(epoch=(\d+)"), lambda m: f"resigned as leader of epoch {m[1]}"),
+    (re.compile(r"Node \d+ is now Leader in epoch (\d+)"), lambda m: f"leads the quorum, epoch {m[1]}"),
+    (re.compile(r"Node \d+ is now Resigned in epoch (\d+)"), lambda m: f"resigned as leader of epoch {m[1]}"),
     (
         re.compile(r"The controller of node \d+ is active at epoch (\d+)"),
         lambda m: f"active controller, epoch {m[1]}",

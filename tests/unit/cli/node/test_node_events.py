@@ -4,7 +4,7 @@ import pytest
 
 from odradek.cli.node.life import Ready
 from odradek.cli.node.node_events import event_text, exit_text, ready_text
-from odradek.raft.roles import Follower, Leader
+from odradek.raft.roles import Follower
 
 
 def logged(message: str, level: str = "INFO") -> str:
@@ -20,8 +20,8 @@ def test_a_ready_line_is_shortened() -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        (logged(f"Node 1 is now {Leader(4, 1, 0, (1, 2))}"), "leads the quorum, epoch 4"),
-        (logged("Node 1 is now Resigned(epoch=4, leader_id=1)"), "resigned as leader of epoch 4"),
+        (logged("Node 1 is now Leader in epoch 4"), "leads the quorum, epoch 4"),
+        (logged("Node 1 is now Resigned in epoch 4"), "resigned as leader of epoch 4"),
         (logged("The controller of node 1 is active at epoch 4"), "active controller, epoch 4"),
         (
             logged("Fencing broker 3 at epoch 17 because its session has timed out."),
