@@ -1,7 +1,6 @@
 """Clusters for tests: whole nodes on one event loop, or each in a process that can be killed."""
 
 import asyncio
-import signal
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -81,7 +80,7 @@ class Processes:
 
     def kill(self, node_id: int) -> None:
         node = self.nodes[node_id]
-        node.process.send_signal(signal.SIGKILL)
+        node.kill()
         node.wait(10)
 
     def restart(self, node_id: int) -> None:
@@ -95,7 +94,8 @@ class Processes:
 def processes(folder: Path, count: int) -> Iterator[Processes]:
     started = Processes(folder, formatted(folder, count))
     try:
-        started.cluster.start(START_SECONDS)
+        started.cluster.launch()
+        started.cluster.wait_until_ready(START_SECONDS)
         yield started
     finally:
-        started.cluster.stop()
+        started.cluster.stop(is_kept=False)

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from struct import Struct
 from types import CodeType, FrameType, FunctionType
@@ -45,11 +45,11 @@ Functions = dict[tuple[str, str, int], list[FunctionType]]
 
 
 class _Calls(NamedTuple):
-    """Which tests call which functions, and how long each test takes."""
+    """Which tests call which functions, how long each test takes, and which do not pass."""
 
     of: dict[Place, set[int]]
     seconds: dict[int, float]
-    failed: list[str]
+    failed: list[int]
 
 
 class _Job(NamedTuple):
@@ -76,7 +76,7 @@ class Harness:
         self.survivors: list[tuple[Path, Mutant]] = []
         self.caught = 0
         self.failure: str | None = "it did not come to its end"
-        self._files = files
+        self._sources = {file: file.read_text() for file in files}  # a run is long: a file may change
         self._every = every
         self._jobs = jobs
         self._functions: Functions = {}
@@ -85,7 +85,7 @@ class Harness:
 
     @property
     def unreliable(self) -> list[str]:
-        """Tests that failed without a mutant, some time after they had passed."""
+        """Tests that failed without a mutant, if only once."""
         return sorted(self._unreliable.values())
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -93,10 +93,8 @@ class Harness:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         calls = self._observed(session)
-        if calls.failed:
-            self.failure = "these fail without a mutant:\n" + "\n".join(calls.failed)
-            return True
-        self._functions = _functions(self._files)
+        self._unreliable.update((index, session.items[index].nodeid) for index in calls.failed)
+        self._functions = _functions(self._sources)
         gc.freeze()  # a collection in a fork would copy the memory of all that is loaded
         work = [_Job(file, mutant, chosen) for file, mutant, chosen in self._work(calls)]
         running: dict[int, _Running] = {}
@@ -112,8 +110,8 @@ class Harness:
         return True
 
     def _work(self, calls: _Calls) -> Iterator[tuple[Path, Mutant, list[int]]]:
-        for file in self._files:
-            for mutant in list(mutants_of(file.read_text()))[:: self._every]:
+        for file, source in self._sources.items():
+            for mutant in list(mutants_of(source))[:: self._every]:
                 tests = calls.of.get((str(file), mutant.function), set())
                 chosen, left_s = [], LONGEST_MUTANT_S
                 for index in sorted(tests, key=lambda index: calls.seconds[index]):
@@ -141,7 +139,7 @@ class Harness:
 
     def _observe(self, session: pytest.Session) -> _Calls:
         _silence()
-        wanted = {str(file) for file in self._files}
+        wanted = {str(file) for file in self._sources}
         found: defaultdict[Place, set[int]] = defaultdict(set)
         calls = _Calls({}, {}, [])
         seen: set[CodeType] = set()
@@ -154,7 +152,7 @@ class Harness:
                 if code.co_filename in wanted:
                     found[code.co_filename, code.co_qualname.partition(".<locals>")[0]].add(index)
 
-        for index, item in enumerate(session.items):
+        for index in range(len(session.items)):
             seen.clear()
             threading.settrace(look)
             sys.settrace(look)
@@ -168,7 +166,7 @@ class Harness:
             waited_s = (_idle_s() - started_idle_s) / _PATIENCE
             calls.seconds[index] = time.process_time() - started_cpu_s + waited_s
             if self._has_failed:
-                calls.failed.append(item.nodeid)
+                calls.failed.append(index)
         calls.of.update(found)
         return calls
 
@@ -247,7 +245,7 @@ class Harness:
         return job._replace(suspects=None)
 
 
-def _functions(files: list[Path]) -> Functions:
+def _functions(files: Iterable[Path]) -> Functions:
     """All functions with code of these files, wherever they are held."""
     names = {str(file) for file in files}
     found: Functions = defaultdict(list)
@@ -261,7 +259,9 @@ def _functions(files: list[Path]) -> Functions:
 def _exchange(functions: Functions, file: Path, mutant: Mutant) -> None:
     """Give the mutant's code to the function that has the original's."""
     code = _code_of(compile(mutant.source, str(file), "exec"), mutant)
-    for function in functions[str(file), mutant.function, mutant.first_line]:
+    holders = functions[str(file), mutant.function, mutant.first_line]
+    assert holders, f"nothing has the code of {mutant.function} at line {mutant.first_line}"
+    for function in holders:
         function.__code__ = code
 
 

@@ -31,6 +31,7 @@ from odradek.broker.quorum_side import QuorumSide
 from odradek.broker.recovery_lines import RecoveryLines
 from odradek.broker.services import Services
 from odradek.broker.topics import TopicCreation
+from odradek.client.broker_connections import BrokerConnections, Endpoint
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
@@ -38,6 +39,8 @@ from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.marker_writer import BrokerMarkers, MarkerWriter
 from odradek.coordinators.transactions.producer_ids import ProducerIds
+from odradek.coordinators.transactions.remote_coordinators import TransactionCoordinators
+from odradek.coordinators.transactions.remote_markers import RemoteMarkers
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.metrics import Metrics
@@ -103,6 +106,7 @@ class Node:
         self._marker_writer = MarkerWriter(
             self.replicas, self.groups.host, runtime.clock, config.int("request.timeout.ms")
         )
+        self._remote_markers = RemoteMarkers(self._connections("txn-marker-sender"))
         self.transactions = TransactionCoordinator(
             TransactionConfig.from_node(config),
             runtime.clock,
@@ -110,11 +114,17 @@ class Node:
             new_producer_id=lambda: self.producer_ids.take(),
             server_version=lambda: self.metadata.image.transaction_version,
             leader_of=lambda tp: self.metadata.image.leader_of(tp),
-            marker_channel=BrokerMarkers(config.node_id, self._marker_writer),
+            marker_channel=BrokerMarkers(config.node_id, self._marker_writer, self._remote_markers),
             slices=self.slices,
         )
-        self.txn_partitions = AddPartitionsToTxnManager(
+        self._coordinators = TransactionCoordinators(
+            config.node_id,
             self.transactions,
+            lambda tp: self.metadata.image.leader_of(tp),
+            self._connections("add-partitions-to-txn"),
+        )
+        self.txn_partitions = AddPartitionsToTxnManager(
+            self._coordinators,
             verifies=config.bool("transaction.partition.verification.enable"),
             retry_backoff_ms=config.int("add.partitions.to.txn.retry.backoff.ms"),
             max_backoff_ms=config.int("add.partitions.to.txn.retry.backoff.max.ms"),
@@ -137,6 +147,23 @@ class Node:
     def _topic_config(self, topic: str) -> TopicConfig:
         """The current configuration of a topic."""
         return TopicConfig.resolve(self.config, self.metadata.image.topic_config(topic))
+
+    def _connections(self, purpose: str) -> BrokerConnections:
+        """To other brokers. Answers come in order, so what must not wait for other answers has its own."""
+        return BrokerConnections(
+            self.runtime,
+            f"broker-{self.config.node_id}-{purpose}",
+            self.config.int("request.timeout.ms"),
+            self._broker_endpoint,
+        )
+
+    def _broker_endpoint(self, broker_id: int) -> Endpoint | None:
+        """Where this node reaches a broker that is registered and not fenced."""
+        broker = self.metadata.image.brokers.get(broker_id)
+        if broker is None or broker.fenced:
+            return None
+        endpoint = broker.endpoints.get(self.config.inter_broker_listener_name)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
 
     async def start(self, on_taken: Callable[[], None] | None = None) -> None:
         """Start the node. When this returns, it serves clients. If it raises, everything is released.
@@ -193,6 +220,8 @@ class Node:
         self._applier.subscribe(self.metadata)
         undo.push_async_callback(self.groups.close)
         self.groups.start()
+        undo.push_async_callback(self._coordinators.close)
+        undo.push_async_callback(self._remote_markers.close)
         undo.push_async_callback(self.transactions.close)
         self.transactions.start()
         undo.push_async_callback(self._scope.close)
@@ -298,6 +327,8 @@ class Node:
         await self.cleaner.close()
         await self._scope.close()
         await self.transactions.close()
+        await self._remote_markers.close()
+        await self._coordinators.close()
         await self.groups.close()
         await self.producer_ids.close()
         await self.quorum.close()

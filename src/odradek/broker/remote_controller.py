@@ -4,11 +4,11 @@ Which node that is, and what to do when it is another by now, is metadata/channe
 connection of their own: answers on a connection come in order, and those of others wait for commits.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from odradek.broker.principals import Principal, write_principal
+from odradek.client.broker_connections import BrokerConnections, Endpoint
 from odradek.client.connection import BrokerConnection
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.runtime.api import Runtime
@@ -20,8 +20,6 @@ from odradek.wire.messages import response_decoder
 _LENGTH_BYTES: Final = 4
 _LIVES: Final = frozenset((ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT))
 _LOCALHOST: Final = bytes((127, 0, 0, 1))
-
-Endpoint = tuple[str, int]
 
 
 class Forwarded(NamedTuple):
@@ -41,11 +39,9 @@ class RemoteControllers:
     def __init__(
         self, runtime: Runtime, node_id: int, timeout_ms: int, endpoint_of: Callable[[int], Endpoint | None]
     ) -> None:
-        self._runtime = runtime
-        self._client_id = f"broker-{node_id}-to-controller"
-        self._timeout_ms = timeout_ms
-        self._endpoint_of = endpoint_of
-        self._connections: dict[tuple[Endpoint, bool], asyncio.Future[BrokerConnection]] = {}
+        client_id = f"broker-{node_id}-to-controller"
+        self._lives = BrokerConnections(runtime, client_id, timeout_ms, endpoint_of)
+        self._others = BrokerConnections(runtime, client_id, timeout_ms, endpoint_of)
 
     async def call(
         self, controller_id: int, api_key: ApiKey, request: Any, forwarded: Forwarded | None = None
@@ -54,7 +50,11 @@ class RemoteControllers:
 
         REQUEST_TIMED_OUT where the answer did not come: whether it was decided is not known.
         """
-        connection = await self._connection(controller_id, api_key in _LIVES)
+        connections = self._lives if api_key in _LIVES else self._others
+        try:
+            connection = await connections.get(controller_id)
+        except KafkaError as e:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, e.message) from e
         try:
             if forwarded is None:
                 return await connection.send(api_key, request)
@@ -82,31 +82,6 @@ class RemoteControllers:
         _, position = parse_response_header(data, 0, api_key, version)
         return response_decoder(api_key, version)(data, position)[0]
 
-    async def _connection(self, controller_id: int, is_for_lives: bool) -> BrokerConnection:
-        endpoint = self._endpoint_of(controller_id)
-        if endpoint is None:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"controller {controller_id} has no known address")
-        key = (endpoint, is_for_lives)
-        known = self._connections.get(key)
-        if known is None or (known.done() and (known.cancelled() or not _is_open(known))):
-            known = self._connections[key] = asyncio.ensure_future(
-                BrokerConnection.open(
-                    self._runtime, *endpoint, client_id=self._client_id, request_timeout_ms=self._timeout_ms
-                )
-            )
-        try:
-            return await asyncio.shield(known)
-        except OSError as e:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"cannot reach controller {controller_id}: {e}") from e
-
     def close(self) -> None:
-        for opening in self._connections.values():
-            if not opening.done():
-                opening.cancel()
-            elif not opening.cancelled() and opening.exception() is None:
-                opening.result().close()
-        self._connections.clear()
-
-
-def _is_open(opening: "asyncio.Future[BrokerConnection]") -> bool:
-    return opening.exception() is None and opening.result().is_open
+        self._lives.close()
+        self._others.close()

@@ -94,6 +94,7 @@ class Leadership:
         # What voters said of themselves while kraft.version is 0 and nothing of it is recorded.
         self.volatile: dict[int, Voter] = {}
 
-    @property
-    def next_parked_ms(self) -> int | None:
-        return min((parked.deadline_ms for parked in self.parked.values()), default=None)
+    def forget_silent_observers(self, now_ms: int) -> None:
+        """Observers that have not fetched for long are gone; others would pile up with every new broker."""
+        oldest_ms = now_ms - OBSERVER_SESSION_MS
+        self.observers = {k: state for k, state in self.observers.items() if state.last_fetch_ms > oldest_ms}

@@ -107,7 +107,7 @@ def _note_fetch(r: Replica, lead: Leadership, key: ReplicaKey, offset: int, now_
     """A fetch offset is durable where it comes from: that is how a voter acknowledges."""
     if key.id < 0:
         return
-    state = replica_state(r, lead, key)
+    state = replica_state(r, lead, key, now_ms)
     state.fetched(offset, r.log.end_offset, now_ms)
     if state is lead.voters.get(key.id):
         _forget_old_disk(lead, key)
@@ -122,12 +122,13 @@ def _forget_old_disk(lead: Leadership, key: ReplicaKey) -> None:
         del lead.volatile[key.id]
 
 
-def replica_state(r: Replica, lead: Leadership, key: ReplicaKey) -> ReplicaState:
+def replica_state(r: Replica, lead: Leadership, key: ReplicaKey, now_ms: int) -> ReplicaState:
     assert r.voters is not None
     if r.voters.matches(key):
         return lead.voters[key.id]
     state = lead.observers.get(key)
     if state is None:
+        lead.forget_silent_observers(now_ms)
         state = lead.observers[key] = ReplicaState(key)
     return state
 

@@ -360,3 +360,25 @@ def test_a_damaged_first_batch_keeps_nobody_from_appending(
     assert offsets(log, 9) == [9, 10]
     with pytest.raises(KafkaError, check=lambda e: e.code == ErrorCode.CORRUPT_MESSAGE):
         offsets(log)
+
+
+def test_producer_0_is_a_producer(runtime: LogRuntime, tmp_path: Path) -> None:
+    log = open_log(runtime, tmp_path)
+    (first,) = append(log, idempotent(0, producer_id=0, epoch=5))
+    (again,) = append(log, idempotent(0, producer_id=0, epoch=5))
+    assert (again.first_offset, again.duplicate) == (first.first_offset, True)
+    several = merged(batch(), idempotent(1, producer_id=0, epoch=4))
+    (refused,) = log.append_as_leader([several], 0, AppendOrigin.COORDINATOR)
+    assert isinstance(refused, KafkaError)
+    assert refused.code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_the_latest_batch_of_a_set_decides_whether_a_segment_is_too_old(
+    runtime: LogRuntime, tmp_path: Path
+) -> None:
+    log = open_log(runtime, tmp_path, changes={"segment_ms": 1_000})
+    append(log, batch())
+    append(log, merged(batch(), batch(timestamp=NOW_MS + 1_000)), origin=AppendOrigin.COORDINATOR)
+    assert [segment.base_offset for segment in log.segments.all()] == [0]
+    append(log, merged(batch(), batch(timestamp=NOW_MS + 1_001)), origin=AppendOrigin.COORDINATOR)
+    assert [segment.base_offset for segment in log.segments.all()] == [0, 3]

@@ -64,6 +64,10 @@ def test_it_passes_only_before_the_quicker_ones():
     assert not before
 
 
+def test_it_never_passes():
+    assert clamp(3, 2, 4) == 4
+
+
 def test_it_passes_only_once():
     assert clamp(3, 2, 4) == 3
     Path(__file__).with_name("seen").open("x").close()
@@ -162,7 +166,7 @@ def test_every_mutant_has_the_lines_of_its_source() -> None:
 
 
 def test_what_no_test_notices_survives(tmp_path: Path) -> None:
-    """Planted: an idle boundary, a function that nobody calls; and two tests that prove nothing."""
+    """Planted: an idle boundary, a function that nobody calls; and three tests that prove nothing."""
     (tmp_path / "measured.py").write_text(MODULE)
     (tmp_path / "test_measured.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
@@ -173,6 +177,7 @@ def test_what_no_test_notices_survives(tmp_path: Path) -> None:
     failure, unreliable, caught, *survivors = found.stdout.split("\n\n")[-1].splitlines()
     assert failure == "None", found
     assert [test.partition("::")[2] for test in unreliable.split()] == [
+        "test_it_never_passes",
         "test_it_passes_only_before_the_quicker_ones",
         "test_it_passes_only_once",
     ]

@@ -7,6 +7,7 @@ import pytest
 from odradek.raft import events as e
 from odradek.raft.control import QuorumFacts
 from odradek.raft.log_state import LogView
+from odradek.raft.messages import FetchRequest
 from odradek.raft.node import RaftNode
 from odradek.raft.quorum_records import KRaftVersion, LeaderChange, Voters
 from odradek.raft.quorum_state import QuorumState
@@ -14,7 +15,7 @@ from odradek.raft.ready import NOTHING, Append, Ready
 from odradek.raft.roles import TRANSITIONS, Follower, Leader, Observer, Resigned, Role, Unattached
 from odradek.raft.times import RaftTimes
 from odradek.raft.voter_history import VoterHistory
-from odradek.raft.voters import Voter, VoterSet
+from odradek.raft.voters import ReplicaKey, Voter, VoterSet
 
 DIR = UUID(int=700)
 NEW = QuorumState()
@@ -92,6 +93,18 @@ def test_a_resigned_leader_commits_nothing_more() -> None:
     assert isinstance(n.role, Resigned)
     assert n.step(e.Flushed(6), 0) == NOTHING
     assert (n.high_watermark, n.may_stop, n.leader_id) == (1, True, -1)
+
+
+def test_a_leader_knows_its_observers_until_they_have_been_silent_for_five_minutes() -> None:
+    n = node(1)
+    n.step(e.Start(), 0)
+    n.step(e.Persisted(), 0)
+    for observer, now_ms in ((7, 0), (8, 200_000), (9, 300_000)):
+        request = FetchRequest(ReplicaKey(observer), 1, 0, 0, 500)
+        n.step(e.Received(observer, request), now_ms)
+    voters, observers = n.replicas()
+    assert [state.key.id for state in voters] == [1]
+    assert [(state.key.id, state.last_fetch_ms) for state in observers] == [(8, 200_000), (9, 300_000)]
 
 
 def test_only_a_leader_takes_proposals() -> None:

@@ -1,6 +1,7 @@
 """Protocols of the two channels between a transaction coordinator and the leaders of partitions.
 
-A channel only delivers requests and answers. Its users decide.
+Each has a local side and one over the wire: remote_markers.py, remote_coordinators.py. A channel only
+delivers requests and answers. Its users decide.
 """
 
 from typing import Protocol

@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from odradek.coordinators.host import CoordinatorHost
+from odradek.coordinators.transactions.channels import MarkerChannel
 from odradek.coordinators.transactions.commands import WriteMarkers
 from odradek.coordinators.transactions.markers import Outcomes
 from odradek.core.errors import ErrorCode, KafkaError
@@ -90,19 +91,20 @@ class MarkerWriter:
 
 
 class BrokerMarkers:
-    """The MarkerChannel of this broker's coordinator. It reaches only this broker yet."""
+    """The MarkerChannel of this broker's coordinator. `remote` delivers to all other brokers."""
 
-    __slots__ = ("_broker_id", "_local")
+    __slots__ = ("_broker_id", "_local", "_remote")
 
-    def __init__(self, broker_id: int, local: MarkerWriter) -> None:
+    def __init__(self, broker_id: int, local: MarkerWriter, remote: MarkerChannel) -> None:
         self._broker_id = broker_id
         self._local = local
+        self._remote = remote
 
     def deliver(
         self, broker_id: int, markers: WriteMarkers, partitions: list[TopicPartition]
     ) -> Reply[Outcomes]:
         if broker_id != self._broker_id:
-            return Reply(dict.fromkeys(partitions, ErrorCode.BROKER_NOT_AVAILABLE))
+            return self._remote.deliver(broker_id, markers, partitions)
         return self._local.write(markers, partitions, own=True)
 
 

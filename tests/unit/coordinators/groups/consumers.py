@@ -6,6 +6,7 @@ from typing import Any
 
 from odradek.coordinators.groups import commands as c
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
+from odradek.coordinators.groups.log_format import encode
 from odradek.coordinators.groups.replies import ConsumerGroupHeartbeatResponse
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import RESOURCE_GROUP, PartitionRegistration, TopicImage
@@ -80,6 +81,13 @@ class ConsumerHarness(Harness):
             assert group.assignment_epoch <= group.group_epoch
             for member in group.members.values():
                 assert member.member_epoch <= group.assignment_epoch
+
+    def left_by_compaction(self) -> list[str]:
+        """The kinds of records whose newest value is no tombstone."""
+        newest: dict[bytes, tuple[Any, Any]] = {}
+        for key, value in self.log:
+            newest[encode((key, value))[0]] = key, value
+        return [type(key).__name__ for key, value in newest.values() if value is not None]
 
     def check_reload(self) -> None:
         other = replayed(self.log, self.config, lambda: self.image)

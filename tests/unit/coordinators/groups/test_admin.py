@@ -9,9 +9,17 @@ from odradek.coordinators.groups import commands as c
 from odradek.coordinators.groups.classic.states import GroupState
 from odradek.coordinators.groups.log_format import ModernKey
 from odradek.coordinators.groups.modern import ModernGroup
-from odradek.coordinators.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
+from odradek.coordinators.records import (
+    ConsumerGroupMetadataKey,
+    GroupMetadataKey,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from odradek.coordinators.shard import CoordinatorResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID
+from odradek.runtime.slices import at_once
+from tests.unit.coordinators.groups.consumers import ConsumerHarness
 from tests.unit.coordinators.groups.harness import Harness
 
 RETENTION_MS = 1_000_000
@@ -324,3 +332,40 @@ def test_a_streams_group_outlives_the_simple_one_its_offsets_made() -> None:
     modern(h)
     assert isinstance(h.shard.groups["g"], ModernGroup)
     assert h.committed() == 5
+
+
+# --- what is written ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [c.ExpireOffsets(), c.ForgetTopics({})])
+def test_tombstones_of_many_groups_need_not_fit_into_one_batch(command: Any) -> None:
+    h = Harness()
+    outcome = h.shard.handle(command, 1, h.now)
+    assert not isinstance(outcome, CoordinatorResult)
+    assert not at_once(outcome).atomic
+
+
+def test_a_consumer_group_is_listed_with_its_type() -> None:
+    h = ConsumerHarness()
+    h.topic("t", 1)
+    h.member("a", "t").join()
+    (row,) = h.handle(c.ListGroups(frozenset(), frozenset()))
+    assert (row.group_id, row.protocol_type, row.group_state, row.group_type) == (
+        "g",
+        "consumer",
+        "Stable",
+        "consumer",
+    )
+
+
+def test_a_group_that_is_deleted_waits_for_nothing() -> None:
+    """By a tombstone in the log: an administrator cannot delete a group that has members."""
+    h = ConsumerHarness()
+    h.topic("t", 1)
+    h.member("a", "t").join()
+    h.join("classic")
+    h.advance(0)
+    h.append(ConsumerGroupMetadataKey(group_id="g"), None)
+    h.append(GroupMetadataKey(group="classic"), None)
+    assert h.shard.groups == {}
+    assert h.shard.next_deadline_ms() is None

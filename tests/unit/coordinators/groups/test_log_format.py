@@ -1,9 +1,10 @@
 """Records of `__consumer_offsets`: the hand-written bytes are those of the definitions, the rest is kept."""
 
 import uuid
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from odradek.coordinators.groups.log_format import ModernKey, decode, encode
@@ -18,8 +19,21 @@ from odradek.core.errors import ProtocolError
 
 int32 = st.integers(-(1 << 31), (1 << 31) - 1)
 int64 = st.integers(-(1 << 63), (1 << 63) - 1)
+COMMIT: dict[str, Any] = {
+    "group": "g",
+    "topic": "t",
+    "partition": 0,
+    "offset": 5,
+    "leader_epoch": -1,
+    "commit_timestamp": 1,
+    "expire_timestamp": -1,
+    "topic_id": uuid.UUID(int=7),
+}
 
 
+@example(**{**COMMIT, "metadata": "m" * 126})
+@example(**{**COMMIT, "metadata": "m" * 127})
+@example(**{**COMMIT, "metadata": "é" * 100})
 @given(
     group=st.text(max_size=200),
     topic=st.text(max_size=200),

@@ -138,3 +138,13 @@ def test_each_isolation_has_its_bound() -> None:
         Isolation.HIGH_WATERMARK: 5,
         Isolation.TXN_COMMITTED: 2,
     }
+
+
+def test_a_transaction_that_ended_below_the_high_watermark_is_stable_after_a_reload() -> None:
+    producers = ProducerState()
+    bounds = Bounds(producers, 0, 9, 9)
+    bounds.truncate_to(6)
+    begin(producers, 2)
+    commit(producers, 3)
+    bounds.producers_reloaded()
+    assert offsets(bounds) == (0, 6, 6, 6)

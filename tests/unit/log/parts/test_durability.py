@@ -129,6 +129,36 @@ def test_a_mark_that_cannot_be_removed_yet_is_idle_until_the_next_flush(
     assert not parts.durability.has_idle_marks
 
 
+def test_a_mark_is_not_idle_before_its_segment_is_durable(parts: Parts) -> None:
+    parts.write(3)
+    parts.roller.roll_at(3)
+    assert parts.marks.end_offsets == [3]
+    assert not parts.durability.has_idle_marks
+
+
+def test_a_mark_that_a_broken_disk_keeps_takes_the_directory_offline(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    parts.write(3)
+    parts.roller.roll_at(3)
+    monkeypatch.setattr(type(parts.marks), "remove", refuse)
+    parts.flush()
+    assert parts.durability.recovery_point == 3
+    assert parts.dir.failure is not None
+
+
+def test_snapshots_are_synced_once(parts: Parts) -> None:
+    parts.write(3)
+    parts.roller.roll_at(3)
+    parts.flush()
+    assert parts.snapshots.unsynced() == []
+    parts.write()
+    assert parts.flush() == [f"{3:020}.log"]
+
+
 def test_a_flush_that_cannot_be_prepared_takes_the_directory_offline(parts: Parts) -> None:
     parts.write()
     parts.epochs.assign(1, 0)

@@ -56,3 +56,14 @@ def test_truncation_from_the_start_keeps_the_epoch_that_goes_on() -> None:
 def test_an_epoch_cannot_begin_nowhere() -> None:
     with pytest.raises(ValueError, match="cannot begin"):
         EpochCache().assign(-1, 0)
+
+
+def test_the_first_epoch_may_be_the_one_that_goes_on() -> None:
+    cache = EpochCache([(3, 10), (5, 20)])
+    assert cache.version == 0
+    cache.truncate_from_start(15)
+    assert (cache.entries, cache.earliest) == ([(3, 15), (5, 20)], (3, 15))
+    assert cache.version == 1
+    cache.truncate_from_start(15)
+    cache.truncate_from_start(9)
+    assert cache.version == 1, "nothing has changed"

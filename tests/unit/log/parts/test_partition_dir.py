@@ -55,3 +55,19 @@ def test_a_renamed_directory_stays_in_its_log_directory(parts: Parts) -> None:
     there = str(parts.path.parent / "orders-0.abc-delete")
     parts.dir.rename(there)
     assert (parts.dir.path, parts.dir.log_dir) == (there, str(parts.path.parent))
+
+
+def test_a_directory_that_cannot_be_renamed_keeps_its_name(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = OSError(errno.EIO, "broken")
+
+    def refuse(*_: object) -> None:
+        raise broken
+
+    monkeypatch.setattr(type(parts.disk), "rename", refuse)
+    path = parts.dir.path
+    with pytest.raises(StorageError, match="renaming") as failed:
+        parts.dir.rename(path + "-delete")
+    assert failed.value.__cause__ is broken
+    assert parts.dir.path == path

@@ -76,3 +76,14 @@ def test_only_the_default_never_flushes_by_count(
 ) -> None:
     parts.config.update(config(flush_messages=flush_messages))
     assert settling.flushes_by_count is expected
+
+
+def test_what_waits_for_a_flush_ends_where_the_log_does(parts: Parts) -> None:
+    parts.config.update(config(flush_messages=1))
+    parts.write(5)
+    parts.write(4)
+    assert parts.settling.await_flush(5)
+    assert parts.settling.settled_offset == 5
+    parts.bounds.truncate_to(3)
+    parts.settling.truncated(3)
+    assert parts.settling.settled_offset == 3

@@ -6,8 +6,9 @@ import pytest
 
 from odradek.core.errors import StorageError
 from odradek.core.types import TopicPartition
+from odradek.log.parts.reading import Position
 from tests.unit.log.parts.support import Parts
-from tests.unit.log.support import TP
+from tests.unit.log.support import TP, config, transactional
 
 
 def written(parts: Parts) -> None:
@@ -114,3 +115,72 @@ def test_a_truncation_removes_what_a_cleaning_has_made_of_the_end(parts: Parts) 
     parts.compaction.being_cleaned = True
     parts.truncator.truncate_to(4)
     assert not leftover.exists()
+
+
+# --- what may not outlive the records ---------------------------------------------------------------------
+
+
+def two_segments(parts: Parts) -> list[object]:
+    """Segments at 0 and 3, a mark between them, a flush that acknowledgements wait for; who hears of it."""
+    parts.config.update(config(flush_messages=1))
+    parts.write(3)
+    parts.roller.roll_at(3)
+    parts.write(2)
+    assert parts.settling.await_flush(3)
+    heard: list[object] = []
+    parts.truncator.on_truncated = heard.append
+    return heard
+
+
+def test_a_log_that_restarts_leaves_nothing_behind(parts: Parts) -> None:
+    two_segments(parts)
+    (parts.path / f"{0:020}.log.swap").write_bytes(b"")
+    parts.compaction.being_cleaned = True
+    (sent,) = transactional(0).batches
+    parts.producers.replay(sent._replace(base_offset=1), None)
+    parts.bounds.transactions_changed()
+    parts.reader.newest = Position(parts.segments.active, 3, 0, 10)
+    parts.take_synced()
+    parts.truncator.restart_at(100)
+    assert (parts.marks.end_offsets, parts.snapshots.offsets) == ([], [])
+    named = [name for name in parts.files() if name != "leader-epoch-checkpoint"]
+    assert named == [f"{100:020}.index", f"{100:020}.log", f"{100:020}.timeindex"]
+    assert "orders-0/" in parts.take_synced()
+    assert parts.settling.settled_offset == 100
+    assert parts.bounds.last_stable_offset == 100
+    assert parts.reader.newest is None
+
+
+def test_a_log_that_restarts_below_what_was_durable_is_reported(parts: Parts) -> None:
+    heard = two_segments(parts)
+    parts.flush()
+    parts.truncator.restart_at(100)
+    assert heard == []
+    parts.truncator.restart_at(2)
+    assert heard == [TP]
+
+
+def test_a_restart_that_lacks_descriptors_halfway_gives_the_log_up(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    two_segments(parts)
+    monkeypatch.setattr(type(parts.disk), "fsync_dir", refuse)
+    with pytest.raises(StorageError):
+        parts.truncator.restart_at(100)
+    assert parts.dir.failure is not None
+
+
+def test_what_is_cut_off_is_not_waited_for_nor_found_again(parts: Parts) -> None:
+    two_segments(parts)
+    parts.reader.newest = Position(parts.segments.active, 3, 0, 10)
+    assert parts.truncator.truncate_to(3)
+    assert parts.bounds.log_end_offset == 3
+    assert parts.settling.settled_offset == 3
+    assert parts.reader.newest is None
+    assert parts.marks.end_offsets == [3], "the first segment is not durable yet"
+    assert parts.truncator.truncate_to(0)
+    assert [segment.base_offset for segment in parts.segments.all()] == [0]
+    assert parts.marks.end_offsets == []

@@ -7,8 +7,9 @@ import pytest
 from odradek.coordinators.groups import commands as c
 from odradek.coordinators.groups.consumer.member import MemberState
 from odradek.core.errors import ErrorCode
-from tests.unit.coordinators.groups.consumer.test_migrating import (
+from tests.unit.coordinators.groups.consumer.classic_consumers import (
     ClassicConsumer,
+    classic_group,
     consumer_group_with_classic,
     subscription,
 )
@@ -155,3 +156,49 @@ def test_a_join_looks_at_the_topics_as_they_are() -> None:
     old = ClassicConsumer(h, member_id="z")
     assert joined_code(old.join()) is ErrorCode.NONE
     assert h.consumer_group().metadata_is_fresh
+
+
+# --- a group that becomes classic ---------------------------------------------------------------------------
+
+
+def test_a_group_as_large_as_a_classic_one_may_be_is_downgraded() -> None:
+    h = ConsumerHarness(max_size=1)
+    new, old = consumer_group_with_classic(h)
+    new.leave()
+    assert list(h.group().members) == [old.member_id]
+
+
+def test_a_group_larger_than_a_classic_one_may_be_stays_a_consumer_group() -> None:
+    h = ConsumerHarness(max_size=1)
+    new, _ = consumer_group_with_classic(h)
+    other = ClassicConsumer(h, member_id="y")
+    assert joined_code(other.join()) is ErrorCode.NONE
+    new.leave()
+    assert sorted(h.consumer_group().members) == ["y", "z"]
+
+
+def test_members_of_a_downgraded_group_have_sessions() -> None:
+    h = ConsumerHarness()
+    new, old = consumer_group_with_classic(h, session_timeout_ms=30_000, rebalance_timeout_ms=60_000)
+    new.leave()
+    assert old.member_id in h.group().members
+    h.advance(29_999)
+    assert old.member_id in h.group().members
+    h.advance(1)
+    assert old.member_id not in h.group().members
+
+
+def test_a_downgraded_group_leaves_no_record_of_the_consumer_group() -> None:
+    h = ConsumerHarness()
+    new, _ = consumer_group_with_classic(h)
+    new.leave()
+    assert [name for name in h.left_by_compaction() if name.startswith("Consumer")] == []
+    assert h.left_by_compaction() == ["GroupMetadataKey"]
+
+
+def test_a_classic_group_as_large_as_a_consumer_group_may_be_is_upgraded() -> None:
+    h = ConsumerHarness(consumer_max_size=2)
+    h.topic("t", 2)
+    classic_group(h)
+    h.member("a", "t").join()
+    assert len(h.consumer_group().members) == 2

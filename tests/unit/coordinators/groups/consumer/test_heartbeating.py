@@ -8,7 +8,7 @@ import pytest
 from odradek.coordinators.groups import commands as c
 from odradek.coordinators.groups.consumer.member import MemberState
 from odradek.coordinators.groups.consumer.records import ResolvedRegex, regex_record
-from odradek.coordinators.groups.log_format import ModernKey, encode
+from odradek.coordinators.groups.log_format import ModernKey
 from odradek.coordinators.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -155,21 +155,14 @@ def test_an_assignment_without_epochs_was_given_at_the_members() -> None:
     h.check_reload()
 
 
-def left_by_compaction(h: ConsumerHarness) -> list[str]:
-    newest: dict[bytes, tuple[Any, Any]] = {}
-    for key, value in h.log:
-        newest[encode((key, value))[0]] = key, value
-    return [type(key).__name__ for key, value in newest.values() if value is not None]
-
-
 def test_a_deleted_group_leaves_no_record_behind() -> None:
     h, a = group_of_one()
     h.append(ConsumerGroupPartitionMetadataKey(group_id="g"), ConsumerGroupPartitionMetadataValue(topics=()))
     a.leave()
     h.append(*regex_record("g", "t.*", ResolvedRegex(frozenset({"t"}), 1, 1)))
-    assert left_by_compaction(h)
+    assert h.left_by_compaction()
     assert h.handle(c.DeleteGroup("g")) is ErrorCode.NONE
-    assert left_by_compaction(h) == []
+    assert h.left_by_compaction() == []
 
 
 def test_an_assignment_that_is_gone_frees_its_partitions() -> None:

@@ -7,9 +7,12 @@ import pytest
 
 from odradek.coordinators.groups import commands as c
 from odradek.coordinators.groups.classic.states import GroupState
+from odradek.coordinators.groups.log_format import ModernKey
 from odradek.coordinators.records import OffsetCommitKey, OffsetCommitValue
+from odradek.coordinators.shard import CoordinatorResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID
+from tests.unit.coordinators.groups.consumers import ConsumerHarness
 from tests.unit.coordinators.groups.harness import START_MS, Harness
 
 PRODUCER = 9
@@ -285,3 +288,58 @@ def test_a_pending_offset_is_deleted_too() -> None:
     assert h.handle(c.DeleteOffsets("g", [("t", [0])])) == [[0]]
     h.shard.replay_marker(PRODUCER, True)
     assert h.committed() == -1
+
+
+# --- at the edges ---------------------------------------------------------------------------------------
+
+
+def test_generation_zero_is_a_generation() -> None:
+    """Only a negative one means that no member speaks."""
+    h = Harness()
+    assert h.commit(5, "m", 0, group_id="none") == ErrorCode.GROUP_ID_NOT_FOUND
+    h.stable()
+    assert h.commit(5, "", 0, producer=(1, 0)) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert h.commit(5, "", -1, producer=(1, 0)) == ErrorCode.NONE
+
+
+def test_many_offsets_are_committed_at_once() -> None:
+    h = Harness()
+    offsets = [c.OffsetToCommit("t", ZERO_UUID, partition, partition, -1, "") for partition in range(40)]
+    assert h.handle(c.CommitOffsets("g", "", None, -1, offsets)) == [ErrorCode.NONE] * 40
+    assert [h.committed(partition=partition) for partition in range(40)] == list(range(40))
+
+
+def test_a_commit_is_written_in_the_transaction_of_its_producer() -> None:
+    h = Harness()
+    wanted = c.OffsetToCommit("t", ZERO_UUID, 0, 5, -1, "")
+    for producer in (None, (7, 3)):
+        result = h.shard.handle(c.CommitOffsets("g", "", None, -1, [wanted], producer=producer), 1, h.now)
+        assert isinstance(result, CoordinatorResult)
+        assert result.producer == producer
+
+
+def test_members_of_a_streams_group_are_not_known_here() -> None:
+    h = Harness()
+    raw = (17).to_bytes(2, "big") + (1).to_bytes(2, "big") + b"g"
+    h.append(ModernKey(17, "g", raw), b"\0\0group")
+    assert h.commit(5) == ErrorCode.NONE
+    assert h.commit(5, "", 0) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert h.commit(5, "m") == ErrorCode.UNKNOWN_MEMBER_ID
+    for member_id, epoch, code in (
+        (None, -1, ErrorCode.NONE),
+        ("m", -1, ErrorCode.NONE),
+        ("m", 0, ErrorCode.UNKNOWN_MEMBER_ID),
+    ):
+        assert h.code(c.FetchOffsets("g", None, True, member_id, epoch)) == code
+
+
+def test_a_client_too_old_for_consumer_groups_is_told_so() -> None:
+    h = ConsumerHarness()
+    h.topic("t", 1)
+    a = h.member("a", "t").join()
+    assert (
+        h.commit(5, "a", a.epoch, unknown_group_is_illegal_generation=True) == ErrorCode.UNSUPPORTED_VERSION
+    )
+    assert h.commit(5, "a", a.epoch) == ErrorCode.NONE
+    a.leave()
+    assert h.commit(5, "", 0) == ErrorCode.UNKNOWN_MEMBER_ID
