@@ -66,5 +66,9 @@ def up(*arguments: str) -> Iterator[Up]:
     try:
         yield running
     finally:
-        running.process.kill()  # its nodes end with it
-        running.process.communicate()
+        running.process.terminate()  # so that it removes what it keeps in memory
+        try:
+            running.process.communicate(timeout=LIMIT_S)
+        finally:
+            running.process.kill()  # its nodes end with it
+            running.process.wait()
