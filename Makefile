@@ -49,26 +49,49 @@ $(LITE_STAMP): pyproject.toml requirements-lite.lock $(KERNEL)
 demo: install
 	$(BIN)/odradek demo $(DEMO_ARGS)
 
-MYPY_LITE := --disable-error-code import-not-found --allow-subclassing-any
+# Two at a time: mypy, and everything else beside it. Each tells what it found when it has ended.
+CHECKS := check-types check-users check-format check-stubs check-layers
+.PHONY: $(CHECKS)
 check: $(ANY_INSTALL)
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) --no-print-directory $(CHECKS)
+
+MYPY_LITE := --disable-error-code import-not-found --allow-subclassing-any
+check-types:
 ifeq ($(ANY_INSTALL),install-lite)
 	@echo "mypy: pyspark is not installed (make install-lite): what comes from it is not checked"
 	$(BIN)/mypy $(MYPY_LITE)
 else
 	$(BIN)/mypy
 endif
-	$(BIN)/python tools/stubs --check
+
+check-users:
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
+
+check-format:
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+check-stubs:
+	$(BIN)/python tools/stubs --check
+
+check-layers:
 	$(BIN)/lint-imports
 
 # The types of all requests and responses, for mypy: after a change of src/odradek/wire/definitions.
 stubs: $(ANY_INSTALL)
 	$(BIN)/python tools/stubs
 
+# Classes in archives, with which the JVMs of Apache Kafka and Spark start in half or a third of the time: made once
+# for each installation. The tests pass without them.
+.PHONY: classes
+classes: $(ANY_INSTALL)
+	-$(BIN)/python -m tests.support.peer_classes
+ifeq ($(ANY_INSTALL),install)
+	-$(BIN)/python -m tests.spark.classes
+endif
+
 # Tests that share one Apache broker are one xdist group, those of Spark are two; three workers, since these wait a lot.
-test: $(ANY_INSTALL)
+test: $(ANY_INSTALL) classes
 	$(BIN)/python -m pytest -n 3 --dist loadgroup $(PYTEST_ARGS)
 
 # The black-box tests against Apache Kafka itself: what it does not pass is not a fact about Kafka.
@@ -82,12 +105,15 @@ judge: $(ANY_INSTALL)
 bench: $(ANY_INSTALL)
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
-# Every story of the simulator over many seeds; tests/sim plays the first ones. About an hour.
+# Every story of the simulator over many seeds, the quorum's over ten times as many; tests/sim plays the first
+# ones. About an hour.
 SEEDS ?= 1000
 soak-sim: $(ANY_INSTALL)
 	$(BIN)/odradek sim run --seeds $(SEEDS)
 	$(BIN)/odradek sim run --transactions --seeds $(SEEDS)
 	$(BIN)/odradek sim run --pipelines --seeds $(SEEDS)
+	$(BIN)/odradek sim run --quorum --seeds $$((10 * $(SEEDS)))
+	$(BIN)/python -m tests.sim.planted
 
 # Consume-transform-produce while clients and node are killed, for ten minutes; CI does one.
 soak-eos: $(ANY_INSTALL)

@@ -2,7 +2,7 @@
 """Odradek and Apache Kafka side by side: the same loads, A B A, ratios against the budget.
 
     make bench                                      everything, about an hour on two cores
-    make bench BENCH_ARGS="--only fetch --update"    one section anew, the other results stay
+    make bench BENCH_ARGS="--only fetch --update"    one section again, the other results stay
     make bench BENCH_ARGS="--quick --only latency"   while developing
     make bench BENCH_ARGS="--only produce --no-apache"
 

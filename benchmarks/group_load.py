@@ -3,7 +3,7 @@
 group_load.py rebalance PORT PROTOCOL            ms until the last of fifty members has its partitions, all
                                                  joining at once; PROTOCOL is classic or consumer
 group_load.py commits   PORT SECS                offset commits per second, one partition each, five in flight
-group_load.py fetch     PORT PARTITIONS COUNT    us for one OffsetFetch of a group with so many partitions
+group_load.py fetch     PORT PARTITIONS COUNT    us for one OffsetFetch of a group with PARTITIONS partitions
 """
 
 import asyncio

@@ -10,11 +10,11 @@ from budget import ROWS, SPARK, Row
 from steal import Sample, Samples, median, quieter
 
 _SPARK_TEXT = (
-    "Spark: Odradek's connector with its defaults (read_committed, exactly once) beside the official one,"
-    " tuned (spark_sides.py), which writes at least once. One session on two cores, one broker (Odradek), the"
-    " same topics, turn by turn: the ratio is the median of the quieter rounds' ratios. CPU is that of Spark,"
-    " its Python workers and the broker together. The official connector has no way around the broker: beside"
-    " the reading of log directories stands its batch read."
+    "Spark: Odradek's connector with its defaults (read_committed, exactly once), compared with the official"
+    " connector, tuned (spark_sides.py), which writes at least once. One session on two cores, one broker"
+    " (Odradek), the same topics, in alternating rounds. The ratio is the median of the ratios of the quieter"
+    " rounds. CPU is that of Spark, its Python workers and the broker together. The official connector cannot"
+    " read log directories: its batch read is shown in that row."
 )
 
 
@@ -213,13 +213,13 @@ def markdown(results: Results) -> str:
         *map(_origin, results.invocations),
         "",
         "Both brokers ran with shipped defaults, all checks on, one after the other on the same machine:"
-        " Odradek, Apache Kafka, Odradek. Before each produce run a file as large was written and deleted, so"
-        " that its page cache was memory the host had already given. Numbers are medians of the quieter"
-        " half of the runs: those in which the host took the least time away"
-        " (smallest-largest of them, how many of how many). The ratio is Odradek's median over Apache's; the"
-        " drift is the second Odradek half over the first; stolen is the largest share of time lost in a run"
-        " that counts, Odradek's and Apache's. A budget is met by the number or by the ratio it was set at"
-        " (budget.py).",
+        " Odradek, Apache Kafka, Odradek. Before each produce run a file of the same size was written and"
+        " deleted, so that the host had already allocated the memory of the page cache. Numbers are medians"
+        " of the quieter half of the runs: those in which the host took the least CPU time from the virtual"
+        " machine (in parentheses: smallest-largest, runs counted of all runs). The ratio is Odradek's median"
+        " divided by Apache's. The drift is the second Odradek half divided by the first. Stolen is the"
+        " largest share of time lost in a counted run, Odradek's and Apache's. A budget is met by the number"
+        " or by the ratio (budget.py).",
         "",
         table(results),
         "",

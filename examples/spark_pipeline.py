@@ -1,7 +1,7 @@
-"""A stream of Spark from topic to topic: all orders that are there, with a tax, exactly once.
+"""A Spark stream from topic to topic: reads all available orders and adds a tax, exactly once.
 
-Client: odradek.spark, whose sink writes exactly once, where the official connector writes at least once. Run
-it again with the same checkpoint: only new orders are read.
+Client: odradek.spark. Its sink writes exactly once; the official connector writes at least once. Run it again
+with the same checkpoint: it reads only new orders.
 """
 
 import argparse

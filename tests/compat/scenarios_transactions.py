@@ -1,7 +1,7 @@
 """Conversations about transactions: one per API, see world.py.
 
-What another request has to prepare is done on a connection that is older than the conversation's own, and an
-end is waited for before anything else is asked: whether it is over yet is the only thing that may differ.
+Other requests prepare a conversation on an older connection. Each end of a transaction is awaited before the
+next request: otherwise answers would depend on whether the transaction has already ended.
 """
 
 import time

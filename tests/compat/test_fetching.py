@@ -1,4 +1,4 @@
-"""How a fetch waits, how much it brings, and what a fetch session remembers."""
+"""How a fetch waits, how much it returns, and what a fetch session keeps."""
 
 import threading
 import time

@@ -1,8 +1,8 @@
 """Every served API at every version Apache Kafka 4.3.1 advertises: the answers must be Apache's own.
 
-`answers.json` holds what Apache answered, with everything that differs from run to run named instead of
-quoted. ODRADEK_RECORD_ANSWERS=1 with ODRADEK_TEST_BOOTSTRAP at an Apache broker writes it anew; texts of
-error messages are not compared, only whether there is one.
+`answers.json` has Apache's answers. Names replace everything that differs from run to run. To record them
+again, run with ODRADEK_RECORD_ANSWERS=1 and ODRADEK_TEST_BOOTSTRAP set to an Apache broker. Error messages
+are not compared, only whether there is one.
 """
 
 import dataclasses

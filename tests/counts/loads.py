@@ -1,7 +1,8 @@
 """Six small loads on one node, counted from the receive of a request to its reply.
 
 The node, its client and the count are in one thread: a request is written to the client's socket and the
-connection's reader is called by hand, so that nothing else runs meanwhile. The figures repeat exactly.
+connection's reader is called by hand, so that nothing else runs. The numbers are exactly the same in every
+run.
 """
 
 import asyncio

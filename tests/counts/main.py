@@ -1,14 +1,13 @@
 """`make counts`: count what six small loads cost and write benchmarks/counts.json.
 
-`tests/unit/broker/test_calls.py` holds the figures. Instructions are counted where valgrind is installed, and
-depend on the build of Python: compare them on one machine only.
+`tests/unit/broker/test_calls.py` holds the figures, but for instructions: they are counted where valgrind is
+installed, which takes half a minute, and depend on the build of Python. Compare them on one machine only.
 """
 
 import asyncio
 import json
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -17,10 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.counts.loads import count
-from tests.counts.probe import Allocations, Calls, SystemCalls, Toggle, load_library
+from tests.counts.probe import Allocations, Calls, Instructions, SystemCalls, load_library
 
 COUNTS: Final = Path(__file__).parents[2] / "benchmarks/counts.json"
-_ROUNDS: Final = 20
 
 
 def measured() -> dict[str, dict[str, int]]:
@@ -36,44 +34,35 @@ def measured() -> dict[str, dict[str, int]]:
     return found
 
 
-def instructions(load: str) -> int | None:
-    """Of one round of a load: those of 40 rounds less those of 20, so that first rounds do not count."""
+def instructions() -> dict[str, int]:
+    """By load; empty where there is no valgrind. Everything runs once more, in a process of its own."""
     if shutil.which("valgrind") is None:
-        return None
-    few, many = (_collected(load, rounds) for rounds in (_ROUNDS, 2 * _ROUNDS))
-    return round((many - few) / _ROUNDS)
-
-
-def _collected(load: str, rounds: int) -> int:
-    with tempfile.TemporaryDirectory() as directory:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [
-                *("valgrind", "--tool=callgrind", "--collect-atstart=no"),
-                *(f"--callgrind-out-file={directory}/out", sys.executable, "-m", "tests.counts.main"),
-                *("--rounds", str(rounds), load),
+                *("valgrind", "--tool=callgrind", "--instr-atstart=no", "--collect-atstart=no"),
+                *(f"--callgrind-out-file={folder}/out", sys.executable, "-m", "tests.counts.main", folder),
             ],
             env={**os.environ, "PYTHONHASHSEED": "0"},
-            capture_output=True,
-            text=True,
+            stdout=subprocess.PIPE,
             check=True,
         )
-    found = re.search(r"Collected : (\d+)", done.stderr)
-    assert found, done.stderr
-    return int(found[1])
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--rounds"]:
+    if sys.argv[1:]:
         library = load_library()
         assert library is not None
-        asyncio.run(count(Toggle(library), only=sys.argv[3], rounds=int(sys.argv[2])))
+        print(json.dumps(asyncio.run(count(Instructions(library, Path(sys.argv[1]))))))
         return
     figures = measured()
+    for load, cost in instructions().items():
+        figures[load]["instructions"] = cost
     for load, costs in figures.items():
-        counted = instructions(load)
-        if counted is not None:
-            costs["instructions"] = counted
-        print(load, costs, flush=True)
+        print(load, costs)
     COUNTS.write_text(json.dumps({"python": platform.python_version(), "loads": figures}, indent=2) + "\n")
 
 

@@ -6,6 +6,7 @@ is needed), callgrind counts instructions. Each meter counts one of them, since 
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -76,18 +77,24 @@ class Allocations:
         return int(self._library.probe_allocations()) - self._before
 
 
-class Toggle:
-    """Switches callgrind on and off; it counts by itself, so that every count here is 0."""
+class Instructions:
+    """What callgrind counts, which writes a file for each count into a folder."""
 
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._toggle = library.probe_toggle
+    def __init__(self, library: ctypes.CDLL, folder: Path) -> None:
+        self._library, self._folder = library, folder
+        assert library.probe_on_valgrind(), "not under valgrind, or its headers are not installed"
+        library.probe_instrument()
 
     def begin(self) -> None:
-        self._toggle()
+        self._library.probe_collect()
 
     def end(self) -> int:
-        self._toggle()
-        return 0
+        self._library.probe_dump()
+        (written,) = self._folder.glob("out.*")
+        found = re.search(r"^totals: (\d+)", written.read_text(), re.MULTILINE)
+        written.unlink()
+        assert found, "callgrind collected nothing"
+        return int(found[1])
 
 
 def load_library() -> ctypes.CDLL | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from odradek.client import transaction_states as producer
 from odradek.coordinators.groups.classic import states as classic
 from odradek.coordinators.transactions import states as transaction
-from odradek.raft import node as raft
+from odradek.raft import roles as raft
 
 DOCS = Path(__file__).parents[2] / "docs"
 _DRAWING = re.compile(

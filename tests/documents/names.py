@@ -1,7 +1,7 @@
-"""The names that a document uses, and which of them name nothing. Pure but for what `known` reads.
+"""Finds the names in a document that do not exist. Pure, except for what `known` reads.
 
 Five kinds: `Class.method` and `module.function`, files, commands of odradek with their options, make's
-targets, links. A name counts where it stands as code, in a drawing, or as a path.
+targets, links. Only names in code, in drawings and in paths count.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Run an example as a reader does: in a process of its own, with a broker's address."""
+"""Run an example as a reader does: in its own process, with a broker's address."""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 """A node on a directory that Apache Kafka wrote: the same transactional ids, and the same committed records.
 
-The last tests cut the logs back to a moment at which Apache might have crashed: one transaction decided but
-not yet told to its partitions, and another one open for longer than it may be.
+The last tests truncate the logs to a moment at which Apache might have crashed: one transaction is decided
+but has no markers yet, and another one is open longer than its timeout.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What comes before a hostile request so that it is taken: a member, a transaction, topics of its own."""
+"""Prepares a node for a hostile request: a member, a transaction, topics."""
 
 import struct
 from collections.abc import Callable, Mapping

@@ -1,6 +1,7 @@
-"""Brokers in processes of their own, over sockets: an Odradek node, and Apache Kafka where it can be had."""
+"""Brokers in their own processes, over sockets: an Odradek node, and Apache Kafka if it is available."""
 
 import contextlib
+import os
 import re
 import shutil
 import socket
@@ -91,7 +92,7 @@ def apache(timeout_s: float) -> Iterator[World]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     try:
-        bootstrap = peer.start(directory, port, *APACHE_SETTINGS)
+        bootstrap = peer.start(directory, port, *APACHE_SETTINGS, environment=os.environ)
         pid = int(next(directory.glob("node-*/pid")).read_text().split()[0])
         yield World(Process(bootstrap, pid, timeout_s), SMALL)
     finally:

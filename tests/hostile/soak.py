@@ -1,7 +1,7 @@
-"""`make soak-hostile`: the requests of rows.py at their whole lengths against real processes, over sockets.
+"""`make soak-hostile`: sends the requests of rows.py at full length to real processes, over sockets.
 
-For each it tells how long the short requests of a second connection waited meanwhile, and the memory that the
-broker took, for an Odradek node and for Apache Kafka beside it. Every row has a node of its own.
+For each one it reports how long the short requests of a second connection waited, and the memory of the
+broker, for an Odradek node and for Apache Kafka. Every row has its own node.
 """
 
 import argparse

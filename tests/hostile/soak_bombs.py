@@ -1,7 +1,7 @@
 """`make soak-bombs`: batches that decompress to far more than they are, or lie about it.
 
-Each is produced on one connection, then on many at once, to a node in a process of its own. Told are the
-answer, the time, the memory that the node took, and how long short requests of a second connection waited.
+Each is produced on one connection, then on many at once, to a node in its own process. The script reports the
+answer, the time, the memory of the node, and how long short requests of a second connection waited.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""`make soak-held`: what clients make a broker hold that ask for much and then take or send nothing.
+"""`make soak-held`: the cost of clients that request much and then read or send nothing.
 
-Slow readers ask for records and never read the answer; parked fetches wait for records that do not come. For
-each row: the memory, the descriptors and the processor time that it took, and how long a producer's requests
-took meanwhile; for an Odradek node and, with --apache, for Apache Kafka. Every row has a broker of its own.
+Slow readers request records and never read the answer. Parked fetches wait for records that do not come. Each
+row reports memory, descriptors and CPU time of the broker, and how long a producer's requests took at the
+same time; for an Odradek node and, with --apache, for Apache Kafka. Every row has its own broker.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """`make soak-ids`: a node with many transactional ids, over sockets: memory, restart, lists, expiry.
 
-For each step it tells how long it took, the memory of the node, and how long the short requests of a second
-connection waited meanwhile at most: the longest callback is shorter.
+For each step it reports its time, the memory of the node, and the longest wait of short requests on a second
+connection. The longest callback is shorter than that.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""`make soak-topics`: thousands of topics made and deleted, again and again, on a disk.
+"""`make soak-topics`: creates and deletes thousands of topics, several times, on a disk.
 
-After each step: how long it took, the memory of the node and its peak, its descriptors, what its directory
-holds, and how long the short requests of a second connection waited. Pauses of the garbage collector are
-told by a hook that the node's interpreter loads at its start.
+After each step it reports its time, the memory of the node and its peak, its descriptors, the content of its
+directory, and how long the short requests of a second connection waited. A hook that the node's interpreter
+loads at its start reports the pauses of the garbage collector.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""A real node and its clients in one thread, turn by turn: what happens in which turn is the same every time.
+"""A real node and its clients in one thread, turn by turn. Every run has the same turns.
 
-The loop's clock goes by work, 20,000 events being 5 ms, and jumps to the next timer when nothing else is left
-to do. What a node gives to its pool is done at once, uncounted, and answered in the next turn.
+The loop's clock counts work: 20,000 events are 5 ms. It jumps to the next timer if there is nothing else to
+do. Work of the node's pool runs at once, uncounted, and its result arrives in the next turn.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A Produce of many partitions, written in parts, is answered as if it were written in one go."""
+"""A Produce of many partitions is written in parts, with the same answer as if it were written at once."""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
 """Counts the work of every callback of an event loop in this thread, in events of the profiler.
 
-cProfile asks its timer once for each call and once for each return. A timer that only counts makes its times
-numbers of events, for little more than a profile function in Python would cost, and tells where they went.
+cProfile calls its timer once for each call and once for each return. A timer that only counts turns its times
+into numbers of events. It costs little more than a profile function in Python, and shows where the events
+happened.
 """
 
 import asyncio

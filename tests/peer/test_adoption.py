@@ -1,13 +1,12 @@
 """One data directory, served by Apache Kafka and by Odradek in turn, stopped and killed.
 
 Topics, their configs and log starts, records in every codec, groups of both protocols and transactions in
-every state: whoever takes over serves what the other one served.
+every state: each broker serves what the other one served.
 """
 
 import os
 import re
 import signal
-import subprocess
 import time
 
 import pytest
@@ -25,6 +24,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from odradek.runtime.ports import free_port
 from tests.support import peer
 from tests.support.node import NodeProcess, running
+from tests.support.processes import wait_until_gone
 
 pytestmark = [pytest.mark.apache, pytest.mark.timeout(400)]
 
@@ -60,16 +60,12 @@ class Apache:
         """What its log says of the logs it found."""
         log = self.directory / "logs" / "node-1.log"
         before = log.stat().st_size
-        words = [str(peer.PEER), "restart", "all", "--dir", str(self.directory)]
-        subprocess.run(
-            words + [w for s in sets for w in ("--set", s)], check=True, timeout=120, capture_output=True
-        )
+        peer.command("restart", self.directory, "all", *(w for s in sets for w in ("--set", s)))
         return log.read_text()[before:]
 
     @property
     def pid(self):
-        words = [str(peer.PEER), "status", "--dir", str(self.directory)]
-        return int(subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()[2])
+        return int(peer.command("status", self.directory).split()[2])
 
     def stop(self):
         peer.stop(self.directory)
@@ -278,8 +274,7 @@ def test_a_directory_goes_from_apache_to_odradek_and_back(apache):
         time.sleep(0.05)
     decided.commit_transaction(30)
     os.kill(pid, signal.SIGKILL)
-    while os.path.exists(f"/proc/{pid}"):
-        time.sleep(0.01)
+    wait_until_gone([pid])
 
     with running(apache.data, "--set", "transaction.max.timeout.ms=900000") as node:
         admin_here = AdminClient({"bootstrap.servers": node.bootstrap})

@@ -6,7 +6,6 @@ horizon, and a segment of magic 0 and 1. Apache's tools accept our files, and Ap
 
 import pathlib
 import shutil
-import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -390,9 +389,7 @@ def test_apache_serves_our_directory_and_compacts_old_formats_as_we_do(
     for path in legacy.glob("0*"):
         path.unlink()
     (legacy / f"{0:020d}.log").write_bytes(old_segment())
-    subprocess.run(
-        [str(peer.PEER), "restart", "all", "--dir", str(apache.directory)], check=True, timeout=120
-    )
+    peer.command("restart", apache.directory, "all")
     for topic in TOPICS:
         found = consume(apache.bootstrap, topic)
         expected = [

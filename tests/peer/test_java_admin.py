@@ -1,7 +1,8 @@
-"""Every public method of Java's Admin comes out on Odradek as it does on Apache Kafka, but for a list.
+"""Every public method of Java's Admin has the same result on Odradek as on Apache Kafka, except those on a
+list.
 
-java/AdminCalls.java makes the calls on a fresh node and prints what came of each. The list is exact: what is
-not different any more has to be taken off it.
+java/AdminCalls.java makes the calls on a new node and prints each result. The list is exact: a method that no
+longer differs must be removed from it.
 """
 
 import pathlib

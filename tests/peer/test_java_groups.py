@@ -1,7 +1,6 @@
 """The Java consumer with both group protocols, and Apache's group tools, against the broker under test."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -36,9 +35,8 @@ class JavaConsumer:
         if protocol == "classic":
             strategy = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
             args += ["--command-property", f"partition.assignment.strategy={strategy}"]
-        env = {**os.environ, "PEER_HEAP_OPTS": "-Xmx256m", "PEER_JVM_OPTS": "-XX:TieredStopAtLevel=1"}
         with out.open("wb") as stdout:
-            self.process = subprocess.Popen(args, stdout=stdout, stderr=subprocess.STDOUT, env=env)
+            self.process = subprocess.Popen(args, stdout=stdout, stderr=subprocess.STDOUT, env=peer.quick())
 
     def __enter__(self):
         return self

@@ -1,8 +1,8 @@
 """The same random requests of one transactional id to Odradek and to Apache Kafka: the same answers.
 
-Left out is what differs on purpose (docs/compatibility.md): aborts of what was never begun, or not since the
-last commit, by clients that keep their epoch, producers that name an epoch which is over while a transaction
-is open, and writes of an epoch that nobody has yet, from whose sequence on Apache wants to hear again.
+Intended differences are excluded (docs/compatibility.md): aborts of transactions without partitions by
+clients that keep their epoch, requests with an old epoch while a transaction is open, and writes with an
+epoch that no producer has yet, after which Apache expects the next sequence.
 """
 
 import random

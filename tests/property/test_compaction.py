@@ -1,8 +1,8 @@
 """A compacted log against a simple model, on a disk that loses and tears what was not synced.
 
-Whatever was appended, truncated and retained, however often it was cleaned and wherever a crash or a full
-disk ended that: readers see the last value of every key in offset order, nothing that could not be cleaned
-yet was touched, and a value that was flushed goes only when one that is as safe has taken its place.
+After any sequence of appends, truncations, retention, cleanings, crashes and full disks: readers see the last
+value of every key in offset order, records that must not be cleaned yet are unchanged, and a flushed value is
+removed only when a newer flushed one replaces it.
 """
 
 import contextlib

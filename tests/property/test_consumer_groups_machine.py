@@ -1,8 +1,9 @@
-"""Consumer groups under everything at once, against what their clients hold: members that join, leave, fall
-silent, drag their feet and come back, topics that come, grow and go, loads of the log in between.
+"""Consumer groups under random events, compared with the partitions that their clients own: members join,
+leave, stop heartbeats, are slow and return; topics are created, grow and are deleted; the log is loaded again
+in between.
 
-A client works on what it was assigned, and on what it was told to give up until it says that it has. No two
-clients ever work on one partition, epochs never go back, the log always tells the same story, and in the end
+A client reads its assigned partitions, and those to revoke until it reports that it has. No two clients ever
+read one partition, epochs never go back, a replay of the log always gives the same state, and in the end
 everything is assigned.
 """
 

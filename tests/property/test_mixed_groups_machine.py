@@ -1,7 +1,7 @@
-"""Members of both protocols in one group, coming and going, so that it changes its kind again and again.
+"""Members of both protocols join and leave one group, so that it is converted again and again.
 
-Whatever they do, requests are answered with errors of the protocol, the log always tells the same story, the
-coordinator gives no partition of a consumer group to two members, and whoever goes on is served in the end.
+Requests get only errors of the protocol, a replay of the log always gives the same state, no partition of a
+consumer group has two members, and in the end every remaining member is served.
 """
 
 from collections.abc import Callable

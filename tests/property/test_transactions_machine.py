@@ -1,9 +1,9 @@
 """The transaction coordinator under random producers, lost and repeated requests, failing logs and reloads.
 
-What is decided is read from the log, and everything else is held against it: what producers were told, what
-the partitions got, what a new leader makes of it. A marker has a durable decision behind it and no other;
-when all is quiet every partition has its marker; zombies are never served; no producer id is given twice;
-replaying the log gives the live state.
+The test reads the decisions from the log and compares everything with them: the answers to producers, the
+markers in partitions, the state of a new leader. Every marker has a matching durable decision. In the end
+every partition has its marker. Zombies are never served. No producer id is allocated twice. A replay of the
+log gives the live state.
 """
 
 from typing import Any, NamedTuple

@@ -1,8 +1,8 @@
-"""The wall clock of a node is set, a day or ten years, forward and back, by libfaketime, while it serves.
+"""libfaketime sets the wall clock of a running node forward and back, by a day or ten years.
 
-What is measured by a clock that only goes forward is not moved: sessions, waits, delays. What follows the
-wall clock by its nature is: retention, the bounds of timestamps, the time of a transaction. Where the library
-is not installed (Debian: faketime) this is left out; the simulator's clock has the lasting tests.
+Sessions, waits and delays use a steady clock and do not change. Retention, timestamp limits and transaction
+timeouts use the wall clock and do. The tests skip if the library is not installed (Debian: faketime); the
+simulator tests clock jumps too.
 """
 
 import pathlib

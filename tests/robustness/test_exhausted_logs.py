@@ -1,4 +1,5 @@
-"""What a lack of descriptors or memory puts off is made up for: marks, checkpoints, logs begun or deleted."""
+"""After descriptors or memory ran out, the node retries: marks, checkpoints, creation and deletion of
+logs."""
 
 import asyncio
 import errno

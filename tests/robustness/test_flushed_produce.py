@@ -1,4 +1,5 @@
-"""flush.messages over the wire: an answer means durable, with any acks, and nobody waits for the disk."""
+"""flush.messages over the wire: an answer means durable, with any acks, and other clients do not wait for the
+disk."""
 
 import threading
 

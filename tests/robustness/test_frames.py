@@ -1,4 +1,4 @@
-"""Bytes that are no Kafka request, requests that nobody serves: Apache's answer, and nobody else notices."""
+"""Invalid bytes and unsupported requests get Apache's answer, and other clients are not affected."""
 
 import struct
 

@@ -1,6 +1,6 @@
 """Random bytes that look like Kafka: requests of every served API and version, and batches, each damaged.
 
-Whatever arrives, the node answers or hangs up, logs no failure of its own, and serves the next client.
+The node always answers or closes the connection, logs no internal error, and serves the next client.
 At least half of the cases get past framing: their size is right, and their header names what is served.
 """
 

@@ -1,7 +1,7 @@
 """Producers at full speed into topics that flush every record, while the node is killed again and again.
 
-What was acknowledged is there, at the offset that was told, and what an idempotent producer sent is there
-once. `make soak-storage` strikes for ten minutes; here it is less than one.
+Acknowledged records are at their acknowledged offsets, and records of an idempotent producer are there once.
+`make soak-storage` runs for ten minutes; here it is less than one.
 """
 
 import array

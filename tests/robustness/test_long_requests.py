@@ -1,4 +1,4 @@
-"""Requests that take many turns of the loop are answered like short ones, and hold up nobody."""
+"""Requests that take many turns of the loop are answered like short ones, and do not delay other clients."""
 
 import time
 from collections.abc import Iterator

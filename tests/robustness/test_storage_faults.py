@@ -1,4 +1,5 @@
-"""A disk that is full or read-only, and a directory that is somebody else's: told by name, nothing lost."""
+"""A disk that is full or read-only, and a directory of another node: the error names it, and nothing is
+lost."""
 
 import asyncio
 import contextlib

@@ -1,7 +1,7 @@
-"""Every kind of file of a log directory, damaged in every way: what is said, what follows, what is kept.
+"""Every kind of file in a log directory, damaged in every way: the message, the consequence, what is kept.
 
-Beside the damaged partition lies another one, which must come through without a word. docs/storage.md holds
-the same table; each row here is named after its row there.
+Another partition in the same directory must not be affected and must log nothing. docs/storage.md has the
+same table; each row here has the name of its row there.
 """
 
 import logging

@@ -1,7 +1,7 @@
-"""Every setting of the storage engine acts: as a topic's own, as the broker's default, and changed meanwhile.
+"""Every setting of the storage engine acts: as a topic setting, as the broker's default, and when it changes.
 
-Each is seen by what the log does, and each test fails where the setting is ignored: the same steps under the
-defaults give something else.
+Each test checks what the log does, and fails if the setting is ignored: with the defaults the same steps have
+another result.
 """
 
 import os

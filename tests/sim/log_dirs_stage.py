@@ -1,4 +1,4 @@
-"""A node with two log directories and a client, for stories of what befalls one directory or both."""
+"""A node with two log directories and a client, for tests with failures of one or both."""
 
 import random
 from collections.abc import Callable, Coroutine

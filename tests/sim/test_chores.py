@@ -1,4 +1,4 @@
-"""What a node does by the clock, on virtual time: when it is due, and once where there is no interval."""
+"""The periodic work of a node on virtual time: when it is due, and once if there is no interval."""
 
 import asyncio
 import random

@@ -1,4 +1,5 @@
-"""A whole node that lacks descriptors for a while: it answers what it can, and goes on when they are back."""
+"""A node runs out of descriptors for a while: it answers what it can, and recovers when they are available
+again."""
 
 import asyncio
 import errno

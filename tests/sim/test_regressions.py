@@ -1,4 +1,4 @@
-"""What seeds once found, each as the shortest story that tells it."""
+"""Bugs that seeds have found, each as a short test."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Races between two drivers on one checkpoint, each brought about by hand on a node that ships."""
+"""Races between two drivers on one checkpoint, each constructed on a real node."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Markers as they stand in a partition's log, and what the node tells of transactions that never end."""
+"""The markers in a partition's log, and what the node reports about transactions that never end."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Races between a write and the end of its transaction, each brought about by hand on a node that ships."""
+"""Races between a write and the end of its transaction, each constructed on a real node."""
 
 import asyncio
 from collections.abc import Callable

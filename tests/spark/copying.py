@@ -1,6 +1,6 @@
 """A Spark driver in a process of its own: copies the topic in to out, exactly once, until it is done.
 
-It is started again after every kill, and goes on from its checkpoint.
+It is started again after every kill, and continues from its checkpoint.
 """
 
 from pathlib import Path

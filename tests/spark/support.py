@@ -9,6 +9,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from odradek.spark.java import prepare, use_packaged_java
+from tests.spark import classes
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -26,7 +27,10 @@ def java_options(scratch: Path) -> str:
     """
     temporary = scratch / "java"
     temporary.mkdir(parents=True, exist_ok=True)
-    return f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={temporary}"
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={temporary}"]
+    if classes.is_made():
+        options += [f"-XX:SharedArchiveFile={classes.ARCHIVE}", "-Xlog:disable", "-Xlog:all=warning:stderr"]
+    return " ".join(options)
 
 
 @contextmanager
@@ -48,6 +52,8 @@ def spark_home(folder: Path) -> str:
     no copy of PySpark in a zip, for workers that are not `odradek-python`."""
     home = folder / "spark"
     home.mkdir(parents=True, exist_ok=True)
+    if classes.is_made() and not (home / "jars").exists():
+        (home / "jars").symlink_to(classes.JARS)
     for part in Path(pyspark.__file__).parent.iterdir():
         if part.name != "python" and not (home / part.name).exists():
             (home / part.name).symlink_to(part)

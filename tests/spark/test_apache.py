@@ -1,4 +1,5 @@
-"""Exactly once into Apache Kafka: with two-phase commit switched on there, and told how where it is not."""
+"""Exactly once into Apache Kafka: works with two-phase commit enabled there; otherwise the error says how to
+enable it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

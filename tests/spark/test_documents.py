@@ -1,4 +1,4 @@
-"""What the documents show of Spark runs as it stands there, but for addresses and places."""
+"""The Spark examples of the documents run as printed, except for addresses and paths."""
 
 import re
 from collections.abc import Callable

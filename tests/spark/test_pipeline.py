@@ -28,14 +28,16 @@ def example(folder: Path, bootstrap: str, trigger: str, *options: str) -> None:
 
 
 def start(folder: Path) -> "subprocess.Popen[str]":
-    from tests.spark.support import java_options
+    from tests.spark.support import packaged_java, spark_home
 
+    with packaged_java(folder.parent):
+        env = {**os.environ, "SPARK_HOME": spark_home(folder.parent)}
     return subprocess.Popen(
         [str(ODRADEK), "pipeline", "run", str(folder), "-f", "json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "JDK_JAVA_OPTIONS": java_options(folder.parent)},
+        env=env,
     )
 
 

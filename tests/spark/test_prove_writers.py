@@ -1,4 +1,5 @@
-"""`odradek prove eos` where others wrote to the output, too: what they did there is compared, or told."""
+"""`odradek prove eos` when other producers wrote to the output too: their records are compared or
+reported."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Records with keys, and a cleaning done here and now: what the node's cleaner does over time."""
+"""Records with keys, and a synchronous cleaning, as the node's cleaner does it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,7 @@
 """A consume-transform-produce loop of a real client, in a process of its own that may be killed at any time.
 
-`python -m tests.support.eos_worker BOOTSTRAP TRANSACTIONAL_ID GROUP SOURCE TARGET`. Ends by itself only where
-its producer cannot go on, for whoever started it to start it again.
+`python -m tests.support.eos_worker BOOTSTRAP TRANSACTIONAL_ID GROUP SOURCE TARGET`. It ends by itself only if
+its producer cannot continue. The test then starts it again.
 """
 
 import sys

@@ -4,10 +4,13 @@ import os
 import pathlib
 import shutil
 import subprocess
+from collections.abc import Mapping
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEER = ROOT / "tools" / "peer" / "peer"
 TOOL_TIMEOUT_S = 100
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:-UseG1GC -XX:+UseSerialGC"
+"""A JVM that lives for seconds on few cores: to compile less and collect simply halves its CPU time."""
 
 
 def missing() -> str | None:
@@ -24,31 +27,40 @@ def _fetched() -> list[pathlib.Path]:
     return sorted(complete.parent for complete in home.glob("*/jars/.complete"))
 
 
+def jars() -> pathlib.Path:
+    """Fetched, if they are not here yet."""
+    subprocess.run([str(PEER), "install"], capture_output=True, timeout=300, check=True)
+    return _fetched()[-1]
+
+
+def archive(jars: pathlib.Path) -> pathlib.Path:
+    """Of their classes; peer_classes.py makes it."""
+    return jars / "classes.jsa"
+
+
 def java(main_class: str) -> str:
     """What a class of Apache Kafka's jars prints."""
-    subprocess.run([str(PEER), "install"], capture_output=True, timeout=300, check=True)
-    command = ["java", "-cp", f"{_fetched()[-1]}/*", main_class]
+    command = ["java", "-cp", f"{jars()}/*", main_class]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=True)
     return ran.stdout
 
 
 def compile_java(classes: pathlib.Path) -> None:
     """Compile the programs of tests/peer/java into a directory."""
-    subprocess.run([str(PEER), "install"], capture_output=True, timeout=300, check=True)
     sources = sorted(map(str, (ROOT / "tests" / "peer" / "java").glob("*.java")))
     quick = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "-nowarn", "-Xlint:none")
-    command = ["javac", *quick, "-d", str(classes), "-cp", f"{_fetched()[-1]}/*", *sources]
+    command = ["javac", *quick, "-d", str(classes), "-cp", f"{jars()}/*", *sources]
     subprocess.run(command, capture_output=True, timeout=TOOL_TIMEOUT_S, check=True)
 
 
 def run_java(classes: pathlib.Path, main_class: str, *args: str) -> str:
     """What one of them prints."""
-    jars = _fetched()[-1]
+    fetched = _fetched()[-1]
     ran = subprocess.run(
         [
-            *("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
-            f"-Dlog4j2.configurationFile=file:{jars}/tools.xml",
-            *("-cp", f"{classes}:{jars}/*", main_class, *args),
+            *("java", "-Xmx256m", *_QUICK.split()),
+            f"-Dlog4j2.configurationFile=file:{fetched}/tools.xml",
+            *("-cp", f"{classes}:{fetched}/*", main_class, *args),
         ],
         capture_output=True,
         text=True,
@@ -60,7 +72,11 @@ def run_java(classes: pathlib.Path, main_class: str, *args: str) -> str:
 
 
 def tool(
-    name: str, *args: object, stdin: str = "", timeout_s: float = TOOL_TIMEOUT_S
+    name: str,
+    *args: object,
+    stdin: str = "",
+    timeout_s: float = TOOL_TIMEOUT_S,
+    environment: Mapping[str, str] | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Run kafka-NAME.sh; stdout and stderr come back apart. Small heap: a test moves kilobytes."""
     return subprocess.run(
@@ -69,16 +85,27 @@ def tool(
         capture_output=True,
         text=True,
         timeout=timeout_s,
-        env={
-            **os.environ,
-            "PEER_HEAP_OPTS": "-Xmx256m",
-            "PEER_JVM_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        },
+        env=environment or quick(),
         check=False,
     )
 
 
-def start(directory: pathlib.Path, port: int, *sets: str) -> str:
+def quick(heap: str = "-Xmx256m", *more: str) -> dict[str, str]:
+    """The environment of a JVM that lives for a test."""
+    options = [_QUICK, *more]
+    fetched = _fetched()
+    if fetched and archive(fetched[-1]).exists():
+        options += [
+            f"-XX:SharedArchiveFile={archive(fetched[-1])}",
+            "-Xlog:disable",
+            "-Xlog:all=error:stderr",
+        ]
+    return {**os.environ, "PEER_HEAP_OPTS": heap, "PEER_JVM_OPTS": " ".join(options)}
+
+
+def start(
+    directory: pathlib.Path, port: int, *sets: str, environment: Mapping[str, str] | None = None
+) -> str:
     """One Apache node; its bootstrap address. Stop it with `stop`."""
     args = [a for s in sets for a in ("--set", s)]
     out = subprocess.run(
@@ -86,11 +113,21 @@ def start(directory: pathlib.Path, port: int, *sets: str) -> str:
         capture_output=True,
         text=True,
         timeout=180,
+        env=environment or quick("-Xmx512m"),
         check=False,
     )
     if out.returncode:
         raise RuntimeError(f"peer start failed: {out.stderr[-2000:]}")
     return out.stdout.strip()
+
+
+def command(name: str, directory: pathlib.Path, *args: str) -> str:
+    """What `peer restart`, `kill` or `status` says of a node that `start` has started."""
+    words = [str(PEER), name, *args, "--dir", str(directory)]
+    ran = subprocess.run(
+        words, capture_output=True, text=True, timeout=120, check=True, env=quick("-Xmx512m")
+    )
+    return ran.stdout
 
 
 def stop(directory: pathlib.Path) -> None:

@@ -1,4 +1,4 @@
-"""What a partition really holds, read with raw fetches: the batches as they lie in the log."""
+"""The content of a partition, read with raw fetches: the batches as they are in the log."""
 
 import struct
 import uuid

@@ -1,4 +1,4 @@
-"""Topics made over the wire, ready to use: every partition serves before the caller goes on."""
+"""Creates topics over the wire, and waits until every partition serves."""
 
 import time
 import uuid

@@ -1,7 +1,7 @@
-"""A transactional producer by hand: every request on its own, nothing behind the test's back.
+"""A transactional producer that sends single requests. It does nothing that the test does not ask for.
 
-`epoch_per_transaction` chooses the client's generation: with it (KIP-890) the first write adds a partition
-and every end brings the next epoch, without it partitions are added by a request and the epoch stays.
+`epoch_per_transaction` selects the transaction version. With it (KIP-890) the first write adds a partition,
+and every end bumps the epoch. Without it a request adds partitions, and the epoch does not change.
 """
 
 import time

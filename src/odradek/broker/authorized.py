@@ -1,4 +1,4 @@
-"""The operations a client may do where no authorizer is set: all that the kind of resource knows, as bits."""
+"""The operations that a client may do without an authorizer: all operations of the resource type, as bits."""
 
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION = (1 << bit for bit in range(3, 10))
 DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = (1 << bit for bit in range(10, 13))

@@ -1,4 +1,4 @@
-"""What a node does by the clock: checkpoints, retention, expiry, and a look at how late its own clock is."""
+"""The periodic work of a node: checkpoints, retention, expiry, and the measurement of event loop stalls."""
 
 import asyncio
 import logging
@@ -15,12 +15,12 @@ _log = logging.getLogger(__name__)
 STALL_PROBE_S = 0.1
 DELETE_TICK_MS = 1_000
 OPEN_TICK_MS = 1_000
-FLUSH_TICK_MS = 1_000  # so that a topic's flush.ms acts without log.flush.scheduler.interval.ms being set
+FLUSH_TICK_MS = 1_000  # a topic's flush.ms acts even if log.flush.scheduler.interval.ms is not set
 MAX_INTERVAL_MS = 86_400_000
 
 
 class _Chore(NamedTuple):
-    """Work to be done every `interval_ms`; where that is 0 or less, once, when `delay_ms` have passed."""
+    """Work that runs every `interval_ms`. If that is 0 or less, it runs once, after `delay_ms`."""
 
     name: str
     interval_ms: int
@@ -35,7 +35,7 @@ def start_chores(
     stalls: StallMetrics,
     open_waiting: Callable[[], Awaitable[None]],
 ) -> None:
-    """Spawn every chore into the node's scope."""
+    """Start all periodic work in the node's scope."""
     delay_ms = config.int("log.initial.task.delay.ms")
     flush_ms = min(config.int("log.flush.scheduler.interval.ms"), FLUSH_TICK_MS)
     recovery_ms = config.int("log.flush.offset.checkpoint.interval.ms")
@@ -72,7 +72,7 @@ async def _carry_out(chore: _Chore) -> None:
 
 
 async def _watch_stalls(stalls: StallMetrics) -> None:
-    """Count how late a timer fires: whatever held it up held every client up."""
+    """Measure how late a timer fires: what delays it delays every client."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + STALL_PROBE_S

@@ -1,7 +1,7 @@
-"""What a broker checks of config changes before it hands them to the controller: its own settings.
+"""Checks changes of this broker's configs before the controller decides them.
 
-Only the broker itself knows its static configuration, so changes of a broker's configs must come to that
-broker. Levels of its loggers it changes itself. What remains is the controller's to judge.
+Only the broker knows its static configuration, so requests for a broker's configs must go to that broker. It
+changes the levels of its loggers itself. The controller checks everything else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odradek.broker.dispatch import RequestContext
 
 VALIDATED = 1_000
-"""What it takes to judge a node's configuration as a whole."""
+"""The cost of checking a node's whole configuration."""
 
 
 class Needs(Protocol):
@@ -36,7 +36,7 @@ class Needs(Protocol):
 
 
 async def alter(ctx: "RequestContext[Needs]", api_key: ApiKey, request: Any) -> Any:
-    """Answer what this broker refuses itself, and ask the controller about the rest."""
+    """Refuse what this broker can refuse, and pass the rest to the controller."""
     slices = ctx.services.slices
     decided, asked = await slices.run(_judged(ctx, api_key, request))
     answers = await _ask(ctx, api_key, request, asked) if asked else []
@@ -50,7 +50,7 @@ async def alter(ctx: "RequestContext[Needs]", api_key: ApiKey, request: Any) -> 
 def _judged(
     ctx: "RequestContext[Needs]", api_key: ApiKey, request: Any
 ) -> Paced[tuple[dict[int, KafkaError | None], list[Any]]]:
-    """What is decided here, by its place in the request, and what is left to ask about."""
+    """(answers of this broker by their index in the request, the resources for the controller)."""
     resources = request.resources
     decided: dict[int, KafkaError | None] = {}
     asked = []
@@ -78,7 +78,7 @@ def _judged(
 def _change_levels(
     ctx: "RequestContext[Needs]", resource: Any, validate_only: bool, *, is_only: bool
 ) -> Paced[None]:
-    """Of this node's loggers."""
+    """Change the levels of this node's loggers."""
     node_id, name = ctx.services.config.node_id, resource.resource_name
     _check_number(name)
     if int(name) != node_id:
@@ -93,7 +93,7 @@ def _change_levels(
 def _merged(
     types: Any, resources: Sequence[Any], decided: dict[int, KafkaError | None], answers: Sequence[Any]
 ) -> Paced[list[Any]]:
-    """All answers in the order of the request."""
+    """Merge all answers in the order of the request."""
     given = iter(answers)
     responses = []
     for i, resource in enumerate(resources):

@@ -1,4 +1,4 @@
-"""Which coordinator follows the leadership of which internal topic."""
+"""Connects each internal topic with its coordinator."""
 
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
@@ -8,7 +8,7 @@ from odradek.replication.partition import Partition
 
 
 class CoordinatorRoles:
-    """A coordinator loads the partitions that this broker leads, and drops those that it leads no more."""
+    """A coordinator loads the partitions that this broker leads, and drops those that it no longer leads."""
 
     __slots__ = ("_groups", "_transactions")
 

@@ -1,4 +1,4 @@
-"""Telling the controller in which of this node's directories its replicas lie (AssignReplicasToDirs)."""
+"""Reports the directories of this node's replicas to the controller (AssignReplicasToDirs)."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ _TOLD_AT_ONCE = 100
 
 
 class DirectoryAssigner:
-    """Compares the metadata with where the logs are; `run` tells the difference until it is heard."""
+    """Compares the metadata with the places of the logs. `run` reports differences, with retries."""
 
     def __init__(self, broker_id: int, logs: LogManager) -> None:
         self._broker_id = broker_id
@@ -35,7 +35,7 @@ class DirectoryAssigner:
         self._news = asyncio.Event()
 
     def look_at(self, partitions: "Iterable[tuple[TopicImage, int, PartitionRegistration]]") -> Paced[None]:
-        """Find the replicas of which the metadata does not know where they lie."""
+        """Find the replicas whose directory in the metadata is missing or wrong."""
         for topic, index, registration in partitions:
             yield STEP
             if self._broker_id in registration.replicas and registration.directories:

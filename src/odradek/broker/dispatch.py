@@ -1,9 +1,9 @@
-"""From a request frame to its handler and back to a reply. Knows no API by itself.
+"""Dispatches a request frame to its handler, and encodes the reply.
 
-A handler lives in `broker/handlers/<api name>.py`, registers itself with `@serves`, and is imported the
-first time a client asks for it: a node that nobody asks for groups never loads them. Handlers see requests
-and fill responses in their newest shape (wire/messages.py); versions are this file's business. Of the
-broker a handler gets the services that its module names in a protocol `Needs` (services.py).
+A handler is in `broker/handlers/<api name>.py`, registers itself with `@serves`, and is imported at the first
+request of its API. Handlers of controller listeners are in `broker/controller_handlers/` (see apis.py).
+Handlers get requests and make responses in the form of the newest version (wire/messages.py); this file
+handles versions. A handler gets the services that its module names in a protocol `Needs` (services.py).
 """
 
 import importlib
@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from odradek.broker.apis import SERVED, Versions, is_served
+from odradek.broker.apis import BROKER_APIS, CONTROLLER_APIS, SHARED, ApiTable, Versions
 from odradek.broker.refusals import refusal
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.core.types import Buffer
@@ -31,6 +31,7 @@ from odradek.wire.messages import (
 )
 
 if TYPE_CHECKING:
+    from odradek.broker.controller_services import ControllerServices
     from odradek.broker.network.connection import Connection, Place
     from odradek.broker.services import Services
 
@@ -39,18 +40,20 @@ _log = logging.getLogger(__name__)
 S_co = TypeVar("S_co", covariant=True)
 Handler = Callable[["RequestContext[Services]", Any], Reply[Any]]
 LongHandler = Callable[["RequestContext[Services]", Any], Paced[Any] | Coroutine[Any, Any, Any]]
+ControllerHandler = Callable[
+    ["RequestContext[ControllerServices]", Any], Reply[Any] | Paced[Any] | Coroutine[Any, Any, Any]
+]
 RawHandler = Callable[["Services", "Connection", RequestHeader, memoryview, int], None]
 MAX_ENTRIES = 500_000
-"""Of one request, topics and partitions and all; each takes some hundred bytes of memory."""
+"""The maximum entries of one request, including topics and partitions. Each takes some hundred bytes of
+memory."""
 
 H = TypeVar("H", bound="Handler | LongHandler")
-_handlers: dict[int, Handler] = {}
-_raw_handlers: dict[int, RawHandler] = {}
-_waiting: set[int] = set()
+C = TypeVar("C", bound="ControllerHandler")
 
 
 class RequestContext(Generic[S_co]):
-    """Who asks, and the services to answer with: those that the handler's module names as its needs."""
+    """The client of a request, and the services that the handler's module needs."""
 
     __slots__ = ("api_version", "client_id", "connection", "place", "services")
 
@@ -62,7 +65,7 @@ class RequestContext(Generic[S_co]):
         client_id: str | None,
         place: "Place | None" = None,
     ) -> None:
-        """`place` is that of a long request, whose handler may reply to the connection by itself."""
+        """`place` is set for a long request, whose handler may reply to the connection itself."""
         self.place = place
         self.services = services
         self.connection = connection
@@ -71,7 +74,7 @@ class RequestContext(Generic[S_co]):
 
     @property
     def client_host(self) -> str:
-        """The peer's address as Kafka prints it: `/127.0.0.1`."""
+        """The client's address in Kafka's form: `/127.0.0.1`."""
         return f"/{self.connection.peer[0]}"
 
     @property
@@ -80,19 +83,41 @@ class RequestContext(Generic[S_co]):
 
 
 def serves(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[H], H]:
-    """Register the handler of an API; its versions must be those that `apis.SERVED` advertises.
+    """Register the handler of an API. Its versions must be those of `apis.SERVED`.
 
-    A handler gives a Reply, or is a generator of paced work, or a coroutine that waits for others.
+    A handler returns a Reply, or it is a generator of paced work, or a coroutine.
     """
-    assert SERVED[api_key] == Versions(min_version, max_version), f"{api_key.name} disagrees with apis.SERVED"
+    _check_versions(BROKER_APIS, api_key, min_version, max_version)
 
     def register(handler: H) -> H:
-        adapted = _handlers[api_key] = _adapted(handler, api_key.name)
-        if adapted is handler:
-            _waiting.add(api_key)
+        _register(BROKER_APIS, api_key, handler)
+        if api_key in SHARED:
+            _register(CONTROLLER_APIS, api_key, handler)
         return handler
 
     return register
+
+
+def serves_controller(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[C], C]:
+    """The same for a handler of controller listeners, and `apis.SERVED_BY_CONTROLLER`."""
+    _check_versions(CONTROLLER_APIS, api_key, min_version, max_version)
+
+    def register(handler: C) -> C:
+        _register(CONTROLLER_APIS, api_key, handler)
+        return handler
+
+    return register
+
+
+def _check_versions(table: ApiTable, api_key: ApiKey, min_version: int, max_version: int) -> None:
+    promised = table.served[api_key]
+    assert promised == Versions(min_version, max_version), f"{api_key.name} disagrees with {promised}"
+
+
+def _register(table: ApiTable, api_key: ApiKey, handler: Callable[..., Any]) -> None:
+    adapted = table.handlers[api_key] = _adapted(handler, api_key.name)
+    if adapted is handler:
+        table.waiting.add(api_key)
 
 
 def _sliced(handler: Callable[["RequestContext[Services]", Any], Paced[Any]]) -> Handler:
@@ -110,24 +135,24 @@ def _started(handler: Callable[..., Any], name: str) -> Handler:
 
 
 def serves_raw(api_key: ApiKey, *, min_version: int, max_version: int) -> Callable[[RawHandler], RawHandler]:
-    """Register a handler that reads its request from the frame and replies to the connection by itself."""
-    assert SERVED[api_key] == Versions(min_version, max_version), f"{api_key.name} disagrees with apis.SERVED"
+    """Register a handler that reads its request from the frame and replies to the connection itself."""
+    _check_versions(BROKER_APIS, api_key, min_version, max_version)
 
     def register(handler: RawHandler) -> RawHandler:
-        _raw_handlers[api_key] = handler
+        BROKER_APIS.raw_handlers[api_key] = handler
         return handler
 
     return register
 
 
 def serves_long(api_key: ApiKey) -> Callable[[H], H]:
-    """Register who handles requests of a raw handler's API that it finds too long: decoded as any other.
+    """Register the handler of long requests for an API with a raw handler. Its requests are decoded here.
 
-    It lives in `broker/handlers/<api name>_many.py`. Its answer is None where it replies by itself.
+    It is in `broker/handlers/<api name>_many.py`. It returns None if it replies itself.
     """
 
     def register(handler: H) -> H:
-        _handlers[api_key] = _adapted(handler, api_key.name)
+        BROKER_APIS.handlers[api_key] = _adapted(handler, api_key.name)
         return handler
 
     return register
@@ -141,21 +166,22 @@ def _adapted(handler: Callable[..., Any], name: str) -> Handler:
     return handler
 
 
-def _load_handler(api_key: int, suffix: str = "") -> None:
-    importlib.import_module(f"odradek.broker.handlers.{ApiKey(api_key).name.lower()}{suffix}")
+def _load_handler(table: ApiTable, api_key: int, suffix: str = "") -> None:
+    importlib.import_module(table.module_of(ApiKey(api_key)) + suffix)
 
 
-def handler_of(api_key: int) -> Handler:
+def handler_of(api_key: int, table: ApiTable = BROKER_APIS) -> Handler:
     """The handler of an API for requests that are decoded here."""
-    if api_key not in _handlers:
-        _load_handler(api_key)
-        if api_key not in _handlers:
-            _load_handler(api_key, "_many")
-    return _handlers[api_key]
+    if api_key not in table.handlers:
+        _load_handler(table, api_key)
+        if api_key not in table.handlers:
+            _load_handler(table, api_key, "_many")
+    handler: Handler = table.handlers[api_key]
+    return handler
 
 
 def decode(header: RequestHeader, buffer: Buffer, position: int) -> Any:
-    """The widened request; ProtocolError where the bytes are not one."""
+    """The request in the form of the newest version. Raises ProtocolError."""
     try:
         request, _ = request_decoder(header.api_key, header.api_version)(buffer, position)
     except ProtocolError:
@@ -169,14 +195,15 @@ def decode(header: RequestHeader, buffer: Buffer, position: int) -> Any:
 
 
 def encode(header: RequestHeader, response: Any) -> bytes:
-    """The whole reply frame."""
+    """The complete reply frame."""
     head = response_header(header.api_key, header.api_version, header.correlation_id)
     body = response_encoder(header.api_key, header.api_version)(response)
     return (len(head) + len(body)).to_bytes(4, "big") + head + body
 
 
 def decode_in_slices(header: RequestHeader, buffer: Buffer, position: int) -> Paced[Any]:
-    """The same for a request that may be long. Of too many entries there are more bytes than memory."""
+    """`decode` in slices, for a request that may be long. The number of entries is limited, to limit
+    memory."""
     decoding = sliced_request_decoder(header.api_key, header.api_version)(buffer, position)
     entries = 0
     while True:
@@ -192,7 +219,7 @@ def decode_in_slices(header: RequestHeader, buffer: Buffer, position: int) -> Pa
 
 
 def encode_in_slices(header: RequestHeader, response: Any) -> Paced[list[bytes]]:
-    """The reply frame of an answer that may be long, in pieces."""
+    """The reply frame in pieces, for an answer that may be long."""
     head = response_header(header.api_key, header.api_version, header.correlation_id)
     body = yield from sliced_response_encoder(header.api_key, header.api_version)(response)
     size = len(head) + sum(map(len, body))
@@ -202,9 +229,10 @@ def encode_in_slices(header: RequestHeader, response: Any) -> Paced[list[bytes]]
 def dispatch(
     services: "Services", connection: "Connection", header: RequestHeader, frame: memoryview, position: int
 ) -> None:
-    """Run the handler and hand its reply to the connection, now or when it is ready."""
+    """Run the handler, and pass its reply to the connection now or when it is ready."""
     api_key, version = header.api_key, header.api_version
-    if not is_served(api_key, version):
+    table = services.apis
+    if not table.serves(api_key, version):
         if api_key == ApiKey.API_VERSIONS:
             connection.reply(header, _unsupported_api_versions(header))
             return
@@ -214,9 +242,9 @@ def dispatch(
         request = decode(header, frame, position)
         connection.reply(header, encode(header, at_once(refusal(api_key, version, request, planted))))
         return
-    if api_key not in _handlers and api_key not in _raw_handlers:
-        _load_handler(api_key)
-    raw = _raw_handlers.get(api_key)
+    if api_key not in table.handlers and api_key not in table.raw_handlers:
+        _load_handler(table, api_key)
+    raw = table.raw_handlers.get(api_key)
     if raw is not None:
         try:
             raw(services, connection, header, frame, position)
@@ -245,24 +273,25 @@ def handle(
     request: Any,
     place: "Place | None" = None,
 ) -> Reply[Any]:
-    """What the handler of an API says to a request."""
+    """The reply of an API's handler to a request."""
     try:
         context = RequestContext(services, connection, header.api_version, header.client_id, place)
-        handler = _handlers.get(header.api_key) or handler_of(header.api_key)
+        table = services.apis
+        handler: Handler = table.handlers.get(header.api_key) or handler_of(header.api_key, table)
         return handler(context, request)
     except Exception as e:
         return Reply.failed(e)
 
 
-def waits_for_others(api_key: int) -> bool:
-    """Whether an answer may have to wait until other clients ask for something."""
-    return api_key in _waiting
+def waits_for_others(services: "Services", api_key: int) -> bool:
+    """Whether an answer may wait for requests of other clients."""
+    return api_key in services.apis.waiting
 
 
 def _finish(
     services: "Services", connection: "Connection", place: "Place", request: Any, reply: Reply[Any]
 ) -> None:
-    """Encode an answer that took its time; it may be long."""
+    """Encode an answer that was not ready at once. It may be long."""
 
     def steps() -> Paced[list[bytes]]:
         response = reply.value
@@ -285,7 +314,7 @@ def _fulfil(connection: "Connection", place: "Place", frame: Reply[list[bytes]])
 
 
 def refusal_to(header: RequestHeader, request: Any, error: Exception) -> Paced[Any]:
-    """The answer that tells of an error. Raises ProtocolError where the peer can only be hung up on."""
+    """The error answer. Raises ProtocolError if the connection must be closed instead."""
     api_key, version = header.api_key, header.api_version
     if isinstance(error, KafkaError):
         return (yield from refusal(api_key, version, request, error.code, error.message))
@@ -296,9 +325,9 @@ def refusal_to(header: RequestHeader, request: Any, error: Exception) -> Paced[A
 
 
 def _unsupported_api_versions(header: RequestHeader) -> bytes:
-    """KIP-511: a newer client learns our versions from a v0 answer."""
+    """KIP-511: a newer client gets our versions in a v0 answer."""
     types = response_types(ApiKey.API_VERSIONS)
-    versions = SERVED[ApiKey.API_VERSIONS]
+    versions = BROKER_APIS.served[ApiKey.API_VERSIONS]
     row = types.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=versions.min, max_version=versions.max)
     response = types.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[row])
     return encode(header._replace(api_version=0), response)

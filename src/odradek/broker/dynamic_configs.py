@@ -1,4 +1,4 @@
-"""Settings that change while the node runs: from the metadata to the parts that go by them."""
+"""Applies dynamic configs from the metadata to the parts of the node."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -15,11 +15,11 @@ from odradek.runtime.slices import FEW, Paced
 _log = logging.getLogger(__name__)
 
 Reconfigure = Callable[[NodeConfig], None]
-"""Takes the settings over that a part of the node goes by."""
+"""Applies the current settings to one part of the node."""
 
 
 class DynamicConfigs:
-    """`load` before the logs are opened, `subscribe` afterwards."""
+    """Call `load` before the logs are opened, and `subscribe` afterwards."""
 
     def __init__(
         self,
@@ -38,8 +38,8 @@ class DynamicConfigs:
         self._reconfigure = reconfigure
 
     async def load(self) -> None:
-        """Take over what was set at run time, here or by Apache Kafka. Raises ConfigError where that promises
-        more than this node gives."""
+        """Apply the dynamic configs of the metadata log. Raises ConfigError if they ask for protection that
+        this node does not have."""
         self._apply()
         try:
             check_protection(self._config)
@@ -48,7 +48,7 @@ class DynamicConfigs:
         await self._address_limits.configure(self._config)
 
     def subscribe(self) -> None:
-        """Go by every change from now on. Configs come before partitions, so that new logs open with them."""
+        """Apply every further change. Configs come before partitions, so that new logs open with them."""
         self._metadata.subscribe(self._on_delta)
 
     def _on_delta(self, delta: MetadataDelta) -> Paced[None]:
@@ -76,7 +76,7 @@ class DynamicConfigs:
             reconfigure(config)
 
     async def _limit_addresses(self) -> None:
-        """Host names have to be resolved, which may take a while."""
+        """Apply the connection limits of addresses. Resolving host names may take a while."""
         try:
             await self._address_limits.configure(self._config)
         except ConfigError as e:

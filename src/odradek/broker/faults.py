@@ -1,14 +1,14 @@
-"""Errors that a test plants: the next requests of an API are answered with them instead of being handled.
+"""Errors that a test injects: the next requests of an API are answered with them and not handled.
 
-dispatch.py puts them into the answers of most APIs. Produce, whose frames do not pass there, and Metadata,
-without whose brokers a client could not go on, do it in their handlers.
+dispatch.py does this for most APIs. The handlers of Produce and Metadata do it themselves: Produce frames do
+not pass dispatch.py, and a Metadata answer must still name the brokers.
 """
 
 from odradek.core.errors import ErrorCode
 
 
 class PlantedErrors:
-    """Planted errors by API key, in the order they were planted."""
+    """Injected errors by API key, in order."""
 
     __slots__ = ("_planted", "active")
 

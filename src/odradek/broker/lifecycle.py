@@ -1,6 +1,7 @@
-"""A broker's own part in its life in the cluster: register, be unfenced, heartbeat, leave in an orderly way.
+"""BrokerLifecycle: the broker's side of its membership: registration, unfencing, heartbeats, controlled
+shutdown.
 
-What the controller makes of it is brokers.py's; it may be on another node.
+controller/brokers.py has the controller's side.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from odradek.core.configs import Listener, NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.log.managing.log_dir import LogDir
 from odradek.metadata.channel import ControllerChannel
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.versions import SUPPORTED_FEATURES
 from odradek.runtime.scope import Scope
@@ -22,11 +24,12 @@ from odradek.wire.messages import request_types
 _log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
+_NOBODY_GRANTS = (ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR)
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 def advertised_listeners(config: NodeConfig, bound: Mapping[str, tuple[str, int]]) -> list[Listener]:
-    """What clients are given: as configured, with the port that the system chose where it was 0."""
+    """The endpoints for clients: as configured, with the real port instead of port 0."""
     return [
         listener if listener.port else listener._replace(port=bound[listener.name][1])
         for listener in config.advertised_listeners
@@ -34,17 +37,17 @@ def advertised_listeners(config: NodeConfig, bound: Mapping[str, tuple[str, int]
 
 
 def previous_broker_epoch(directories: Sequence[LogDir]) -> int:
-    """The epoch at which this broker stopped cleanly, or -1 where any of its directories did not."""
+    """The epoch at which this broker stopped cleanly; -1 if any of its directories was not closed cleanly."""
     epochs = {directory.previous_broker_epoch for directory in directories}
     return epochs.pop() if len(epochs) == 1 else -1
 
 
 class RegistrationError(Exception):
-    """The controller does not take this broker; says why."""
+    """The controller refuses this broker, with the reason."""
 
 
 class BrokerLifecycle:
-    """`register`, then `unfence` when the node is ready to serve, `shut_down` before it stops."""
+    """Call `register`, then `unfence` when the node is ready to serve, and `shut_down` before it stops."""
 
     def __init__(
         self,
@@ -67,12 +70,14 @@ class BrokerLifecycle:
         self._offline_directories: dict[UUID, None] = {}
         self._news = asyncio.Event()
         self._scope = Scope(self._task_failed)
+        self._refusal = ""
         self.broker_epoch = -1
 
     async def register(self, listeners: Sequence[Listener]) -> int:
-        """Register under the advertised listeners and give the broker epoch. RegistrationError when refused.
+        """Register with the advertised listeners. Returns the broker epoch. Raises RegistrationError.
 
-        An earlier incarnation that the controller still believes alive is waited for.
+        It retries while the controller still counts an earlier incarnation as alive. When it returns, the
+        image includes the registration, and so this broker's partitions.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.int("initial.broker.registration.timeout.ms") / 1000
@@ -81,13 +86,25 @@ class BrokerLifecycle:
             code, response = await self._ask(ApiKey.BROKER_REGISTRATION, request)
             if code is ErrorCode.NONE:
                 self.broker_epoch = response.broker_epoch
+                await self._catch_up(deadline - loop.time())
                 return self.broker_epoch
             retriable = code.retriable or code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
             if not retriable or loop.time() >= deadline:
+                reason = self._refusal or code.name
                 raise RegistrationError(
-                    f"the controller refused to register broker {request.broker_id}: {code.name}"
+                    f"the controller refused to register broker {request.broker_id}: {reason}"
                 )
             await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _catch_up(self, timeout_s: float) -> None:
+        try:
+            await asyncio.wait_for(self._publisher.until(self._shows_registration), max(timeout_s, 0))
+        except TimeoutError as e:
+            raise RegistrationError(f"the metadata does not show broker epoch {self.broker_epoch}") from e
+
+    def _shows_registration(self, image: MetadataImage) -> bool:
+        broker = image.brokers.get(self._config.node_id)
+        return broker is not None and broker.epoch >= self.broker_epoch
 
     def _registration(self, listeners: Sequence[Listener]) -> Any:
         types = request_types(ApiKey.BROKER_REGISTRATION)
@@ -114,7 +131,7 @@ class BrokerLifecycle:
         )
 
     async def unfence(self) -> None:
-        """Be unfenced, and from then on be heard from every broker.heartbeat.interval.ms."""
+        """Wait until the broker is unfenced, then send a heartbeat every broker.heartbeat.interval.ms."""
         while True:
             code, response = await self._heartbeat()
             if code is ErrorCode.STALE_BROKER_EPOCH:
@@ -125,12 +142,13 @@ class BrokerLifecycle:
         self._scope.spawn(self._stay_alive(), name="broker-heartbeat")
 
     def directory_failed(self, directory_id: UUID) -> None:
-        """Tell the controller at once, and with every heartbeat from now on: it finds other leaders."""
+        """Report a failed directory to the controller at once, and with every further heartbeat."""
         self._offline_directories[directory_id] = None
         self._news.set()
 
     async def shut_down(self) -> None:
-        """Leave: leaders move elsewhere, then the controller lets this broker go. Failures do not stop it."""
+        """Controlled shutdown: leaders move, then the controller allows the stop. Errors do not prevent the
+        stop. A controller that is there is waited for; where none is active, the channel soon says so."""
         await self._scope.close()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.int("broker.session.timeout.ms") / 1000
@@ -139,8 +157,8 @@ class BrokerLifecycle:
             code, response = await self._heartbeat(want_shut_down=True)
             if code is ErrorCode.NONE and response.should_shut_down:
                 return
-            if code is ErrorCode.KAFKA_STORAGE_ERROR or (code is not ErrorCode.NONE and not code.retriable):
-                _log.warning("Controlled shutdown was not granted: %s", code.name)
+            if code in _NOBODY_GRANTS or (code is not ErrorCode.NONE and not code.retriable):
+                _log.warning("Controlled shutdown was not granted: %s", self._refusal or code.name)
                 return
             asked += 1
             if asked > 1:
@@ -148,7 +166,7 @@ class BrokerLifecycle:
         _log.warning("Controlled shutdown was not granted in time: the controller will fence this broker")
 
     async def close(self) -> None:
-        """End the heartbeats without a word."""
+        """Stop the heartbeats without a controlled shutdown."""
         await self._scope.close()
 
     async def _stay_alive(self) -> None:
@@ -180,9 +198,11 @@ class BrokerLifecycle:
         return await self._ask(ApiKey.BROKER_HEARTBEAT, request)
 
     async def _ask(self, api_key: ApiKey, request: Any) -> tuple[ErrorCode, Any]:
+        self._refusal = ""
         try:
             response = await self._channel.call(api_key, request)
         except KafkaError as e:
+            self._refusal = str(e)
             return e.code, None
         return ErrorCode(response.error_code), response
 

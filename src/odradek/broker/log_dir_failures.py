@@ -1,4 +1,4 @@
-"""What a log directory that fails while the node runs means for its partitions, and for the controller."""
+"""Handles the failure of a log directory at run time: takes its partitions offline and reports it."""
 
 import logging
 
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class LogDirFailures:
-    """`on_offline` is what a LogManager calls, once for each directory."""
+    """The LogManager calls `on_offline` once for each failed directory."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class LogDirFailures:
         leaving = self._replicas.take_offline(path, failure.message or "", self._roles.resigned)
         self._slices.run(leaving, own=True).when_ready(_report)
         if all(directory.failure is not None for directory in self._logs.directories):
-            return  # nothing is left to go on with
+            return  # no directory is left
         for directory in self._logs.directories:
             if directory.path == path and directory.meta is not None:
                 self._lifecycle.directory_failed(directory.meta.directory_id)

@@ -1,7 +1,7 @@
-"""This node's loggers as the configs of a BROKER_LOGGER resource: their levels, described and changed.
+"""The levels of this node's loggers, described and changed as configs of a BROKER_LOGGER resource.
 
-A level lasts until the node stops, as in Apache Kafka, where that is the end of the process. Loggers are the
-process's: nodes that share one share them.
+A changed level lasts until the node stops. In Apache Kafka that is the end of the process. Nodes in the same
+process share its loggers.
 """
 
 import logging
@@ -27,7 +27,7 @@ _UNKNOWN_TYPE = 0
 
 
 def describe_loggers(names: Collection[str]) -> Iterator[ConfigEntry]:
-    """The level in force of each logger; no names: of all. A name that no logger has is left out."""
+    """The current level of each named logger, or of all loggers. Unknown names are omitted."""
     for name, logger in sorted(_loggers().items()):
         if names and name not in names:
             continue
@@ -36,7 +36,7 @@ def describe_loggers(names: Collection[str]) -> Iterator[ConfigEntry]:
 
 
 class LogLevels:
-    """The levels that this node's clients have changed."""
+    """The levels that clients of this node have changed."""
 
     __slots__ = ("_before",)
 
@@ -44,7 +44,7 @@ class LogLevels:
         self._before: dict[logging.Logger, int] = {}
 
     def change(self, changes: Sequence[Any], *, validate_only: bool) -> Paced[None]:
-        """Set levels, or let loggers have those of their parents (DELETE): all of the changes, or none."""
+        """Set levels, or reset loggers to the level of their parents (DELETE): all changes or none."""
         yield from check_config_names(changes)
         yield from check_values_given(changes)
         levels = {}
@@ -61,7 +61,7 @@ class LogLevels:
             yield 2 * FEW
 
     def restore(self) -> None:
-        """Leave the process's loggers as they were."""
+        """Restore the original levels."""
         for logger, level in self._before.items():
             logger.setLevel(level)
         self._before.clear()
@@ -75,7 +75,7 @@ def _level_wanted(change: Any) -> int:
             ErrorCode.INVALID_REQUEST, f"{verb} operation is not allowed for the BROKER_LOGGER resource"
         )
     if operation not in (SET, DELETE):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache answers an operation it does not know
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Apache's answer to an unknown operation
     if _find(name) is None:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
     if operation == DELETE:
@@ -99,7 +99,7 @@ def _loggers() -> dict[str, logging.Logger]:
 
 
 def _find(name: str) -> logging.Logger | None:
-    """The root, a logger that something logs with, or a parent of one: its level counts for all below."""
+    """The root logger, a logger in use, or a parent of one: its level applies to all below."""
     if name == ROOT:
         return logging.root
     if name != _PACKAGE and not name.startswith(_PACKAGE + "."):

@@ -1,9 +1,9 @@
-"""Requests that take more than one turn of the loop: decoded, handled and encoded in slices.
+"""Decodes, handles and encodes long requests in slices, over several turns of the loop.
 
-Decoded they take many times their bytes, so only so many bytes of them are in hand at a time. The shortest
-goes first: a peer that sends large ones delays its own kind. A connection waits for the answer to its long
-request before it is read from again, as in Apache Kafka. While the frame is being decoded it belongs to the
-request, not to the connection; where the connection is closed meanwhile, the request is given up.
+A decoded request takes many times its bytes in memory, so the bytes of all long requests together are
+limited. The shortest one goes first: large requests delay only each other. A connection is not read from
+until its long request is answered, as in Apache Kafka. The frame belongs to the request, not to the
+connection. If the connection is closed during the decoding, the request is dropped.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 MAX_BYTES_IN_HAND: Final = 8 << 20
-"""Of all long requests together; one that is larger is alone."""
+"""The limit of all long requests together. A larger request is admitted alone."""
 
 
 class Room:
-    """What a request takes of the bytes in hand."""
+    """The bytes that a request takes of the limit."""
 
     __slots__ = ("_of", "_size")
 
@@ -40,7 +40,7 @@ class Room:
 
 
 class LongRequests:
-    """Admits long requests to a node."""
+    """Admits long requests."""
 
     __slots__ = ("_arrivals", "_bytes_in_hand", "_waiting")
 
@@ -50,7 +50,7 @@ class LongRequests:
         self._arrivals = 0
 
     async def enter(self, size: int) -> Room:
-        """Wait until a request of so many bytes may be decoded."""
+        """Wait until a request of `size` bytes may be decoded."""
         if self._has_room_for(size):
             self._bytes_in_hand += size
             return Room(self, size)
@@ -83,7 +83,7 @@ class LongRequests:
 async def answer_long(
     services: "Services", connection: "Connection", place: "Place", frame: memoryview, position: int
 ) -> None:
-    """From a frame to its reply. `connection` is suspended, and goes on afterwards."""
+    """Handle a frame and reply. The connection is suspended until then."""
     header = place.header
     room: Room | None = None
     try:
@@ -92,7 +92,7 @@ async def answer_long(
         del frame
         connection.on_close.pop(place, None)
         reply = handle(services, connection, header, request, place)
-        if waits_for_others(header.api_key):
+        if waits_for_others(services, header.api_key):
             room.leave()
         try:
             response = await reply

@@ -1,7 +1,6 @@
-"""What a published change of metadata does to this broker: partitions take their roles, coordinators follow.
+"""Applies published metadata to this broker: partitions take their roles, then coordinators load or resign.
 
-Which role a partition takes is decided in `replication/`, and what a coordinator makes of it in
-`coordinators/`. Configurations are dynamic_configs.py's.
+`replication/` decides the roles. dynamic_configs.py applies configs.
 """
 
 from odradek.broker.coordinator_roles import CoordinatorRoles
@@ -16,7 +15,8 @@ from odradek.runtime.slices import FEW, Paced, Slices
 
 
 class MetadataApplier:
-    """`subscribe` once the logs are open; `open_waiting` now and then, for partitions that could not be."""
+    """Call `subscribe` when the logs are open, and `open_waiting` regularly, for partitions that could not be
+    opened."""
 
     def __init__(
         self,
@@ -35,11 +35,11 @@ class MetadataApplier:
         self._slices = slices
 
     def subscribe(self, metadata: MetadataPublisher) -> None:
-        """What is there already is applied at once."""
+        """Subscribe. The current image is applied at once."""
         metadata.subscribe(self._apply_partitions, self._assign_directories, self._tell_groups)
 
     def open_waiting(self) -> Reply[None]:
-        """Try again to open the partitions for whose files there were no descriptors."""
+        """Retry to open the partitions that failed because descriptors or memory ran out."""
         return self._slices.run(self._open_waiting(), own=True)
 
     def _open_waiting(self) -> Paced[None]:
@@ -61,7 +61,7 @@ class MetadataApplier:
             yield FEW
         for partition in changes.elected:
             yield FEW
-            if partition.is_leading:  # else it has gone meanwhile, with its topic or its directory
+            if partition.is_leading:  # otherwise its topic was deleted or its directory failed since
                 self._roles.elected(partition)
 
     def _assign_directories(self, delta: MetadataDelta) -> Paced[None]:

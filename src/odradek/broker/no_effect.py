@@ -1,6 +1,6 @@
-"""What a node says of settings, features and records that have no effect on it. It only tells.
+"""Logs settings, features and records that have no effect in Odradek.
 
-Settings of the file and the command line, those in the metadata log, and those that are made while it runs.
+It covers settings of the file and the command line, those in the metadata log, and later changes.
 """
 
 import logging
@@ -29,19 +29,20 @@ from odradek.runtime.slices import STEP, Paced
 
 _log = logging.getLogger(__name__)
 
-# By the first word of their identity in the image.
+# By the first item of their identity in the image.
 _KEPT = {
     "quota": "client quotas",
     "acl": "ACLs",
     "scram": "SCRAM credentials",
     "token": "delegation tokens",
+    "opaque": "records of unknown types",
 }
 _UNSERVED_FEATURES = {"share.version": "share groups", "streams.version": "streams groups"}
 _NAMED_RESOURCES = 3
 
 
 class NoEffect:
-    """A subscriber of the metadata: its first delta is all that is there, the others are what is new."""
+    """A subscriber of the metadata. Its first delta is the whole image, later ones are the changes."""
 
     def __init__(self, config: NodeConfig) -> None:
         self._config = config
@@ -102,7 +103,7 @@ def _tell_settings(found: Iterable[tuple[str, Inert]]) -> None:
 
 
 def _listed(settings: Mapping[str, list[str]]) -> str:
-    """Each key once, with the resources it is set for, unless those are many."""
+    """Each key once, with its resources, unless there are many."""
     shown = []
     for key, places in settings.items():
         named = [place for place in places if place]

@@ -1,9 +1,8 @@
-"""One node: makes its parts, starts them and stops them. It is the only place that knows all of them, and it
-decides nothing.
+"""Node: creates, starts and stops the parts of a node. The only file that knows all of them.
 
-Start: take the data directories, read the metadata log and lead its quorum, register, open the logs that the
-image gives this node, be unfenced, and only then accept clients. Stop is the same backwards. The caller has
-an event loop and a Runtime.
+The start locks the data directories, reads the metadata log, follows its quorum, registers the broker, opens
+the logs, waits until the broker is unfenced, and only then accepts clients. The stop begins with the
+controlled shutdown. The caller provides an event loop and a Runtime.
 """
 
 import asyncio
@@ -12,7 +11,9 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from uuid import UUID
 
+from odradek.broker.apis import BROKER_APIS
 from odradek.broker.chores import start_chores
+from odradek.broker.controller_channel import RoutedController
 from odradek.broker.coordinator_roles import CoordinatorRoles
 from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.dynamic_configs import DynamicConfigs
@@ -26,10 +27,11 @@ from odradek.broker.metadata_applier import MetadataApplier
 from odradek.broker.network.descriptors import share_descriptors
 from odradek.broker.network.server import Server
 from odradek.broker.no_effect import NoEffect
+from odradek.broker.quorum_side import QuorumSide
 from odradek.broker.recovery_lines import RecoveryLines
 from odradek.broker.services import Services
 from odradek.broker.topics import TopicCreation
-from odradek.controller.quorum import QuorumController
+from odradek.client.broker_connections import BrokerConnections, Endpoint
 from odradek.coordinators.groups.config import GroupConfig
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.add_partitions import AddPartitionsToTxnManager
@@ -37,6 +39,8 @@ from odradek.coordinators.transactions.config import TransactionConfig
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.coordinators.transactions.marker_writer import BrokerMarkers, MarkerWriter
 from odradek.coordinators.transactions.producer_ids import ProducerIds
+from odradek.coordinators.transactions.remote_coordinators import TransactionCoordinators
+from odradek.coordinators.transactions.remote_markers import RemoteMarkers
 from odradek.coordinators.transactions.speakers import Speakers
 from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.metrics import Metrics
@@ -44,15 +48,10 @@ from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.manager import LogManager
-from odradek.metadata.channel import ControllerChannel
-from odradek.metadata.formatting import NodeIdentity, prepare_directories, read_bootstrap
+from odradek.metadata.formatting import NodeIdentity, prepare_directories
 from odradek.metadata.internal_topics import partition_count
-from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.strays import is_stray
-from odradek.raft.driver import RaftDriver
-from odradek.raft.settings import metadata_log_config, static_voters
-from odradek.raft.voters import VoterEndpoint
 from odradek.replication.fetch_sessions import FetchSessions
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.api import Runtime
@@ -62,8 +61,9 @@ from odradek.runtime.slices import Slices
 _log = logging.getLogger(__name__)
 
 HEAVY_CHECKS = 2
-"""Of produced records at a time, each of up to 64 MiB decompressed. Half of the pool's threads are left to
-flushes, which wait in the same queue; the controller answers no heartbeat of the broker before its flush."""
+"""How many heavy checks of produced records run at a time, each with up to 64 MiB decompressed. The other
+half of the pool's threads is for flushes, which use the same queue. A heartbeat is answered only after a
+flush of the metadata log."""
 
 
 class Node:
@@ -106,6 +106,7 @@ class Node:
         self._marker_writer = MarkerWriter(
             self.replicas, self.groups.host, runtime.clock, config.int("request.timeout.ms")
         )
+        self._remote_markers = RemoteMarkers(self._connections("txn-marker-sender"))
         self.transactions = TransactionCoordinator(
             TransactionConfig.from_node(config),
             runtime.clock,
@@ -113,23 +114,29 @@ class Node:
             new_producer_id=lambda: self.producer_ids.take(),
             server_version=lambda: self.metadata.image.transaction_version,
             leader_of=lambda tp: self.metadata.image.leader_of(tp),
-            marker_channel=BrokerMarkers(config.node_id, self._marker_writer),
+            marker_channel=BrokerMarkers(config.node_id, self._marker_writer, self._remote_markers),
             slices=self.slices,
         )
-        self.txn_partitions = AddPartitionsToTxnManager(
+        self._coordinators = TransactionCoordinators(
+            config.node_id,
             self.transactions,
+            lambda tp: self.metadata.image.leader_of(tp),
+            self._connections("add-partitions-to-txn"),
+        )
+        self.txn_partitions = AddPartitionsToTxnManager(
+            self._coordinators,
             verifies=config.bool("transaction.partition.verification.enable"),
             retry_backoff_ms=config.int("add.partitions.to.txn.retry.backoff.ms"),
             max_backoff_ms=config.int("add.partitions.to.txn.retry.backoff.max.ms"),
         )
         self.cluster_id = ""
         self.health = Health(self.logs)
-        self.controller: ControllerChannel
+        self.controller: RoutedController
         self.internal_topics: TopicCreation
         self.lifecycle: BrokerLifecycle
         self.producer_ids: ProducerIds
         self.server: Server
-        self.quorum: QuorumController
+        self.quorum: QuorumSide
         self._roles = CoordinatorRoles(self.groups, self.transactions)
         self._assigner = DirectoryAssigner(config.node_id, self.logs)
         self._applier = MetadataApplier(
@@ -138,18 +145,35 @@ class Node:
         self._scope = Scope(lambda error: _log.error("A background task of the node failed", exc_info=error))
 
     def _topic_config(self, topic: str) -> TopicConfig:
-        """What holds for a topic now."""
+        """The current configuration of a topic."""
         return TopicConfig.resolve(self.config, self.metadata.image.topic_config(topic))
 
-    async def start(self, on_taken: Callable[[], None] | None = None) -> None:
-        """Be ready to serve clients when this returns; where it raises, nothing is held any more.
+    def _connections(self, purpose: str) -> BrokerConnections:
+        """To other brokers. Answers come in order, so what must not wait for other answers has its own."""
+        return BrokerConnections(
+            self.runtime,
+            f"broker-{self.config.node_id}-{purpose}",
+            self.config.int("request.timeout.ms"),
+            self._broker_endpoint,
+        )
 
-        `on_taken` is called once ports and directories are this node's, before it looks at its logs.
+    def _broker_endpoint(self, broker_id: int) -> Endpoint | None:
+        """Where this node reaches a broker that is registered and not fenced."""
+        broker = self.metadata.image.brokers.get(broker_id)
+        if broker is None or broker.fenced:
+            return None
+        endpoint = broker.endpoints.get(self.config.inter_broker_listener_name)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
+
+    async def start(self, on_taken: Callable[[], None] | None = None) -> None:
+        """Start the node. When this returns, it serves clients. If it raises, everything is released.
+
+        `on_taken` is called when ports and directories are locked, before the logs are opened.
         """
         async with AsyncExitStack() as undo:
             await self._start(undo, on_taken)
             undo.pop_all()
-        self.health.started(self.quorum.raft)
+        self.health.started(self.quorum.raft, self.quorum.loader)
 
     async def _start(self, undo: AsyncExitStack, on_taken: Callable[[], None] | None) -> None:
         config, runtime = self.config, self.runtime
@@ -157,6 +181,11 @@ class Node:
         undo.push_async_callback(self.server.close)
         for listener in config.broker_listeners:
             self.server.listen(listener.name, listener.host, listener.port)
+        self.quorum = QuorumSide(
+            config, runtime, self.metrics, self.logs.files, self.metadata, self.slices, self.log_levels
+        )
+        undo.push_async_callback(self.quorum.close_server)
+        endpoints = self.quorum.listen()
         incarnation = UUID(bytes=runtime.rng.randbytes(16), version=4)
         undo.push_async_callback(self.logs.close, clean=False)
         self.logs.open()
@@ -165,16 +194,22 @@ class Node:
             self.logs.directories,
             node_id=config.node_id,
             metadata_log_dir=config.metadata_log_dir,
-            controller_endpoints=[VoterEndpoint(c.name, c.host, c.port) for c in config.controller_listeners],
+            controller_endpoints=endpoints,
         )
         self.cluster_id = identity.cluster_id
         if on_taken is not None:
             on_taken()
+        self.quorum.join(identity, incarnation, endpoints)
+        undo.push_async_callback(self.quorum.close)
+        await self.quorum.start(self.cluster_id)
+        if config.is_broker:
+            await self._start_broker(undo, identity, incarnation)
+
+    async def _start_broker(self, undo: AsyncExitStack, identity: NodeIdentity, incarnation: UUID) -> None:
+        config = self.config
         self._make_broker(identity, incarnation)
-        undo.push_async_callback(self.quorum.stop)
         undo.push_async_callback(self.lifecycle.close)
         undo.push_async_callback(self.producer_ids.close)
-        await self.quorum.start(read_bootstrap(runtime.disk, config.metadata_log_dir))
         broker_epoch = await self.lifecycle.register(advertised_listeners(config, self.server.addresses))
         self.producer_ids.broker_epoch = broker_epoch
         configs = self._dynamic_configs()
@@ -183,9 +218,10 @@ class Node:
         await self._open_logs()
         configs.subscribe()
         self._applier.subscribe(self.metadata)
-        await self.lifecycle.unfence()
         undo.push_async_callback(self.groups.close)
         self.groups.start()
+        undo.push_async_callback(self._coordinators.close)
+        undo.push_async_callback(self._remote_markers.close)
         undo.push_async_callback(self.transactions.close)
         self.transactions.start()
         undo.push_async_callback(self._scope.close)
@@ -194,27 +230,12 @@ class Node:
         self.cleaner.start()
         self._scope.spawn(self._assigner.run(self.controller, broker_epoch), name="assign directories")
         self.server.open(self._services())
+        await self.lifecycle.unfence()
 
     def _make_broker(self, identity: NodeIdentity, incarnation: UUID) -> None:
-        """What needs to know the cluster: the quorum of its metadata log, and this broker's part in it."""
-        config, runtime = self.config, self.runtime
-        raft = RaftDriver.open(
-            runtime,
-            config.metadata_log_dir,
-            metadata_log_config(config),
-            node_id=config.node_id,
-            directory_id=identity.metadata_directory_id,
-            static_voters=static_voters(config),
-        )
-        self.controller = self.quorum = QuorumController(
-            runtime,
-            config,
-            raft,
-            MetadataLoader(runtime, config, raft, self.metadata, self.slices),
-            cluster_id=self.cluster_id,
-            incarnation_id=incarnation,
-            slices=self.slices,
-        )
+        """Make the parts of the broker that need the cluster id."""
+        config = self.config
+        self.controller = self.quorum.channel
         self.internal_topics = TopicCreation(config, self.metadata, self.controller)
         self.lifecycle = BrokerLifecycle(
             config,
@@ -267,6 +288,7 @@ class Node:
             cluster_id=self.cluster_id,
             faults=self.faults,
             log_levels=self.log_levels,
+            apis=BROKER_APIS,
             server=self.server,
             long_requests=LongRequests(),
             heavy_checks=asyncio.Semaphore(HEAVY_CHECKS),
@@ -286,10 +308,18 @@ class Node:
         )
 
     async def stop(self) -> None:
-        """Leave in order: clients are served until the controller has let this broker go.
+        """Stop the node. It serves clients until the controlled shutdown is done.
 
-        What was acknowledged is durable when this returns.
+        When this returns, all acknowledged records are durable.
         """
+        if self.config.is_broker:
+            await self._stop_broker()
+        else:
+            await self.quorum.close()
+            await self.logs.close()
+        self.log_levels.restore()
+
+    async def _stop_broker(self) -> None:
         await self.lifecycle.shut_down()
         await self.server.close()
         self.replicas.is_stopping = True
@@ -297,13 +327,15 @@ class Node:
         await self.cleaner.close()
         await self._scope.close()
         await self.transactions.close()
+        await self._remote_markers.close()
+        await self._coordinators.close()
         await self.groups.close()
         await self.producer_ids.close()
-        await self.quorum.stop()
+        await self.quorum.close()
         await self.logs.close(broker_epoch=self.lifecycle.broker_epoch)
-        self.log_levels.restore()
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where clients reach this node: its first broker listener."""
-        return next(iter(self.server.addresses.values()))
+        """The address of the first broker listener; on a controller, of its first listener."""
+        server = self.server if self.config.is_broker else self.quorum.server
+        return next(iter(server.addresses.values()))

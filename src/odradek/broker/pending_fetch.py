@@ -1,4 +1,4 @@
-"""One Fetch from its request to its reply: what it reads, what it waits for, what it says."""
+"""PendingFetch: one Fetch request from its frame to its reply. It reads, waits for data, and replies."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 READ_COMMITTED = 1
 CONSUMER = -1
 TOPIC_IDS_FROM = 13
-AT_A_TIME = 16  # partitions between two looks at the cost
+AT_A_TIME = 16  # partitions per step
 
 Pieces: TypeAlias = list[bytes | FileSlice]
 
@@ -55,7 +55,7 @@ class Needs(Protocol):
 
 
 class PendingFetch:
-    """`begin` replies at once, or keeps its place and replies when there is enough."""
+    """`begin` replies at once, or reserves its place and replies when there is enough data."""
 
     __slots__ = (
         "_connection",
@@ -101,13 +101,13 @@ class PendingFetch:
         self._place = place
         self._timer: asyncio.TimerHandle | None = None
         self._watched: list[Partition] = []
-        self._poked = False  # a look is scheduled
-        self._is_looking = False  # one is under way
-        self._missed = False  # the partitions moved during it
+        self._poked = False  # a read is scheduled
+        self._is_looking = False  # a read is in progress
+        self._missed = False  # a partition changed during the read
         self._is_due = False  # max_wait_ms has passed
 
     def begin(self, partitions: int = 0) -> None:
-        """`partitions`: how many it names, where they are many."""
+        """`partitions`: the number of partitions, if there are many."""
         reply = self._services.slices.run(self._first())
         if reply.is_ready and reply.value is not None and self._place is None:
             self._connection.reply(self._header, *reply.value)
@@ -122,7 +122,7 @@ class PendingFetch:
     # --- looking --------------------------------------------------------------------------------------
 
     def _first(self) -> Paced[Pieces | None]:
-        """The reply; None if the fetch has to wait for it, on partitions that are watched from then on."""
+        """The reply; None if the fetch must wait. Then it watches its partitions."""
         try:
             self._context = yield from self._session()
         except KafkaError as e:
@@ -175,7 +175,7 @@ class PendingFetch:
                 forgotten.append(PartitionKey(topic, index))
                 if not len(forgotten) % AT_A_TIME:
                     yield AT_A_TIME * FEW
-        request.topics, request.forgotten = [], []  # a fetch may wait for long: this is not to wait with it
+        request.topics, request.forgotten = [], []  # a fetch may wait long: free this memory
         context: FetchContext = yield from self._services.fetch_sessions.begin(
             request.session_id,
             request.session_epoch,
@@ -212,7 +212,7 @@ class PendingFetch:
     # --- waiting --------------------------------------------------------------------------------------
 
     def _looked(self, reply: Reply[Pieces | None]) -> None:
-        """A look is over: answer, look once more if something moved meanwhile, or wait."""
+        """A read has ended: reply, read again if a partition changed during it, or wait."""
         self._is_looking = False
         if reply.error is not None:
             _log.error("Error while handling FETCH", exc_info=reply.error)
@@ -235,7 +235,7 @@ class PendingFetch:
                 self.look()
 
     def poke(self) -> None:
-        """A watched partition moved. One look per turn of the loop, however many appends it brought."""
+        """A watched partition changed. Read once per turn of the loop, however many appends it had."""
         if not self._poked:
             self._poked = True
             asyncio.get_running_loop().call_soon(self.look)
@@ -253,7 +253,7 @@ class PendingFetch:
         self.look()
 
     def _forget(self) -> None:
-        """Wait no more, whatever still moves."""
+        """Stop waiting."""
         self._place = None
         if self._timer is not None:
             self._timer.cancel()

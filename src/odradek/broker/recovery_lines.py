@@ -1,4 +1,4 @@
-"""Lines in the log about how far the opening of logs has come, about one in a second."""
+"""Logs the progress of the recovery of logs, about once per second."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ PAUSE_S = 1
 
 
 class RecoveryLines:
-    """`write` is what a recovery calls when it has come further. The first line is written after a second."""
+    """A recovery calls `write` when it has made progress. The first line comes after a second."""
 
     __slots__ = ("_last_s", "_recovery")
 

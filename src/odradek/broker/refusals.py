@@ -1,7 +1,7 @@
-"""A response that says no to all that a request asks for: one error, in every place that its API has for it.
+"""Builds a response with one error for the whole request, in every error field of its API.
 
-Read off the definitions of request and response (wire/definitions): no API is known here by name. Messages
-are in the shape of their newest version, whatever the version of the request (wire/messages.py).
+It follows from the definitions of request and response (wire/definitions), without code for single APIs.
+Messages have the form of their newest version, whatever the version of the request is (wire/messages.py).
 """
 
 from typing import Any
@@ -18,9 +18,9 @@ _CODES = ("error_code", "partition_error_code")
 def refusal(
     api_key: int, version: int, request: Any, code: ErrorCode, message: str | None = None
 ) -> Paced[Any]:
-    """One error for the whole request where the version has room for one, else one for each of its parts.
+    """One top-level error if the version has such a field, otherwise one for each part of the request.
 
-    ProtocolError where it has room for neither: then the peer can only be hung up on.
+    Raises ProtocolError if it has neither: then the connection must be closed.
     """
     codec = response_codec(api_key)
     root = codec.schema
@@ -52,7 +52,7 @@ def _fill(
     code: ErrorCode,
     message: str | None,
 ) -> Paced[bool]:
-    """Answer each part that was asked for; False where the response has no parts that can carry an error."""
+    """Answer each part of the request. Returns False if the parts of the response have no error field."""
     answers = next((f for f in _newest(struct) if f.is_array and f.struct and _carries_error(f.struct)), None)
     parts = next((f for f in _newest(asked_struct) if f.is_array), None)
     if answers is None or answers.struct is None or parts is None:
@@ -60,7 +60,7 @@ def _fill(
     rows = []
     items = getattr(asked, parts.name) or ()
     if parts.struct is not None and not _shared(parts.struct, answers.struct):
-        items = (None,)  # the parts of the answer are others than those of the question: one stands for all
+        items = (None,)  # the parts of the response do not match those of the request: one part for all
     for item in items:
         part = getattr(types, answers.struct.name)()
         _mark(part, code, message)
@@ -79,7 +79,7 @@ def _fill(
 
 
 def _stand_in(row: Any, struct: Struct, types: Any, code: ErrorCode, message: str | None) -> None:
-    """Where the error is further inside, one part there stands for all as well."""
+    """If the error field is nested deeper, one part there is for all too."""
     inner = next((f for f in _newest(struct) if f.is_array and f.struct and _carries_error(f.struct)), None)
     if inner is None or inner.struct is None or any(f.name in _CODES for f in _newest(struct)):
         return
@@ -98,11 +98,11 @@ def _carries_error(struct: Struct) -> bool:
 
 
 def _shared(asked: Struct, answered: Struct) -> list[str]:
-    """The plain fields that name a part in question and answer alike."""
+    """The simple fields that request and response have in common."""
     plain = {f.name for f in _newest(asked) if not f.is_array and f.struct is None}
     return [f.name for f in _newest(answered) if f.name in plain]
 
 
 def _identity(struct: Struct) -> Field:
-    """The field of an answer's part that repeats what was asked for by its name or number alone."""
+    """The field of a response's part that repeats a name or number of the request."""
     return next(f for f in _newest(struct) if not f.name.startswith("error"))

@@ -1,4 +1,5 @@
-"""What answers about ACLs and delegation tokens share: a node has no authorizer and no authentication."""
+"""Common parts of the answers about ACLs and delegation tokens. A node has no authorizer and no
+authentication."""
 
 from typing import Any, Final
 
@@ -6,7 +7,7 @@ from odradek.core.errors import ProtocolError
 
 ANONYMOUS_TYPE: Final = "User"
 ANONYMOUS_NAME: Final = "ANONYMOUS"
-"""Who every client is on a listener without authentication."""
+"""The user name of every client on a listener without authentication."""
 
 NO_AUTHORIZER: Final = "No Authorizer is configured."
 NO_AUTHORIZER_ON_BROKER: Final = "No Authorizer is configured on the broker"
@@ -16,12 +17,12 @@ _UNKNOWN = 0
 
 
 def check_acl(acl: Any) -> None:
-    """ProtocolError where an ACL holds an element that nobody can know."""
+    """Raise ProtocolError if an ACL has an unknown element."""
     _check((acl.resource_type, acl.resource_pattern_type, acl.operation, acl.permission_type))
 
 
 def check_acl_filter(asked: Any) -> None:
-    """The same of a filter."""
+    """Raise ProtocolError if an ACL filter has an unknown element."""
     _check((asked.resource_type_filter, asked.pattern_type_filter, asked.operation, asked.permission_type))
 
 

@@ -1,12 +1,13 @@
-"""All that handlers may use of a broker: the services that the node hands to its server when it opens.
+"""The services of a broker that handlers may use. The node passes them to its server.
 
-No handler takes all of them. Its module names the few that it needs in a protocol `Needs`, its context is
+A handler's module names the services that it needs in a protocol `Needs`. Its context is
 `RequestContext[Needs]`, and mypy compares the two where the handler registers itself.
 """
 
 import asyncio
 from dataclasses import dataclass
 
+from odradek.broker.apis import ApiTable
 from odradek.broker.faults import PlantedErrors
 from odradek.broker.loggers import LogLevels
 from odradek.broker.long_requests import LongRequests
@@ -37,6 +38,7 @@ class Services:
     faults: PlantedErrors
     log_levels: LogLevels
     # requests and connections
+    apis: ApiTable
     server: Server
     long_requests: LongRequests
     heavy_checks: asyncio.Semaphore

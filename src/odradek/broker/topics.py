@@ -1,4 +1,4 @@
-"""Topics that come into being without an admin: on first use, and the internal ones."""
+"""Creates topics automatically: on first use, and internal topics."""
 
 import asyncio
 import logging
@@ -16,10 +16,14 @@ from odradek.wire.messages import request_types
 _log = logging.getLogger(__name__)
 
 USE_DEFAULT = -1
+MOST_REPLICAS = 1
+"""Partitions are not replicated yet, internal topics neither, whatever the configuration says."""
+NOT_REPLICATED = "Partitions are not replicated yet: use a replication factor of 1."
 
 
 class TopicCreation:
-    """Creates topics through the controller, each at most once at a time, and waits until they are led."""
+    """Creates topics through the controller, one request per topic at a time, and waits until they have
+    leaders."""
 
     __slots__ = ("_config", "_controller", "_in_flight", "_metadata")
 
@@ -32,7 +36,7 @@ class TopicCreation:
         self._in_flight: dict[str, asyncio.Future[ErrorCode]] = {}
 
     async def ensure(self, name: str) -> None:
-        """The topic exists when this returns; KafkaError where it cannot."""
+        """Make sure that a topic exists. Raises KafkaError."""
         if name in self._metadata.image.topics_by_name:
             return
         code = (await self.auto_create([name])).get(name, ErrorCode.NONE)
@@ -40,7 +44,7 @@ class TopicCreation:
             raise KafkaError(code, f"cannot create {name}")
 
     async def auto_create(self, names: list[str]) -> dict[str, ErrorCode]:
-        """Create what is missing. Errors by name; an absent name was created or exists already."""
+        """Create missing topics. Returns errors by name. Other names were created or existed already."""
         mine = [name for name in names if name not in self._in_flight]
         loop = asyncio.get_running_loop()
         for name in mine:
@@ -84,7 +88,7 @@ class TopicCreation:
         partitions, factor, settings = USE_DEFAULT, USE_DEFAULT, {}
         if name == GROUP_METADATA_TOPIC:
             partitions = configured_partitions(config, name)
-            factor = config.int("offsets.topic.replication.factor")
+            factor = min(config.int("offsets.topic.replication.factor"), MOST_REPLICAS)
             settings = {
                 "cleanup.policy": "compact",
                 "segment.bytes": config.string("offsets.topic.segment.bytes"),
@@ -92,12 +96,12 @@ class TopicCreation:
             }
         elif name == TRANSACTION_STATE_TOPIC:
             partitions = configured_partitions(config, name)
-            factor = config.int("transaction.state.log.replication.factor")
+            factor = min(config.int("transaction.state.log.replication.factor"), MOST_REPLICAS)
             settings = {
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",
                 "unclean.leader.election.enable": "false",
-                "min.insync.replicas": config.string("transaction.state.log.min.isr"),
+                "min.insync.replicas": str(min(config.int("transaction.state.log.min.isr"), MOST_REPLICAS)),
                 "segment.bytes": config.string("transaction.state.log.segment.bytes"),
             }
         return types.CreatableTopic(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Name -> help. A module's `app` is a noun with verbs of its own; `root` holds verbs that stand alone.
 _COMMANDS = {
     "start": "Start a node.",
+    "up": "Start a cluster on this machine.",
     "topic": "Create, show, change and delete topics.",
     "produce": "Write records to a topic.",
     "consume": "Read records from topics.",

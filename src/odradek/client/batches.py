@@ -1,7 +1,7 @@
-"""Records waiting to be sent, gathered into batches, partition by partition. Pure: no clock, no loop.
+"""Collects records into batches per partition, and decides which batch is sent next. Pure: no clock, no loop.
 
-Which batch may go next is decided here: up to five of an idempotent producer are under way at a time, and a
-retry goes alone and first, so that it can never be overtaken by its successors.
+An idempotent producer has at most five batches in flight. A retry is sent alone and first, so that later
+batches cannot overtake it.
 """
 
 from collections import deque
@@ -50,8 +50,8 @@ class Stage(Enum):
 
 
 class Batch:
-    """Some records of one partition. `waiters` has the one to be told about each record, `failure` why the
-    last try was in vain; `in_doubt` says that a broker may have it without having said so."""
+    """Records of one partition. `waiters` has the future of each record, `failure` the error of the last
+    attempt. `in_doubt`: a broker may have written it without an answer."""
 
     __slots__ = (
         "created_at", "data", "failure", "identity", "in_doubt", "not_before", "records", "sequence", "size",
@@ -142,7 +142,8 @@ class PartitionQueue:
         return max(batch.not_before, batch.created_at + linger_s)
 
     def wants(self, identity: ProducerIdAndEpoch) -> bool:
-        """Could a fresh batch be sent as this one? Not while batches of another identity are under way."""
+        """Whether a new batch could be sent with this identity: not while batches of another identity are in
+        flight."""
         return self.identity == identity or not any(_has_sequence(batch) for batch in self.batches)
 
     def take(self, batch: Batch, identity: ProducerIdAndEpoch) -> None:
@@ -202,7 +203,8 @@ class PartitionQueue:
 
     @property
     def restart_due(self) -> bool:
-        """Is a gap at the front, with nothing under way and no way to learn more about it?"""
+        """Whether there is a gap at the front with no batch in flight, so that its cause cannot be found
+        out."""
         if self.in_flight:
             return False
         if self._broken:

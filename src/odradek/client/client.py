@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 GROUP_COORDINATOR, TRANSACTION_COORDINATOR = 0, 1
 _MOST_COORDINATORS = 4_096
-"""Of so many groups and transactional ids a client remembers where they are: ids come and go for ever."""
+"""How many groups and transactional ids a client remembers coordinators for."""
 
 
 class AdvertisedAddressError(OSError):
@@ -129,7 +129,8 @@ class Client:
         raise failure
 
     def finalized_feature(self, name: str) -> int:
-        """The level of a feature as the newest open connection was told it, 0 where it has none."""
+        """The level of a feature from the ApiVersions answer of the newest open connection; 0 if it has
+        none."""
         newest = max(self._connections.values(), key=lambda c: (c.is_open, c.features_epoch), default=None)
         return 0 if newest is None else newest.features.get(name, 0)
 

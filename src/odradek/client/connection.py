@@ -6,6 +6,7 @@ client.py decides which broker to ask, and whether to retry.
 import asyncio
 import struct
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from odradek import __version__
@@ -31,12 +32,12 @@ class _Waiting(NamedTuple):
 
 
 class BrokerConnection:
-    """Made with `open`. Any failure closes it for good, and every request under way gets the reason."""
+    """Made with `open`. Any failure closes it, and every request in flight fails with the reason."""
 
     __slots__ = (
         "_client_id", "_correlation_id", "_failure", "_filled", "_frame", "_output", "_runtime",
-        "_size_bytes", "_socket", "_timeout_ms", "_waiting", "features", "features_epoch", "host", "port",
-        "versions",
+        "_size_bytes", "_socket", "_timeout_ms", "_waiting", "features", "features_epoch", "host",
+        "on_closed", "port", "supported_features", "versions",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +48,8 @@ class BrokerConnection:
         self.versions: dict[int, tuple[int, int]] = {}
         self.features: dict[str, int] = {}
         self.features_epoch = -1
+        self.supported_features: dict[str, tuple[int, int]] = {}
+        self.on_closed: Callable[[], None] | None = None
         self._runtime = runtime
         self._socket = socket
         self._client_id = client_id
@@ -80,7 +83,7 @@ class BrokerConnection:
         return self._failure is None
 
     def close(self, reason: Exception | None = None) -> None:
-        """Requests under way fail with the reason."""
+        """Close it. Requests in flight fail with the reason."""
         if self._failure is not None:
             return
         # Its trace would keep the frames of the loop that called, and all they hold, for as long as this.
@@ -94,8 +97,10 @@ class BrokerConnection:
         for request in waiting:
             if not request.answer.done():
                 request.answer.set_exception(self._failure)
-                # Whoever sent it may have gone away; then nobody is left to be told.
+                # Mark it as retrieved: the sender may be gone.
                 request.answer.exception()
+        if self.on_closed is not None:
+            self.on_closed()
 
     def choose_version(self, api_key: int, version: int | None = None, max_version: int | None = None) -> int:
         """The newest version that both sides know, or the given one; UNSUPPORTED_VERSION if there is none."""
@@ -156,6 +161,9 @@ class BrokerConnection:
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         self.features = {f.name: f.max_version_level for f in response.finalized_features or ()}
         self.features_epoch = response.finalized_features_epoch
+        self.supported_features = {
+            f.name: (f.min_version, f.max_version) for f in response.supported_features or ()
+        }
 
     async def _exchange(
         self, api_key: int, version: int, request: Any, timeout_ms: int | None

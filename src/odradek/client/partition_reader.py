@@ -51,7 +51,8 @@ class PartitionReader:
         self._fetched = visible_records(data, self.position, aborted)
 
     def take(self, count: int) -> list[ConsumerRecord]:
-        """Up to so many of the fetched records; the position moves past what is never shown, too."""
+        """At most this many of the fetched records. The position also moves past records that are not
+        shown."""
         out: list[ConsumerRecord] = []
         if self._fetched is None:
             return out

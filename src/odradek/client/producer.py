@@ -20,7 +20,7 @@ __all__ = ["Delivery", "Producer"]
 class Producer:
     """Use with `async with`. `send` queues a record and gives a future of its `Delivery`.
 
-    Idempotence needs acks=-1. Up to five batches of an idempotent producer are under way to each partition.
+    Idempotence needs acks=-1. An idempotent producer has up to five batches in flight to each partition.
     Where one of them is lost for good, its records fail and the producer goes on under its next epoch.
     """
 

@@ -53,14 +53,15 @@ class Terms(Protocol):
         """May new batches go to this partition now?"""
 
     async def renew(self) -> None:
-        """Take the next identity: sequences begin anew."""
+        """Take the next producer id and epoch: sequences start at 0 again."""
 
     def on_failure(self, error: Exception) -> Exception | None:
-        """A batch failed for good; an error given back ends the producer."""
+        """A batch failed finally. A returned error ends the producer."""
 
 
 class Sender:
-    """`add` queues a record and gives the future of its delivery. `pending` counts records not told yet."""
+    """`add` queues a record and returns the future of its delivery. `pending` counts records without a
+    result."""
 
     def __init__(
         self,
@@ -119,7 +120,8 @@ class Sender:
         return _Hurry(self)
 
     async def discard(self, reason: Exception) -> bool:
-        """Give up what is queued, let what is under way end. Is there a gap in the sequences now?"""
+        """Drop queued batches, and wait for those in flight. Returns whether there is a gap in the sequences
+        now."""
         self._discarding = reason
         try:
             for queue in self._queues.values():
@@ -147,7 +149,7 @@ class Sender:
         await asyncio.shield(self._progress)
 
     def stop(self, error: BaseException) -> None:
-        """Nothing more can be sent: whoever waits is told why."""
+        """Nothing more can be sent: fail all waiting records with the reason."""
         if self.failure is None:
             self.failure = error if isinstance(error, Exception) else RuntimeError(str(error))
         for queue in self._queues.values():
@@ -188,7 +190,7 @@ class Sender:
                 queue.restart()
 
     def _send_ready(self, scope: Scope) -> float | None:
-        """Start requests to the leaders of ready batches, as many as may be under way; when to look again."""
+        """Send ready batches to their leaders, up to the limit in flight. Returns when to check again."""
         while True:
             wake_at, by_node = self._ready_by_leader()
             started = False
@@ -441,5 +443,5 @@ def _fail(batch: Batch, error: Exception) -> None:
     for waiter in batch.waiters:
         if not waiter.done():
             waiter.set_exception(error)
-            # A caller that did not keep the future has chosen not to be told.
+            # The caller did not keep the future: ignore the error.
             waiter.exception()

@@ -44,7 +44,7 @@ _CLOSE_TIMEOUT_MS = 5_000
 
 
 class PreparedTransaction(NamedTuple):
-    """Names a prepared transaction to whoever decides over it. As text: `4711:3`."""
+    """The name of a prepared transaction for an external coordinator. As text: `4711:3`."""
 
     producer_id: int
     producer_epoch: int

@@ -34,10 +34,10 @@ def visible_records(
 def visible_batches(
     data: Buffer, aborted: Sequence[tuple[int, int]] | None, scanned: Scanned | None = None
 ) -> Iterator[tuple[BatchMeta, bool]]:
-    """Every batch, and whether a consumer is shown it. Raises CORRUPT_MESSAGE at one that is not good.
+    """Every batch, and whether a consumer sees it. Raises CORRUPT_MESSAGE at an invalid batch.
 
-    `aborted` is the response's list of (producer id, first offset), None for read_uncommitted; `scanned` is
-    `scan(data)`, from who has that already.
+    `aborted` is the response's list of (producer id, first offset), None for read_uncommitted. `scanned` is
+    the result of `scan(data)`, if the caller has it.
     """
     batches, end, finding = scanned or scan(data)
     pending = sorted(aborted or (), key=lambda transaction: transaction[1])

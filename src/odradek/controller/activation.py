@@ -1,4 +1,4 @@
-"""What a new active controller writes before it decides anything. Pure."""
+"""The first records of a new active controller. Pure."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,8 @@ def activation_records(
     bootstrap: Sequence[MetadataRecord] | None,
     min_insync_replicas: int,
 ) -> ControllerResult:
-    """Abort what the last controller began and nobody will end; give an empty log its first records."""
+    """Abort a metadata transaction that the last controller left open, and write the bootstrap records to an
+    empty log."""
     features = bootstrap_features() if bootstrap is None else bootstrap
     level = image.metadata_version or bootstrap_level(features)
     if in_transaction and not has_transactions(level):

@@ -1,12 +1,12 @@
-"""Brokers as the controller sees them: registration, heartbeats, fencing, controlled shutdown. Pure.
+"""The controller's side of brokers: heartbeats, fencing, controlled shutdown. Pure.
 
-What a broker itself does to be registered and unfenced is lifecycle.py's.
+registration.py has the registration, broker/lifecycle.py the broker's side.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.controller.elections import ElectionRules, change_partition
@@ -14,34 +14,18 @@ from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER
 from odradek.metadata.directories import directory_of, is_online
-from odradek.metadata.image import (
-    RESERVED_DIRS,
-    BrokerRegistration,
-    MetadataImage,
-    PartitionRegistration,
-    TopicImage,
-)
-from odradek.metadata.records import (
-    FENCE,
-    UNFENCE,
-    BrokerEndpoint,
-    BrokerFeature,
-    BrokerRegistrationChangeRecord,
-    MetadataRecord,
-    RegisterBrokerRecord,
-)
+from odradek.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
+from odradek.metadata.records import FENCE, UNFENCE, BrokerRegistrationChangeRecord, MetadataRecord
 from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire import responses
 
 if TYPE_CHECKING:
     from odradek.controller.controller import Controller
     from odradek.wire.requests.broker_heartbeat import BrokerHeartbeatRequest
-    from odradek.wire.requests.broker_registration import BrokerRegistrationRequest
-    from odradek.wire.requests.controller_registration import ControllerRegistrationRequest
 
 Entry = tuple[TopicImage, int, PartitionRegistration]
 _CHANGED = 2 * STEP
-"""What it takes to find a partition's next leader."""
+"""The cost of finding a partition's next leader."""
 
 
 class _State(Enum):
@@ -49,102 +33,6 @@ class _State(Enum):
     UNFENCED = auto()
     CONTROLLED_SHUTDOWN = auto()
     SHUTDOWN_NOW = auto()
-
-
-def register_broker(
-    c: "Controller", request: "BrokerRegistrationRequest", now_ms: int, next_offset: int
-) -> Paced[ControllerResult]:
-    broker_id = request.broker_id
-    if request.cluster_id != c.cluster_id:
-        raise KafkaError(
-            ErrorCode.INCONSISTENT_CLUSTER_ID,
-            f"Expected cluster ID {c.cluster_id}, but got cluster ID {request.cluster_id}",
-        )
-    existing = c.image.brokers.get(broker_id)
-    new_incarnation = existing is None or existing.incarnation_id != request.incarnation_id
-    if existing is not None and new_incarnation and c.sessions.is_valid(broker_id, existing.epoch, now_ms):
-        raise KafkaError(
-            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-            "Another broker is registered with that broker id. If the broker was recently restarted this "
-            "should self-resolve once the heartbeat manager expires the broker's session.",
-        )
-    _check_directories(c, broker_id, request.log_dirs)
-    _check_features(c, request.features)
-    records: list[MetadataRecord] = []
-    epoch, fenced, shutting_down = next_offset, True, False
-    if existing is not None and not new_incarnation:
-        epoch, fenced, shutting_down = existing.epoch, existing.fenced, existing.in_controlled_shutdown
-    elif existing is not None:
-        clean = existing.epoch == request.previous_broker_epoch
-        records = yield from _records_for_shutdown(c, broker_id, clean)
-    records.append(
-        RegisterBrokerRecord(
-            broker_id=broker_id,
-            incarnation_id=request.incarnation_id,
-            broker_epoch=epoch,
-            end_points=endpoints_of(request),
-            features=features_of(request),
-            rack=request.rack,
-            fenced=fenced,
-            in_controlled_shutdown=shutting_down,
-            log_dirs=tuple(request.log_dirs),
-        )
-    )
-    c.registration_offsets[broker_id] = next_offset + len(records) - 1
-    c.sessions.touch(broker_id, epoch, -1, now_ms)
-    types = responses.broker_registration
-    return ControllerResult(records, types.BrokerRegistrationResponse(broker_epoch=epoch))
-
-
-def endpoints_of(
-    request: "BrokerRegistrationRequest | ControllerRegistrationRequest",
-) -> list[BrokerEndpoint]:
-    return [
-        BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
-        for e in request.listeners
-    ]
-
-
-def features_of(request: "BrokerRegistrationRequest | ControllerRegistrationRequest") -> list[BrokerFeature]:
-    return [
-        BrokerFeature(
-            name=f.name,
-            min_supported_version=f.min_supported_version,
-            max_supported_version=f.max_supported_version,
-        )
-        for f in request.features
-    ]
-
-
-def _check_directories(c: "Controller", broker_id: int, log_dirs: Iterable[UUID]) -> None:
-    seen = list(log_dirs)
-    if not seen:
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
-    if any(d in RESERVED_DIRS for d in seen):
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request")
-    if len(set(seen)) < len(seen):
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request")
-    for other in c.image.brokers.values():
-        taken = [d for d in seen if other.id != broker_id and d in other.log_dirs]
-        if taken:
-            raise KafkaError(
-                ErrorCode.INVALID_REGISTRATION,
-                f"Broker {other.id} is already registered with directory {taken[0]}",
-            )
-
-
-def _check_features(c: "Controller", features: Iterable[Any]) -> None:
-    supported = {f.name: (f.min_supported_version, f.max_supported_version) for f in features}
-    if "metadata.version" not in supported:
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Request features do not contain 'metadata.version'")
-    for name, level in {**c.image.features, "kraft.version": c.kraft_version}.items():
-        low, high = supported.get(name, (0, 0))
-        if not low <= level <= high:
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"Unable to register because the broker does not support finalized version {level} of "
-                f"{name}. The broker wants a version between {low} and {high}, inclusive.",
-            )
 
 
 def heartbeat(
@@ -159,7 +47,7 @@ def heartbeat(
     if after is not before:
         records = yield from _transition(c, broker, after)
     elif request.offline_log_dirs:
-        # Said again with every heartbeat: one change at a time.
+        # Every heartbeat repeats them, so one change at a time is enough.
         records = yield from _records_for_offline(c, broker, tuple(request.offline_log_dirs))
     cordoned = request.cordoned_log_dirs
     if cordoned is not None and tuple(cordoned) != broker.cordoned_log_dirs and c.versions.can_cordon:
@@ -184,7 +72,8 @@ def heartbeat(
 
 
 def _state(c: "Controller", broker: BrokerRegistration) -> _State:
-    """A controlled shutdown that an earlier controller began is begun again: its last records may be lost."""
+    """The state of a broker. A controlled shutdown under an earlier controller starts again, because its last
+    records may be lost."""
     if broker.fenced:
         return _State.FENCED
     session = c.sessions.get(broker.id)
@@ -246,7 +135,7 @@ def records_for_fencing(c: "Controller", broker: BrokerRegistration) -> Paced[li
 def _records_for_offline(
     c: "Controller", broker: BrokerRegistration, offline_log_dirs: tuple[UUID, ...]
 ) -> Paced[list[MetadataRecord]]:
-    """A broker's directories failed: it has fewer now, and leads nothing that lies in them."""
+    """A broker's directories failed: remove them, and elect other leaders for the partitions in them."""
     failed = [directory for directory in broker.log_dirs if directory in offline_log_dirs]
     if not failed:
         return []
@@ -266,7 +155,7 @@ def _records_for_offline(
 def stale_broker(c: "Controller", now_ms: int) -> BrokerRegistration | None:
     """The first unfenced broker whose session has ended, if any.
 
-    One at a time: what the next one's fencing changes depends on the first's.
+    One at a time: fencing one broker changes what fencing the next one does.
     """
     for broker in c.image.brokers.values():
         if not broker.fenced and not c.sessions.is_valid(broker.id, broker.epoch, now_ms):
@@ -275,7 +164,7 @@ def stale_broker(c: "Controller", now_ms: int) -> BrokerRegistration | None:
 
 
 def registered(c: "Controller", broker_id: int, broker_epoch: int) -> BrokerRegistration:
-    """The registration of a broker that speaks with its current epoch; STALE_BROKER_EPOCH otherwise."""
+    """The registration of a broker with this epoch. Raises STALE_BROKER_EPOCH."""
     broker = c.image.brokers.get(broker_id)
     if broker is None:
         raise KafkaError(
@@ -287,6 +176,12 @@ def registered(c: "Controller", broker_id: int, broker_epoch: int) -> BrokerRegi
             f"Expected broker epoch {broker.epoch}, but got broker epoch {broker_epoch}",
         )
     return broker
+
+
+def can_lead(c: "Controller", partition: PartitionRegistration, replica: int) -> bool:
+    """Whether a replica is on an active broker, in a directory that works."""
+    broker = c.image.brokers.get(replica)
+    return broker is not None and broker.is_active and is_online(c.image, partition, replica)
 
 
 def _leads(c: "Controller", broker_id: int) -> Paced[bool]:
@@ -307,8 +202,8 @@ def _without_leader(c: "Controller") -> Iterator[Entry | None]:
         yield entry if entry[2].leader == NO_LEADER else None
 
 
-def _records_for_shutdown(c: "Controller", broker_id: int, clean: bool) -> Paced[list[MetadataRecord]]:
-    """What the end of a broker's previous incarnation means for its partitions."""
+def records_for_shutdown(c: "Controller", broker_id: int, clean: bool) -> Paced[list[MetadataRecord]]:
+    """The changes of a broker's partitions after its previous incarnation ended."""
     if clean or not c.image.elr_enabled:
         return (yield from leader_and_isr_changes(c, with_isr(c, broker_id), remove=broker_id))
     held = (
@@ -331,9 +226,9 @@ def leader_and_isr_changes(
     add: int = NO_LEADER,
     unclean: int = NO_LEADER,
 ) -> Paced[list[MetadataRecord]]:
-    """New leaders and ISRs where a broker goes (`remove`), lost data (`unclean`) or comes (`add`).
+    """New leaders and ISRs when a broker leaves (`remove`), lost data (`unclean`) or joins (`add`).
 
-    None stands for a partition that was looked at and is not concerned: that takes its time, too.
+    Yields None for a partition without a change, because checking it takes time too.
     """
 
     def can_lead(replica: int) -> bool:

@@ -1,8 +1,7 @@
-"""AlterConfigs and IncrementalAlterConfigs as the controller decides them. Pure.
+"""AlterConfigs and IncrementalAlterConfigs: the controller's side. Pure.
 
-What only the addressed broker can judge of its own settings it judges before it asks the controller
-(broker/config_admin.py). Topics, brokers and groups have configs here; levels of loggers are each
-broker's own (broker/loggers.py).
+Before a request reaches the controller, the broker checks its own settings (broker/config_admin.py). Topics,
+brokers and groups have configs here. Log levels are set on each broker (broker/loggers.py).
 """
 
 from collections import Counter
@@ -41,7 +40,7 @@ Configs = Mapping[str, str]
 def alter_configs(
     c: "Controller", request: "AlterConfigsRequest", now_ms: int, next_offset: int
 ) -> Paced[ControllerResult]:
-    """Replace all configs of each resource by those given."""
+    """Replace all configs of each resource with the given ones."""
     types = responses.alter_configs
     records, answers = yield from _alter_resources(c, request.resources, replaced_configs, types)
     response = types.AlterConfigsResponse(responses=answers)
@@ -77,7 +76,7 @@ def _refuse_nulls(names: list[str]) -> None:
 
 
 def check_values_given(changes: Any) -> Paced[None]:
-    """Raise INVALID_REQUEST where IncrementalAlterConfigs has no value for what is not deleted."""
+    """Raise INVALID_REQUEST if IncrementalAlterConfigs has an operation other than DELETE without a value."""
     nulls = []
     for change in changes:
         yield FEW
@@ -100,9 +99,7 @@ def changed_configs(resource: Any, current: Configs) -> Paced[dict[str, str]]:
         elif op.config_operation in (APPEND, SUBTRACT):
             configs[op.name] = _list_operation(op, keys.get(op.name), configs.get(op.name))
         else:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_SERVER_ERROR
-            )  # as Apache answers an operation it does not know
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Apache's answer to an unknown operation
     return configs
 
 
@@ -162,7 +159,7 @@ def _response(types: Any, resource: Any, code: ErrorCode, message: str | None) -
 
 
 def _refused(resources: Any, types: Any) -> Paced[list[Any]]:
-    """A request becomes one atomic batch, so its size is bounded."""
+    """A request becomes one atomic batch, so its size is limited."""
     responses = []
     for resource in resources:
         responses.append(_response(types, resource, ErrorCode.POLICY_VIOLATION, TOO_MANY_RECORDS))
@@ -171,7 +168,7 @@ def _refused(resources: Any, types: Any) -> Paced[list[Any]]:
 
 
 def check_config_names(configs: Any) -> Paced[None]:
-    """Raise INVALID_REQUEST where a key is named twice."""
+    """Raise INVALID_REQUEST for a duplicate key."""
     names = set()
     for config in configs:
         names.add(config.name)
@@ -206,7 +203,7 @@ def _check_resource(c: "Controller", resource_type: int, name: str) -> None:
 def topic_config_records(
     c: "Controller", topic: str, current: Configs, wanted: Configs
 ) -> Paced[list[MetadataRecord]]:
-    """The records that turn a topic's configs into those wanted; INVALID_CONFIG where they cannot be."""
+    """The records that change a topic's configs to the wanted ones. Raises INVALID_CONFIG."""
     return (yield from _records(c, (RESOURCE_TOPIC, topic), current, wanted))
 
 
@@ -253,7 +250,7 @@ def _records(
 
 
 def _first_unknown(wanted: Configs) -> Paced[Configs]:
-    """The settings of a topic without the unknown ones, but for the first: it is reason enough to refuse."""
+    """The known settings of a topic and the first unknown one, which is enough to refuse the request."""
     unknown: str | None = None
     for name in wanted:
         yield FEW
@@ -266,7 +263,7 @@ def _first_unknown(wanted: Configs) -> Paced[Configs]:
 
 
 def _check_broker_min_isr(broker: str, value: str | None) -> None:
-    """Which replicas are eligible leaders follows from one min ISR for all brokers."""
+    """Eligible leader replicas need the same min ISR on all brokers, so a single broker cannot change it."""
     if broker != CLUSTER_DEFAULT:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,

@@ -1,13 +1,13 @@
-"""The active controller as a pure machine: requests and time in, records and answers out.
+"""Controller: the active controller as a pure state machine. Requests and time in, records and answers out.
 
-State changes only when records are replayed (`stage`, and `take` once the driver has appended them). The
-image here runs ahead of the published one by what is not yet committed. Sessions are soft state beside it.
-What may be long is paced work: whoever runs it lets nothing else be decided until its records are taken.
+Its state changes only when records are replayed: `stage`, then `take` after the driver has appended them. Its
+image includes appended records that are not committed yet, so it is ahead of the published image. Broker
+sessions are soft state. Long work is paced: the driver decides nothing else until its records are taken.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 from uuid import UUID
 
 from odradek.controller import (
@@ -19,6 +19,7 @@ from odradek.controller import (
     isr,
     partitions,
     reassigning,
+    registration,
     topic_deletion,
     topics,
     unregistering,
@@ -39,30 +40,25 @@ from odradek.metadata.image import (
     PartitionRegistration,
     TopicImage,
 )
-from odradek.metadata.records import (
-    MetadataRecord,
-    RegisterControllerRecord,
-)
+from odradek.metadata.records import MetadataRecord
 from odradek.metadata.replay import Replayer, StagedDelta
 from odradek.metadata.topic_names import collision_key
-from odradek.metadata.versions import RecordVersions
+from odradek.metadata.versions import RecordVersions, needs_epoch_for_shrink
 from odradek.runtime.slices import STEP, Paced
-from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import response_types
-
-if TYPE_CHECKING:
-    from odradek.wire.requests.controller_registration import ControllerRegistrationRequest
 
 Handler = Callable[["Controller", Any, int, int], ControllerResult | Paced[ControllerResult]]
 
 
 class Controller:
-    """Decides. Everything it depends on is handed to it: configuration, randomness, time, offsets.
+    """Decides requests. The caller passes everything that it depends on: configuration, random numbers, time,
+    offsets.
 
-    One controller for each term of leadership: it is made from a copy of the committed state
-    (`Replayer.copy`) once that holds the whole log, and dropped with all that it staged when the term ends.
-    A new one first appends `activation`, then gives brokers their sessions (`start_sessions`), then decides.
+    Each term of leadership has its own controller. It is made from a copy of the committed state
+    (`Replayer.copy`) when that includes the whole log. At the end of the term it is dropped, with everything
+    that it staged. A new controller first appends `activation`, then starts the brokers' sessions
+    (`start_sessions`), then decides requests.
     """
 
     def __init__(
@@ -78,11 +74,13 @@ class Controller:
         self.node_id = config.node_id
         self.cluster_id = cluster_id
         self.kraft_version = kraft_version
+        self.voter_ids: Collection[int] = ()
+        """The voters of the quorum, where they are known: no feature changes before all have registered."""
         self.rng = rng
         self.sessions = BrokerSessions(config.int("broker.session.timeout.ms"))
         self.registration_offsets = dict.fromkeys(replayer.image.brokers, replayer.image.offset)
-        """Where the RegisterBrokerRecords are. Where those of an earlier controller are is not known: at most
-        at the end of what it left."""
+        """The offsets of the RegisterBrokerRecords. Those of an earlier controller are unknown: the end of
+        its log is an upper bound."""
         self.collisions: dict[str, str] = {}
         self._replayer = replayer
         for name in replayer.image.topics_by_name:
@@ -92,7 +90,7 @@ class Controller:
 
     @property
     def image(self) -> MetadataImage:
-        """What was appended, committed or not."""
+        """The image with all appended records, committed or not."""
         return self._replayer.image
 
     @property
@@ -102,15 +100,15 @@ class Controller:
     def stage(
         self, records: Sequence[MetadataRecord], *, last_offset: int, epoch: int, timestamp_ms: int
     ) -> Paced[StagedDelta]:
-        """Find out what records do before they are appended. Raises ReplayError."""
+        """Compute the effect of records before they are appended. Raises ReplayError."""
         return self._replayer.stage(records, last_offset=last_offset, epoch=epoch, timestamp_ms=timestamp_ms)
 
     def take(self, staged: StagedDelta) -> MetadataDelta:
-        """The staged records were appended. Before anything else is decided, `note_names` has to be done."""
+        """The staged records were appended. Run `note_names` before the next decision."""
         return self._replayer.take(staged)
 
     def note_names(self, delta: MetadataDelta) -> Paced[None]:
-        """Remember which names a delta took and gave up."""
+        """Update the names in use after a delta."""
         for topic in delta.deleted_topics:
             yield STEP
             key = collision_key(topic.name)
@@ -126,9 +124,10 @@ class Controller:
             self.collisions[key] = name
 
     def activation(self, bootstrap: Sequence[MetadataRecord] | None) -> ControllerResult:
-        """The first records of a term: a transaction of the last controller is aborted, a new log begun.
+        """The first records of a term: abort an open transaction of the last controller, or bootstrap a new
+        log.
 
-        `bootstrap` are the records of bootstrap.checkpoint, else those of a cluster of this release.
+        `bootstrap` has the records of bootstrap.checkpoint. Without them, those of this release are used.
         """
         return activation_records(
             self.image,
@@ -138,9 +137,9 @@ class Controller:
         )
 
     def start_sessions(self, own_incarnation: UUID, now_ms: int) -> None:
-        """Give every unfenced broker a session, on becoming the active controller.
+        """Give every unfenced broker a session when this becomes the active controller.
 
-        Not to an earlier incarnation of this very node: whoever holds its data directory now has outlived it.
+        An earlier incarnation of this node gets none: it has ended, because this node holds its directory.
         """
         for broker in self.image.brokers.values():
             own_past = broker.id == self.node_id and broker.incarnation_id != own_incarnation
@@ -150,7 +149,7 @@ class Controller:
     # --- commands -----------------------------------------------------------------------------------
 
     def handle(self, api_key: ApiKey, request: Any, now_ms: int, next_offset: int) -> Paced[ControllerResult]:
-        """Decide about a request. `now_ms` never goes back; records would begin at `next_offset`."""
+        """Decide a request. `now_ms` never goes back. Records would start at `next_offset`."""
         try:
             outcome = _HANDLERS[api_key](self, request, now_ms, next_offset)
             return outcome if isinstance(outcome, ControllerResult) else (yield from outcome)
@@ -164,6 +163,14 @@ class Controller:
             return None, []
         self.sessions.drop(broker.id)
         return broker, (yield from brokers.records_for_fencing(self, broker))
+
+    def fence(self, broker_id: int, broker_epoch: int) -> Paced[list[MetadataRecord]]:
+        """The records that fence an incarnation before its session ends; none where it is fenced or gone."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.fenced or broker.epoch != broker_epoch:
+            return []
+        self.sessions.drop(broker_id)
+        return (yield from brokers.records_for_fencing(self, broker))
 
     # --- questions its parts ask --------------------------------------------------------------------
 
@@ -184,30 +191,18 @@ class Controller:
         min_isr = topic_value("min.insync.replicas", self.config, overrides)
         unclean = topic_value("unclean.leader.election.enable", self.config, overrides)
         assert isinstance(min_isr, int)
-        return ElectionRules(can_lead, self.image.elr_enabled, min_isr, bool(unclean))
+        bump_on_shrink = needs_epoch_for_shrink(self.image.metadata_version)
+        return ElectionRules(can_lead, self.image.elr_enabled, min_isr, bool(unclean), bump_on_shrink)
 
 
 def failed(api_key: ApiKey, error: KafkaError) -> Any:
-    """The answer to a request that failed as a whole, where the API has a place for that."""
+    """The answer to a request that failed as a whole, if its API has a top-level error."""
     types = response_types(api_key)
     response = next(cls for name, cls in vars(types).items() if name.endswith("Response"))()
     response.error_code = error.code
     if hasattr(response, "error_message"):
         response.error_message = error.message
     return response
-
-
-def register_controller(
-    c: Controller, request: "ControllerRegistrationRequest", now_ms: int, next_offset: int
-) -> ControllerResult:
-    record = RegisterControllerRecord(
-        controller_id=request.controller_id,
-        incarnation_id=request.incarnation_id,
-        end_points=brokers.endpoints_of(request),
-        features=brokers.features_of(request),
-    )
-    response = responses.controller_registration.ControllerRegistrationResponse()
-    return ControllerResult([record], response, is_atomic=True)
 
 
 _HANDLERS: dict[ApiKey, Handler] = {
@@ -220,10 +215,10 @@ _HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.ELECT_LEADERS: electing.elect_leaders,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: reassigning.alter_partition_reassignments,
     ApiKey.UNREGISTER_BROKER: unregistering.unregister_broker,
-    ApiKey.BROKER_REGISTRATION: brokers.register_broker,
+    ApiKey.BROKER_REGISTRATION: registration.register_broker,
     ApiKey.BROKER_HEARTBEAT: brokers.heartbeat,
     ApiKey.ALLOCATE_PRODUCER_IDS: producer_ids.allocate_producer_ids,
     ApiKey.ALTER_PARTITION: isr.alter_partition,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: directory_assignment.assign_replicas_to_dirs,
-    ApiKey.CONTROLLER_REGISTRATION: register_controller,
+    ApiKey.CONTROLLER_REGISTRATION: registration.register_controller,
 }

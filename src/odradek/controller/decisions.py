@@ -1,7 +1,7 @@
-"""Whose turn it is to decide: one at a time, to the end, so that nothing changes under a long decision.
+"""Decisions: runs the controller's decisions one at a time, so that nothing changes during a long one.
 
-Whoever comes meanwhile waits, by rank: brokers first, whose sessions would end behind clients, then the
-controller's own ticks, then short requests, then long ones. What is decided is others' business.
+Others wait by rank: brokers first, because their sessions could end while they wait for clients, then the
+controller's own ticks, then short requests, then long ones.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FEW_ENTRIES = 16
-"""A request with more entries than that is long."""
+"""A request with more entries is long."""
 
 
 class Rank(IntEnum):
-    """Who goes first."""
+    """The order in which waiting work runs."""
 
     BROKER = 0
     TICK = 1
@@ -37,41 +37,46 @@ class Rank(IntEnum):
 
 
 class Decisions:
-    """Runs paced work, one after the other. It goes on when its caller is gone."""
+    """Runs paced work, one after the other. It continues even if its caller is gone."""
 
-    __slots__ = ("_idle", "_is_closed", "_is_taken", "_slices", "_waiting")
+    __slots__ = ("_idle", "_is_taken", "_refusal", "_slices", "_waiting")
 
     def __init__(self, slices: Slices) -> None:
         self._slices = slices
         self._is_taken = False
-        self._is_closed = False
+        self._refusal: KafkaError | None = None
         self._idle: asyncio.Future[None] | None = None
         self._waiting: tuple[deque[tuple[Callable[[], Paced[Any]], asyncio.Future[Any]]], ...] = tuple(
             deque() for _ in Rank
         )
 
     def run(self, begin: Callable[[], Paced[T]], rank: Rank) -> Reply[T]:
-        """Do the work that `begin` gives: now, or when its turn has come."""
-        if self._is_closed:
-            return Reply.failed(KafkaError(ErrorCode.NOT_CONTROLLER))
+        """Run the work of `begin` now, or when it is its turn."""
+        if self._refusal is not None:
+            return Reply.failed(self._refusal)
         if not self._is_taken and not any(self._waiting):
             return self._run(begin)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting[rank].append((begin, future))
         return Reply.later(future)
 
-    async def close(self) -> None:
-        """Refuse whoever waits, and let end what has begun."""
-        self._is_closed = True
+    def refuse(self, refusal: KafkaError) -> None:
+        """Refuse waiting and new work. Work in progress continues until something that it needs is
+        refused."""
+        self._refusal = refusal
         for queue in self._waiting:
             while queue:
-                _complete(queue.popleft()[1], Reply.failed(KafkaError(ErrorCode.NOT_CONTROLLER)))
+                _complete(queue.popleft()[1], Reply.failed(refusal))
+
+    async def close(self) -> None:
+        """Refuse waiting work, and wait for the work in progress."""
+        self.refuse(self._refusal or KafkaError(ErrorCode.NOT_CONTROLLER))
         if self._is_taken:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
 
     def _run(self, begin: Callable[[], Paced[T]]) -> Reply[T]:
-        """Own work of the node: a client that asks for much does not make the next one wait for others."""
+        """Run it as the node's own work, so that it does not wait for the work of clients."""
         self._is_taken = True
         reply = self._slices.run(begin(), own=True)
         if reply.is_ready:
@@ -90,7 +95,7 @@ class Decisions:
             self._idle.set_result(None)
 
     def _next(self) -> None:
-        """Whoever waited, one in each turn of the loop."""
+        """Run the next waiting work, one in each turn of the loop."""
         queue = next(filter(None, self._waiting), None)
         if queue is None:
             return
@@ -108,11 +113,11 @@ def _complete(future: "asyncio.Future[Any]", reply: Reply[Any]) -> None:
         future.set_result(reply.value)
     else:
         future.set_exception(reply.error)
-        future.exception()  # seen: whoever asked may be gone
+        future.exception()  # mark it as retrieved: the caller may be gone
 
 
 def rank_of(api_key: ApiKey, request: Any) -> Rank:
-    """The rank of a request. What only brokers send is a broker's."""
+    """The rank of a request. Requests that only brokers send have the rank BROKER."""
     entries = _ENTRIES.get(api_key)
     if entries is None:
         return Rank.BROKER

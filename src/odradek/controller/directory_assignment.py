@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: a broker with several directories has chosen, and tells the controller. Pure."""
+"""AssignReplicasToDirs: a broker with several directories reports where its replicas are. Pure."""
 
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -6,7 +6,7 @@ from uuid import UUID
 from odradek.controller.brokers import leader_and_isr_changes, registered
 from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.metadata.directories import directory_of
+from odradek.metadata.directories import directory_of, works
 from odradek.metadata.image import DIR_UNASSIGNED, PartitionRegistration, TopicImage
 from odradek.metadata.records import MetadataRecord, PartitionChangeRecord
 from odradek.runtime.slices import STEP, Paced
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def assign_replicas_to_dirs(
     c: "Controller", request: "AssignReplicasToDirsRequest", now_ms: int, next_offset: int
 ) -> Paced[ControllerResult]:
-    """A broker says in which of its directories replicas lie."""
+    """A broker reports the directories of its replicas."""
+    if not c.versions.has_directories:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
     broker = registered(c, request.broker_id, request.broker_epoch)
     types = responses.assign_replicas_to_dirs
     records: list[MetadataRecord] = []
@@ -35,7 +37,7 @@ def assign_replicas_to_dirs(
                 try:
                     topic, partition = _find(c, asked.topic_id, index, broker.id)
                     records += _assign(topic, index, partition, broker.id, directory.id_)
-                    if directory.id_ not in broker.log_dirs and broker.id in partition.isr:
+                    if not works(broker.log_dirs, directory.id_) and broker.id in partition.isr:
                         lost.append((topic, index, partition))
                 except KafkaError as e:
                     code = e.code

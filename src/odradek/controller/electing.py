@@ -1,15 +1,16 @@
-"""ElectLeaders as the controller decides it: the preferred replica, or (unclean) whoever is there. Pure.
+"""ElectLeaders: elects the preferred replica, or with an unclean election any available one. Pure.
 
-Elections that follow from brokers that come and go are brokers.py's; the rules are in elections.py.
+brokers.py elects leaders when brokers join or leave. elections.py has the rules.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from odradek.controller.brokers import can_lead
 from odradek.controller.elections import change_partition
 from odradek.controller.result import MAX_RECORDS_PER_BATCH, TOO_MANY_RECORDS, ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.metadata.directories import is_online
 from odradek.metadata.image import PartitionRegistration, TopicImage
 from odradek.metadata.records import NO_LEADER_CHANGE, MetadataRecord, PartitionChangeRecord
 from odradek.runtime.slices import FEW, STEP, Paced
@@ -73,7 +74,7 @@ def elect_leaders(
 
 
 def _refused(types: Any, asked: Any) -> Paced[list[Any]]:
-    """Kafka bounds what one request may change."""
+    """Kafka limits how much one request may change."""
     topics = []
     for row in asked:
         rows = []
@@ -100,7 +101,7 @@ def _unknown_type(election_type: int) -> KafkaError:
 
 
 def _elect(c: "Controller", name: str, index: int, election_type: int) -> PartitionChangeRecord:
-    """The record that gives a partition its new leader; KafkaError where there is none to give."""
+    """The record with a partition's new leader. Raises KafkaError if there is none."""
     topic = c.image.topics_by_name.get(name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
@@ -118,7 +119,7 @@ def _elect_preferred(
     preferred = partition.replicas[0]
     if partition.leader == preferred:
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, _NOT_NEEDED)
-    if preferred not in partition.isr or not _can_lead(c, partition, preferred):
+    if preferred not in partition.isr or not can_lead(c, partition, preferred):
         raise KafkaError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, _NO_PREFERRED)
     return PartitionChangeRecord(partition_id=index, topic_id=topic.id, leader=preferred)
 
@@ -128,14 +129,9 @@ def _elect_unclean(
 ) -> PartitionChangeRecord:
     if partition.has_leader:
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, _NOT_NEEDED)
-    rules = c.election_rules(topic.name, lambda replica: _can_lead(c, partition, replica))
+    rules = c.election_rules(topic.name, partial(can_lead, c, partition))
     rules = rules._replace(allow_unclean=True)
     record = change_partition(topic.id, index, partition, partition.isr, rules)
     if record is None or record.leader == NO_LEADER_CHANGE:
         raise KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, _NO_ELIGIBLE)
     return record
-
-
-def _can_lead(c: "Controller", partition: PartitionRegistration, replica: int) -> bool:
-    broker = c.image.brokers.get(replica)
-    return broker is not None and broker.is_active and is_online(c.image, partition, replica)

@@ -1,8 +1,8 @@
-"""Who leads a partition when brokers come, go or fall out of sync: partition in, PartitionChangeRecord out.
+"""The rules of leader elections: partition in, PartitionChangeRecord out. Pure.
 
-Pure. The rules are Kafka's: a leader comes from the ISR; when the ISR is empty from the eligible leader
-replicas (KIP-966), which are known to be complete; else, uncleanly, the last known leader; else, where the
-topic allows it, the first replica that is there.
+They are Kafka's. A leader comes from the ISR. If the ISR is empty, it comes from the eligible leader replicas
+(KIP-966), which are known to be complete. Otherwise the last known leader is elected, uncleanly. Otherwise,
+if the topic allows it, the first available replica.
 """
 
 from collections.abc import Callable, Collection
@@ -16,12 +16,14 @@ from odradek.metadata.records import NO_LEADER_CHANGE, PartitionChangeRecord
 
 
 class ElectionRules(NamedTuple):
-    """What an election depends on beside the partition itself."""
+    """What an election depends on, besides the partition."""
 
     can_lead: Callable[[int], bool]
     elr_enabled: bool
     min_isr: int
     allow_unclean: bool
+    bump_on_shrink: bool = False
+    """Before 3.6 nodes knew only by a new leader epoch that a replica had left the ISR."""
 
 
 class _Outcome(NamedTuple):
@@ -39,9 +41,9 @@ def change_partition(
     unclean_shutdown: Collection[int] = (),
     leader_recovery_state: int = NO_RECOVERY_CHANGE,
 ) -> PartitionChangeRecord | None:
-    """The record that gives the partition this ISR and a leader that fits it; None when nothing changes.
+    """The record with this ISR and a matching leader; None if nothing changes.
 
-    Replicas in `unclean_shutdown` may have lost data: they are complete no longer.
+    Replicas in `unclean_shutdown` may have lost data, so they do not count as complete.
     """
     replicas = partition.replicas
     elr, last_known_elr = partition.elr, partition.last_known_elr
@@ -69,7 +71,12 @@ def change_partition(
     if leader_recovery_state == partition.leader_recovery_state:
         leader_recovery_state = NO_RECOVERY_CHANGE
     assert leader == NO_LEADER or leader in isr, f"leader {leader} outside the ISR {isr}"
-    return _record(topic_id, index, partition, leader, isr, elr, last_known_elr, leader_recovery_state)
+    record = _record(topic_id, index, partition, leader, isr, elr, last_known_elr, leader_recovery_state)
+    if record is None or not rules.bump_on_shrink or record.leader != NO_LEADER_CHANGE:
+        return record
+    if not set(partition.isr) <= set(isr):
+        record.leader = leader
+    return record
 
 
 def _elect(

@@ -1,15 +1,16 @@
-"""UpdateFeatures as the controller decides it: all of a request's features change, or none. Pure."""
+"""UpdateFeatures: changes all features of a request, or none. Pure."""
 
 from typing import TYPE_CHECKING
 
 from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER
+from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER, VersionRange
 from odradek.metadata.records import ConfigRecord, FeatureLevelRecord, MetadataRecord
 from odradek.metadata.versions import (
     KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
+    knows_controllers,
     loses_metadata,
 )
 from odradek.runtime.slices import STEP, Paced
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 _ELR = "eligible.leader.replicas.version"
 _MIN_ISR = "min.insync.replicas"
+_ELR_NEEDS = 23
+"""The metadata.version (4.0-IV1) whose records have eligible leader replicas."""
+_DISABLED = VersionRange(0, 0)
 
 
 def update_features(
@@ -29,10 +33,15 @@ def update_features(
 ) -> Paced[ControllerResult]:
     types = responses.update_features
     records: list[MetadataRecord] = []
+    proposed = c.image.metadata_version
+    for update in request.feature_updates:
+        if update.feature == METADATA_VERSION:
+            proposed = update.max_version_level
+        yield STEP
     for update in request.feature_updates:
         yield 2 * STEP
         try:
-            records += _update(c, update.feature, update.max_version_level, update.upgrade_type)
+            records += _update(c, update.feature, update.max_version_level, update.upgrade_type, proposed)
         except KafkaError as e:
             message = (
                 f"The update failed for all features since the following feature had an error: {e.message}"
@@ -48,7 +57,10 @@ def update_features(
     return ControllerResult([] if request.validate_only else records, response, is_atomic=True)
 
 
-def _update(c: "Controller", feature: str, level: int, upgrade_type: int) -> list[MetadataRecord]:
+def _update(
+    c: "Controller", feature: str, level: int, upgrade_type: int, proposed: int
+) -> list[MetadataRecord]:
+    """`proposed` is the metadata.version after the request."""
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise _invalid(feature, level, "The controller does not support the given upgrade type.")
     current = c.kraft_version if feature == KRAFT_VERSION else c.image.features.get(feature, 0)
@@ -65,7 +77,7 @@ def _update(c: "Controller", feature: str, level: int, upgrade_type: int) -> lis
     if level > current and upgrade_type != UPGRADE:
         raise _invalid(feature, level, "Can't downgrade to a newer version.")
     if feature == KRAFT_VERSION:
-        # Its level is in the quorum's own control records, and a new log starts at the newest.
+        # Its level is in the control records of the quorum, and a new log starts at the newest.
         if level != current:
             raise _invalid(feature, level, "Can't downgrade the version of this feature.")
         return []
@@ -75,21 +87,33 @@ def _update(c: "Controller", feature: str, level: int, upgrade_type: int) -> lis
         return []
     records: list[MetadataRecord] = []
     if feature == _ELR and level > 0:
+        if proposed < _ELR_NEEDS:
+            reason = f"{_ELR} could not be set to {level} because it depends on metadata.version level "
+            raise _invalid(feature, level, f"{reason}{_ELR_NEEDS}")
         records += _min_isr_for_the_cluster(c)
     return [*records, FeatureLevelRecord(name=feature, feature_level=level)]
 
 
 def _check_support(c: "Controller", feature: str, level: int) -> None:
     """Every node must support the level, this controller first."""
+    others = [n for n in c.image.controllers.values() if n.id != c.node_id]
     nodes = [(f"Local controller {c.node_id}", SUPPORTED_FEATURES)]
-    nodes += [(f"Broker {broker.id}", dict(broker.features)) for broker in c.image.brokers.values()]
-    nodes += [(f"Controller {n.id}", dict(n.features)) for n in c.image.controllers.values()]
+    nodes += [(f"Broker {broker.id}", broker.features) for broker in c.image.brokers.values()]
+    nodes += [(f"Controller {n.id}", n.features) for n in others]
     for name, supported in nodes:
-        levels = supported.get(feature)
-        if levels is None:
-            raise _invalid(feature, level, f"{name} does not support this feature.")
+        levels = supported.get(feature, _DISABLED)
         if level not in levels:
-            raise _invalid(feature, level, f"{name} only supports versions {levels.min}-{levels.max}")
+            if levels.max == 0:
+                raise _invalid(feature, level, f"{name} does not support this feature.")
+            only = str(levels.min) if levels.min == levels.max else f"{levels.min}-{levels.max}"
+            raise _invalid(feature, level, f"{name} only supports versions {only}")
+    if not knows_controllers(c.image.metadata_version):
+        return
+    registered = {c.node_id, *(n.id for n in others)}
+    for voter in c.voter_ids:
+        if voter not in registered:
+            reason = f"controller {voter} has not registered, and may not support this feature"
+            raise _invalid(feature, level, reason)
 
 
 def _check_downgrade(current: int, level: int, upgrade_type: int) -> None:
@@ -105,7 +129,7 @@ def _check_downgrade(current: int, level: int, upgrade_type: int) -> None:
 
 
 def _min_isr_for_the_cluster(c: "Controller") -> list[MetadataRecord]:
-    """Eligible leader replicas need one min ISR for all brokers: write down the one in force."""
+    """Eligible leader replicas need one min ISR for all brokers: write the current one."""
     records: list[MetadataRecord] = []
     if _MIN_ISR not in c.image.config(RESOURCE_BROKER, CLUSTER_DEFAULT):
         value = str(c.config.int(_MIN_ISR))

@@ -1,8 +1,9 @@
 """AlterPartition: a leader proposes its partition's new ISR, the controller accepts or refuses it. Pure."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from odradek.controller.brokers import registered
+from odradek.controller.brokers import can_lead, registered
 from odradek.controller.elections import change_partition
 from odradek.controller.result import ControllerResult
 from odradek.core.errors import ErrorCode
@@ -51,12 +52,8 @@ def _alter(
     if code is not ErrorCode.NONE:
         return types.PartitionData(partition_index=index, error_code=code)
 
-    def can_lead(replica: int) -> bool:
-        broker = c.image.brokers.get(replica)
-        return broker is not None and broker.is_active
-
     isr = tuple(member.broker_id for member in asked.new_isr_with_epochs)
-    rules = c.election_rules(topic.name, can_lead)
+    rules = c.election_rules(topic.name, partial(can_lead, c, partition))
     record = change_partition(
         topic.id, index, partition, isr, rules, leader_recovery_state=asked.leader_recovery_state
     )
@@ -76,7 +73,8 @@ def _alter(
 
 
 def _check(c: "Controller", leader: int, partition: PartitionRegistration, asked: Any) -> ErrorCode:
-    """Whoever is ahead of this controller speaks to the wrong one; whoever is behind must catch up."""
+    """A leader with newer epochs has talked to a newer controller. A leader with older epochs must catch
+    up."""
     if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
         return ErrorCode.NOT_CONTROLLER
     if asked.leader_epoch < partition.leader_epoch:

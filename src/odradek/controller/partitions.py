@@ -1,4 +1,4 @@
-"""New partitions of topics: CreatePartitions, and the records of every partition that is created. Pure."""
+"""CreatePartitions, and the checks and records of new partitions. Pure."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -97,7 +97,7 @@ def _create_partitions(c: "Controller", request: "CreatePartitionsTopic") -> Pac
 
 
 def check_partition_total(count: int) -> None:
-    """A request becomes one atomic batch, so its size is bounded."""
+    """A request becomes one atomic batch, so its size is limited."""
     if count > MAX_PARTITIONS_PER_REQUEST:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
@@ -105,7 +105,7 @@ def check_partition_total(count: int) -> None:
 def check_assignment(
     c: "Controller", index: int, replicas: tuple[int, ...], replication_factor: int | None
 ) -> None:
-    """Raise INVALID_REPLICA_ASSIGNMENT for replicas that a partition cannot have."""
+    """Raise INVALID_REPLICA_ASSIGNMENT for an invalid list of replicas."""
     problem = _assignment_problem(c, index, replicas, replication_factor)
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
@@ -141,7 +141,7 @@ def _assignment_problem(
 def partition_record(
     c: "Controller", topic_id: UUID, index: int, replicas: tuple[int, ...]
 ) -> PartitionRecord:
-    """A new partition: the ISR is whoever of its replicas is active, the first of them leads."""
+    """A new partition. Its active replicas are the ISR, and the first of them leads."""
     isr = tuple(n for n in replicas if c.image.brokers[n].is_active)
     if not isr:
         raise KafkaError(
@@ -162,6 +162,6 @@ def partition_record(
 
 
 def _default_directory(c: "Controller", broker_id: int) -> UUID:
-    """A broker with one directory needs no choice; one with several decides for itself, and says so later."""
+    """The directory of a broker that has only one. A broker with several chooses one and reports it later."""
     log_dirs = c.image.brokers[broker_id].log_dirs
     return log_dirs[0] if len(log_dirs) == 1 else DIR_UNASSIGNED

@@ -1,7 +1,8 @@
-"""Where the replicas of new partitions go: leaders in turn over the brokers, followers in other racks. Pure.
+"""Places the replicas of new partitions: leaders round robin over the brokers, followers in other racks.
+Pure.
 
-As in Kafka, each rack gets a replica before any rack gets a second one, and within a rack a fenced broker is
-taken last. Other than Kafka's, which takes leaders in turn from racks, every broker leads equally often.
+As in Kafka, each rack gets a replica before any rack gets a second one, and a rack's fenced brokers come
+last. Kafka takes leaders round robin over racks. Here every broker leads equally often.
 """
 
 import random
@@ -21,10 +22,10 @@ class _Place(NamedTuple):
 def place_replicas(
     brokers: Iterable[BrokerRegistration], partitions: int, replication_factor: int, rng: random.Random
 ) -> Paced[list[tuple[int, ...]]]:
-    """Replicas for each of `partitions` new partitions, the preferred leader first.
+    """The replicas of each of `partitions` new partitions, the preferred leader first.
 
-    A fenced broker never leads. A broker in controlled shutdown takes nothing, nor does one whose log
-    directories are all cordoned. INVALID_REPLICATION_FACTOR where there are too few brokers.
+    A fenced broker never leads. A broker in controlled shutdown, or with all log directories cordoned, gets
+    no replicas. Raises INVALID_REPLICATION_FACTOR if there are too few brokers.
     """
     assert replication_factor > 0, "checked by whoever asks"
     usable = sorted((b for b in brokers if _is_usable(b)), key=lambda b: b.id)
@@ -47,7 +48,7 @@ def place_replicas(
 
 
 def _by_turns(places: list[_Place], rng: random.Random) -> list[_Place]:
-    """One of each rack, then the next of each, so that neighbours are in different racks."""
+    """One broker of each rack, then the next of each, so that neighbours are in different racks."""
     by_rack: dict[str | None, list[_Place]] = {}
     for place in places:
         by_rack.setdefault(place.rack, []).append(place)
@@ -60,7 +61,7 @@ def _by_turns(places: list[_Place], rng: random.Random) -> list[_Place]:
 
 
 def _row(active: list[_Place], fenced: list[_Place], turn: int, replication_factor: int) -> tuple[int, ...]:
-    """Each round over the leaders begins its followers one broker further on."""
+    """The replicas of one partition. In each round over the leaders the followers shift by one broker."""
     n = len(active)
     first, shift = turn % n, turn // n
     leader = active[first]

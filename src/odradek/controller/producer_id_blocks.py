@@ -1,4 +1,4 @@
-"""Blocks of producer ids: handed out once, whatever happens to the broker that asked. Pure."""
+"""AllocateProducerIds: allocates blocks of producer ids. Each block is allocated once. Pure."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments as the controller decides it. Pure. No partition is moved yet."""
+"""AlterPartitionReassignments. Pure. Moving partitions is not supported yet."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ def alter_partition_reassignments(
 
 
 def _check(c: "Controller", name: str, index: int, replicas: Any) -> None:
-    """Raise what is to be answered unless the partition has these replicas already."""
+    """Raise the error to answer, unless the partition already has these replicas."""
     topic = c.image.topics_by_name.get(name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")

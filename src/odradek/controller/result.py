@@ -1,6 +1,6 @@
-"""What handling a command gives: records to append, and the answer once they are committed. Pure.
+"""ControllerResult: the records to append for a request, and the answer after they are committed. Pure.
 
-A batch of the log is committed whole or not at all, and holds at most 10,000 records, as in Kafka.
+A batch of the log is committed as a whole or not at all. It has at most 10,000 records, as in Kafka.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,11 +14,12 @@ TOO_MANY_RECORDS = "Unable to perform excessively large batch operation."
 
 
 class ControllerResult(NamedTuple):
-    """`is_atomic`: a client must never see a part of it, so that it has to be one batch.
+    """`is_atomic`: a client must never see a part of it, so it must be one batch.
 
-    Whoever appends a result appends its `batches` one after the other and decides nothing in between: each
-    is staged, encoded, appended and taken before the next. The answer waits for the last offset of the last.
-    A controller that is deposed in between leaves a prefix, from which the next controller goes on.
+    The driver appends the `batches` one after the other and decides nothing in between: each one is staged,
+    encoded, appended and taken before the next. The answer waits for the last offset of the last batch. If
+    the controller loses its leadership in between, the log has the first batches, and the next controller
+    continues from there.
     """
 
     records: list[MetadataRecord]
@@ -26,19 +27,19 @@ class ControllerResult(NamedTuple):
     is_atomic: bool = False
 
     def batches(self) -> Iterator[Sequence[MetadataRecord]]:
-        """The records as they are appended; nothing where there are none."""
+        """The records in batches; none without records."""
         count = len(self.records)
         assert not self.is_atomic or count <= MAX_RECORDS_PER_BATCH, f"{count} records cannot be one batch"
         return split(self.records)
 
 
 def split(records: Sequence[MetadataRecord]) -> Iterator[Sequence[MetadataRecord]]:
-    """Records that need not be atomic, such as those that fence a broker, as batches."""
+    """Split records that need not be atomic, such as those that fence a broker, into batches."""
     for start in range(0, len(records), MAX_RECORDS_PER_BATCH):
         yield records[start : start + MAX_RECORDS_PER_BATCH]
 
 
 def check_count(count: int) -> None:
-    """Raise POLICY_VIOLATION, as Kafka does, where a client asks for more records than fit in one batch."""
+    """Raise POLICY_VIOLATION, as Kafka does, if a request needs more records than fit into one batch."""
     if count > MAX_RECORDS_PER_BATCH:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, TOO_MANY_RECORDS)

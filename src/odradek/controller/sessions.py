@@ -1,6 +1,6 @@
-"""Which brokers are heard from: soft state of the active controller, never replicated. Pure.
+"""BrokerSessions: when each broker last sent a heartbeat. Soft state of the active controller. Pure.
 
-It starts empty on a new controller; a registered broker gets a whole session to be heard from.
+It is empty on a new controller. A registered broker gets a full session timeout for its first heartbeat.
 """
 
 from collections.abc import Iterable
@@ -12,6 +12,8 @@ class BrokerSession(NamedTuple):
     last_contact_ms: int
     metadata_offset: int
     shutdown_offset: int | None = None
+    is_heard: bool = True
+    """Whether it has sent a heartbeat: one that only registered may have died since."""
 
 
 class BrokerSessions:
@@ -30,10 +32,20 @@ class BrokerSessions:
         shutdown_offset = known.shutdown_offset if known is not None and same else None
         self._sessions[broker_id] = BrokerSession(broker_epoch, now_ms, metadata_offset, shutdown_offset)
 
-    def set_shutdown_offset(self, broker_id: int, offset: int) -> None:
-        """A broker may stop once every active broker has seen this offset: its leaders moved there.
+    def begin(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
+        """A new incarnation registered; it has sent no heartbeat yet."""
+        self._sessions[broker_id] = BrokerSession(broker_epoch, now_ms, -1, is_heard=False)
 
-        The first offset counts: what is written later moves no leader of its.
+    def is_heard(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
+        """Whether an incarnation lives: its session does, and it has sent a heartbeat."""
+        session = self._sessions.get(broker_id)
+        return session is not None and session.is_heard and self.is_valid(broker_id, broker_epoch, now_ms)
+
+    def set_shutdown_offset(self, broker_id: int, offset: int) -> None:
+        """A broker may stop when every active broker has reached this offset, at which its leaders have
+        moved.
+
+        The first offset counts: later records move none of its leaders.
         """
         session = self._sessions[broker_id]
         if session.shutdown_offset is None:
@@ -51,7 +63,8 @@ class BrokerSessions:
         )
 
     def lowest_offset(self, broker_ids: Iterable[int]) -> int | None:
-        """The oldest metadata offset among these brokers, -1 for one not heard from; None for no brokers."""
+        """The lowest metadata offset of these brokers, -1 for a broker without a heartbeat; None without
+        brokers."""
         return min((self._metadata_offset(n) for n in broker_ids), default=None)
 
     def _metadata_offset(self, broker_id: int) -> int:

@@ -1,4 +1,4 @@
-"""DeleteTopics as the controller decides it, by name or by id. Pure."""
+"""DeleteTopics, by name or by id. Pure."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,9 @@ _Target = tuple[str | None, UUID]
 def delete_topics(
     c: "Controller", request: "DeleteTopicsRequest", now_ms: int, next_offset: int
 ) -> Paced[ControllerResult]:
-    """Every topic named once is deleted; one named twice, in whatever way, gets one error.
+    """Delete every topic that is named once. A topic that is named twice, by name or id, gets one error.
 
-    All are deleted in one batch. What does not fit in it is not deleted, and gets Kafka's error.
+    All are deleted in one batch. Topics that do not fit into it are not deleted and get Kafka's error.
     """
     types = responses.delete_topics
     times: Counter[_Target] = Counter()

@@ -1,6 +1,6 @@
-"""CreateTopics as the controller decides it. Pure: a request in, records and an answer out.
+"""CreateTopics. Pure: a request in, records and an answer out.
 
-Errors and their words are Kafka's. Partitions of existing topics are partitions.py's.
+Errors and their texts are Kafka's. partitions.py adds partitions to existing topics.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odradek.wire.requests.create_topics import CreateTopicsRequest
 
 DESCRIBED = 500
-"""What it takes to tell the whole configuration of a topic."""
+"""The cost of describing the whole configuration of a topic."""
 
 
 def create_topics(
@@ -73,7 +73,7 @@ def create_topics(
 
 
 def _all_refused(types: Any, names: Iterable[str], error: KafkaError) -> Paced[list[Any]]:
-    """All topics of a request are created in one batch, or none is."""
+    """All topics of a request are created in one batch, or none."""
     results = []
     for name in names:
         results.append(_failed(types, name, error.code, error.message))
@@ -98,7 +98,7 @@ def _create_topic(
     described: dict[tuple[tuple[str, str], ...], list[Any]],
     types: Any,
 ) -> Paced[tuple[list[MetadataRecord], Any]]:
-    """`created` and `described` are what the topics before it in its request have: names, configurations."""
+    """`created` and `described` have the names and configurations of the previous topics of the request."""
     name = topic.name
     if name == METADATA_TOPIC:
         raise KafkaError(
@@ -167,7 +167,7 @@ def _effective_configs(c: "Controller", configs: dict[str, str], types: Any) -> 
 
 
 def _assignments(c: "Controller", topic: Any) -> Paced[Sequence[tuple[int, ...]]]:
-    """The replicas of each partition: those asked for, or placed here."""
+    """The replicas of each partition: the requested ones, or placed here."""
     if topic.assignments:
         return (yield from _manual_assignments(c, topic))
     if topic.replication_factor < -1 or topic.replication_factor == 0:

@@ -1,4 +1,4 @@
-"""UnregisterBroker as the controller decides it: what a broker that is gone for good leaves behind. Pure."""
+"""UnregisterBroker: removes the registration of a stopped broker. Pure."""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,2 @@
-"""Coordinators: shards over internal topics, one per partition led here, and the host that runs them."""
+"""Coordinators: one shard per partition of an internal topic that this node leads, and the host that runs
+them."""

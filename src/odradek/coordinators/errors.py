@@ -1,4 +1,4 @@
-"""How an error of the log becomes the coordinator's answer. Nothing here raises."""
+"""Maps errors of the log to the error codes that a coordinator answers with."""
 
 from odradek.core.errors import ErrorCode
 
@@ -20,5 +20,5 @@ TOO_LARGE = frozenset(
 
 
 def coordinator_error(code: ErrorCode) -> ErrorCode:
-    """What a client is told: retry here, or look for the coordinator again."""
+    """The code for the client: it retries here, or looks for the coordinator again."""
     return _ANSWERS.get(code, code)

@@ -1,14 +1,14 @@
-"""Runs shards on the event loop: appends what they decide, replays it, answers when it is committed.
+"""Runs shards on the event loop: appends their records, replays them, and answers when they are committed.
 
-One slot per partition of an internal topic that this node leads. Commands are handled one at a time, to the
-end. A command that takes long is handled in slices, and its slot is taken meanwhile: nothing of the shard can
-change between two of them. Whoever comes to a taken slot waits, the short ahead of the long. That this node
-still leads is looked at again before the records are appended, as one batch. Deadlines are handled in the
-same way, after the short commands that wait. Who waits for others is answered a few in each turn of the loop.
+Each partition of an internal topic that this node leads has a slot. A slot handles one command at a time. A
+long command runs in slices and holds its slot, so that the shard does not change between two slices. Other
+commands wait for the slot, short ones before long ones. Before the records are appended, as one batch, the
+host checks that this node still leads the partition. Deadlines are handled in the same way, after the waiting
+short commands.
 
-What a command answers leaves when the high watermark has passed everything its shard has applied, so that
-nobody learns what could still be lost. Losing the leadership drops the shard; the next election loads it anew
-from the log. What the commands mean is the shard's business.
+An answer leaves when the high watermark has passed everything that the shard has applied: no client sees a
+state that could still be lost. When many clients wait, a few are answered in each turn of the loop. If this
+node loses the leadership, the shard is dropped. The next election loads it from the log.
 """
 
 import asyncio
@@ -31,21 +31,21 @@ from odradek.runtime.slices import Paced, Slices, at_once
 _log = logging.getLogger(__name__)
 
 SPLIT_BYTES = 256 * 1024
-"""About how much of a result that need not be atomic goes into one batch."""
+"""About the size of a batch, if the records of a result need not be atomic."""
 LATE_S = 0.1
-"""A timer this late means that the loop stood still, not that members are silent."""
+"""A timer that is this late means that the loop was blocked, not that members are silent."""
 MAX_GRACES = 5
-"""How often in a row a late timer is put off."""
+"""How many times in a row a late timer is postponed."""
 FEW_RECORDS = 16
-"""A command that makes no more records, and answers no more others, is handled in one go."""
+"""A command with at most this many records and replies is handled at once."""
 RECORD_CALLS = 20
-"""What it takes to encode, or to replay, one record."""
+"""The cost of encoding or replaying one record."""
 TICK_CALLS = 40
-"""What it takes to handle one deadline, beside what the shard says of it."""
+"""The cost of handling one deadline, in addition to the cost that the shard reports."""
 APPEND_CALLS = 300
-"""What it takes to append what a deadline makes of the shard, and what follows from it."""
+"""The cost of appending the records of a deadline, and of what follows from it."""
 REPLY_CALLS = 100
-"""What it takes to answer a request that waited: the answer is encoded and sent in the next turn."""
+"""The cost of answering a waiting request: the answer is encoded and sent in the next turn."""
 
 
 class CoordinatorHost:
@@ -61,7 +61,7 @@ class CoordinatorHost:
         perform: Callable[[int, Any], None] | None = None,
         slices: Slices | None = None,
     ) -> None:
-        """`new_shard` is given the leader epoch of its partition, `perform` a partition and an effect."""
+        """`new_shard` gets the leader epoch of its partition, `perform` gets a partition and an effect."""
         self._topic = topic
         self._new_shard = new_shard
         self._format = record_format
@@ -88,7 +88,7 @@ class CoordinatorHost:
             slot.loading = self._scope.spawn(self._load(partition_index, slot), name=name)
 
     def on_resigned(self, partition_index: int) -> None:
-        """This node does not lead the partition any more: whoever waits here has to look elsewhere."""
+        """This node no longer leads the partition: waiting clients must find the new coordinator."""
         slot = self._slots.pop(partition_index, None)
         if slot is None:
             return
@@ -109,17 +109,17 @@ class CoordinatorHost:
 
     @property
     def partitions(self) -> list[int]:
-        """Partitions this node leads, loaded or not."""
+        """The partitions that this node leads, loaded or not."""
         return list(self._slots)
 
     def shards(self) -> Iterator[Shard]:
-        """Every loaded shard, to be read only."""
+        """Every loaded shard, for reading only."""
         for slot in self._slots.values():
             if slot.is_loaded:
                 yield slot.shard
 
     def all_shards(self) -> Iterator[Shard]:
-        """Every shard, those that are still loading too."""
+        """Every shard, including those that are still loading."""
         for slot in self._slots.values():
             yield slot.shard
 
@@ -138,7 +138,7 @@ class CoordinatorHost:
         _log.info("Loaded %s-%d up to offset %d", self._topic, partition_index, slot.applied_end_offset)
 
     def _activate(self, slot: Slot) -> None:
-        """Begin the soft state; where that takes long, the slot is taken meanwhile."""
+        """Start the soft state. If that takes long, it holds the slot."""
         slot.is_loaded = True
         outcome = slot.shard.activate(self._now())
         if isinstance(outcome, CoordinatorResult):
@@ -148,7 +148,7 @@ class CoordinatorHost:
             self._handle_long(slot, outcome, None).when_ready(self._watch)
 
     def _watch(self, done: Reply[Any]) -> None:
-        """Nobody waits for the outcome of the node's own work."""
+        """Report failures of the node's own work, because no client waits for it."""
         if done.error is not None and not isinstance(done.error, KafkaError):
             self._on_failure(done.error)
 
@@ -158,7 +158,8 @@ class CoordinatorHost:
     # --- commands -------------------------------------------------------------------------------------
 
     def submit(self, partition_index: int, command: Any) -> Reply[Any]:
-        """Have a shard handle a command. A refusal is the reply's error, a KafkaError or a ProtocolError."""
+        """Let a shard handle a command. If it refuses, the reply's error is a KafkaError or a
+        ProtocolError."""
         slot = self._slots.get(partition_index)
         if slot is None or slot.failed:
             return Reply.failed(KafkaError(ErrorCode.NOT_COORDINATOR))
@@ -187,7 +188,7 @@ class CoordinatorHost:
         return self._answered(slot, answer, ticket)
 
     def _answered(self, slot: Slot, answer: Any, ticket: Ticket) -> Reply[Any]:
-        """The reply to a command that was handled; None means that it waits for others."""
+        """The reply to a handled command. An answer of None means that the command waits for others."""
         if answer is None:
             future = slot.waiting[ticket] = asyncio.get_running_loop().create_future()
             return Reply.later(future)
@@ -203,7 +204,7 @@ class CoordinatorHost:
     def _handle_long(
         self, slot: Slot, outcome: "CoordinatorResult | Paced[CoordinatorResult]", ticket: Ticket | None
     ) -> Reply[Any]:
-        """Take the slot until the command is handled."""
+        """Hold the slot until the command is handled."""
         slot.is_taken = True
         reply = self._slices.run(self._in_slices(slot, outcome, ticket))
         if reply.is_ready:
@@ -226,7 +227,7 @@ class CoordinatorHost:
         return self._answered(slot, reply.value, ticket) if ticket is not None else Reply(None)
 
     def _give_back(self, slot: Slot) -> bool:
-        """A command that took long is over: let others at the shard. Whether this node still has it."""
+        """Release the slot after a long command. Returns whether this node still leads the partition."""
         slot.is_taken = False
         if self._slots.get(slot.partition_index) is not slot:
             return False
@@ -246,7 +247,7 @@ class CoordinatorHost:
         return Reply.later(future)
 
     def _serve_waiting(self, slot: Slot) -> None:
-        """What came while the slot was taken, one in each turn of the loop."""
+        """Handle commands that waited for the slot, one in each turn of the loop."""
         slot.is_serving = False
         if slot.is_taken or self._slots.get(slot.partition_index) is not slot:
             return
@@ -260,7 +261,7 @@ class CoordinatorHost:
         self._serve_later(slot)
 
     def _run(self, slot: Slot, result: CoordinatorResult, ticket: Ticket | None) -> Paced[Any]:
-        """Do what a result asks for, to the end. Gives the answer; None while it waits."""
+        """Carry out a result to the end. Returns the answer, or None if the command waits."""
         answer: Any = None
         later: list[Callable[[Now], CoordinatorResult]] = []
         effects: list[Any] = []
@@ -300,7 +301,8 @@ class CoordinatorHost:
         return answer
 
     def _once_safe(self, slot: Slot, committed: Callable[[Now], CoordinatorResult]) -> None:
-        """Go on when the high watermark has passed all that the shard has applied, if it still leads then."""
+        """Call `committed` when the high watermark has passed all that the shard has applied, if this node
+        still leads the partition then."""
         if slot.log.high_watermark >= slot.applied_end_offset:
             at_once(self._run(slot, committed(self._now()), None))
             return
@@ -317,12 +319,12 @@ class CoordinatorHost:
         slot.log.when_committed(slot.applied_end_offset).add_done_callback(done)
 
     def _append(self, slot: Slot, result: CoordinatorResult) -> Paced[KafkaError | None]:
-        """Append and replay; what need not stay together goes in pieces."""
+        """Append and replay records. Records that need not be atomic go into several batches."""
         now_ms = self._clock.now_ms()
         producer_id = NO_PRODUCER_ID if result.producer is None else result.producer[0]
         encode_long = self._format.encode_long if result.is_long else None
         encoded: list[Encoded] = []
-        cuts: list[int] = []  # where batches end, so that none is much larger than it needs to be
+        cuts: list[int] = []  # where batches end, to keep them small
         size = most = 0
         if result.atomic and len(result.records) > FEW_RECORDS:
             most = slot.log.max_batch_bytes
@@ -364,9 +366,9 @@ class CoordinatorHost:
         return None
 
     def _deliver(self, slot: Slot, replies: list[tuple[Ticket, Any]]) -> Paced[None]:
-        """Answer who waits, when the log can no longer lose what they are told.
+        """Answer waiting commands when the log can no longer lose what they learn.
 
-        Who is answered is asked for again at each step: a slot that is lost has told all of them already.
+        Each step looks up the waiting command again: a slot that was lost has already answered all of them.
         """
         yield len(replies)
         if slot.log.high_watermark >= slot.applied_end_offset:
@@ -386,7 +388,8 @@ class CoordinatorHost:
         marker: EndTransactionMarker,
         transaction_version: int,
     ) -> "asyncio.Future[None] | None":
-        """Write the end of a transaction to a shard's log and apply it; None when it is committed already.
+        """Write the end of a transaction to a shard's log and apply it. Returns None if it is committed
+        already.
 
         Raises KafkaError.
         """
@@ -405,7 +408,7 @@ class CoordinatorHost:
     # --- time -----------------------------------------------------------------------------------------
 
     def _arm(self, slot: Slot) -> None:
-        """Have the shard's next deadline wake us. A timer that is early enough stays as it is."""
+        """Set the timer to the shard's next deadline. A timer that is early enough is kept."""
         deadline_ms = slot.shard.next_deadline_ms()
         if deadline_ms is None or slot.is_ticking:
             return
@@ -415,11 +418,11 @@ class CoordinatorHost:
                 return
             slot.timer.cancel()
         loop = asyncio.get_running_loop()
-        # What fell due while the slot was taken is not late: the loop went on meanwhile.
+        # A deadline that passed while the slot was held is not late: the loop was not blocked.
         slot.timer = loop.call_at(max(at, loop.time()), self._fire, slot)
 
     def _fire(self, slot: Slot) -> None:
-        """Handle what is due, unless the loop stood still: then what waits in the sockets is read first."""
+        """Handle due deadlines. If the loop was blocked, read what waits in the sockets first."""
         assert slot.timer is not None
         loop = asyncio.get_running_loop()
         late_s = loop.time() - slot.timer.when()
@@ -430,14 +433,14 @@ class CoordinatorHost:
         slot.graces = 0
         slot.timer = None
         if slot.is_busy:
-            return  # whoever has it arms the timer afterwards
+            return  # the command that holds the slot sets the timer afterwards
         slot.is_ticking = True
         self._slices.run(self._tick(slot), own=True).when_ready(partial(self._ticked, slot))
 
     def _tick(self, slot: Slot) -> Paced[None]:
-        """Handle what is due, one deadline after the other, each of which takes the slot.
+        """Handle due deadlines one after the other. Each one holds the slot.
 
-        Whoever waits for the slot by then goes first: it may be the heartbeat that a deadline is about.
+        Commands that already wait for the slot go first: one may be the heartbeat that a deadline is about.
         """
         while not slot.is_busy and self._slots.get(slot.partition_index) is slot:
             outcome = slot.shard.tick(self._now())
@@ -483,11 +486,11 @@ def _resolve(future: "asyncio.Future[Any]", outcome: Any) -> None:
         return
     if isinstance(outcome, BaseException):
         future.set_exception(outcome)
-        future.exception()  # seen: whoever asked may be gone
+        future.exception()  # mark it as retrieved: the client may be gone
     else:
         future.set_result(outcome)
 
 
 def _pass_on(reply: Reply[Any], future: "asyncio.Future[Any]") -> None:
-    """Resolve a future with what a reply brings."""
+    """Resolve a future with the outcome of a reply."""
     reply.when_ready(lambda ready: _resolve(future, ready.value if ready.error is None else ready.error))

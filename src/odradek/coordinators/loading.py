@@ -1,4 +1,4 @@
-"""From the bytes of an internal topic's partition to the state of its shard. Decides nothing."""
+"""Loads a shard: replays the log of its partition of an internal topic."""
 
 import asyncio
 import logging
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 RECORD_CALLS: Final = 22
-"""What it takes to decode and replay one record."""
+"""The cost of decoding and replaying one record."""
 RECORDS_AT_ONCE: Final = 16
 BATCH_CALLS: Final = 40
-"""What it takes to open a batch, its first record included."""
+"""The cost of opening a batch, including its first record."""
 LONG_VALUE_BYTES: Final = 512
-"""A value that is longer is decoded in slices, where its format can."""
+"""Longer values are decoded in slices, if their format supports it."""
 RETRY_S = 0.5
-"""Until a read that lacked a descriptor is tried again."""
+"""The pause before a read is retried that failed for lack of descriptors or memory."""
 
 
 async def replay_log(
@@ -34,7 +34,7 @@ async def replay_log(
     buffer_bytes: int,
     slices: Slices | None = None,
 ) -> int:
-    """Replay the log into the shard, in chunks. Gives the offset after the last record."""
+    """Replay the log into the shard, in chunks. Returns the offset after the last record."""
     slices = slices or Slices()
     offset = partition_log.log_start_offset
     while offset < partition_log.log_end_offset:
@@ -44,7 +44,7 @@ async def replay_log(
             await asyncio.sleep(RETRY_S)
             continue
         if not data:
-            # Compaction may have taken the last records before the end.
+            # Compaction may have removed the last records before the end.
             return partition_log.log_end_offset
         start = offset
         offset = await slices.run(_replay(data, start, shard, record_format), own=True)
@@ -54,7 +54,7 @@ async def replay_log(
 
 
 def _replay(data: bytes, start: int, shard: Shard, record_format: RecordFormat) -> Paced[int]:
-    """Replay what was read from `start` on. Gives the offset after it."""
+    """Replay the data that was read from offset `start`. Returns the offset after it."""
     offset = start
     for batch in iter_batches(data):
         offset = batch.last_offset + 1
@@ -65,7 +65,7 @@ def _replay(data: bytes, start: int, shard: Shard, record_format: RecordFormat) 
 
 
 def _replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: RecordFormat) -> Paced[None]:
-    """Replay one batch. A record of a kind we do not know is left out."""
+    """Replay one batch. Records of an unknown type are ignored."""
     producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
     decode, decode_long = record_format.decode, record_format.decode_long
     count = 0
@@ -88,5 +88,5 @@ def _replay_batch(data: bytes, batch: BatchMeta, shard: Shard, record_format: Re
             continue
         steps = shard.replay(*decoded, record.offset, producer_id)
         if steps is not None:
-            yield 2 * RECORD_CALLS  # it is one of a group: its value has many fields
+            yield 2 * RECORD_CALLS  # a group's record: its value has many fields
             yield from steps

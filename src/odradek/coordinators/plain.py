@@ -1,4 +1,4 @@
-"""Dataclasses that only carry fields: no comparison, no text form, which make importing them slow."""
+"""Dataclasses with fields only: without comparison and repr, which would make imports slow."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

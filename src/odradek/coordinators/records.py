@@ -1,7 +1,7 @@
 """The records of __consumer_offsets and __transaction_state, as Apache Kafka 4.3 writes them.
 
-A key is an int16 type and its body, a value an int16 version and its body; a null value removes the key.
-What a record means is not known here: the shards replay them.
+A key is an int16 type and a body. A value is an int16 version and a body. A null value deletes the key. The
+shards replay the records.
 """
 
 import struct
@@ -20,13 +20,13 @@ _PREFIX = struct.Struct(">h")
 
 
 class CoordinatorKey(Layout):
-    """Base of the keys; `type` tells them apart within a topic."""
+    """Base class of the keys. `type` is unique within a topic."""
 
     type: ClassVar[int]
 
 
 class CoordinatorValue(Layout):
-    """Base of the values; `written_version` is the one Apache 4.3 writes."""
+    """Base class of the values. `written_version` is the version that Apache Kafka 4.3 writes."""
 
     written_version: ClassVar[int]
 
@@ -284,7 +284,7 @@ def _sliced_decoder(value_type: type[CoordinatorValue], version: int) -> SlicedD
 def decode_group_record(
     key: Buffer, value: Buffer | None
 ) -> tuple[CoordinatorKey, CoordinatorValue | None] | None:
-    """A record of __consumer_offsets; None for a type that belongs to a newer or unserved kind of group."""
+    """A record of __consumer_offsets; None for a type of a newer or unsupported kind of group."""
     return _decode(GROUP_RECORDS, key, value)
 
 

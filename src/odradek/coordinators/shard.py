@@ -1,8 +1,8 @@
-"""What a coordinator shard is to its host: commands in, results out, records replayed. No loop, no log here.
+"""The interface between a coordinator shard and its host: commands in, results out, records replayed.
 
-A shard never changes replicated state in `handle` or `tick`. It returns the records that would; the host
-appends them, replays them at once, and only then runs `CoordinatorResult.then` to go on with the new state.
-What a shard knows beside its records (who waits, whose session ends when) is soft: a load starts without it.
+A shard never changes replicated state in `handle` or `tick`. It returns records. The host appends them,
+replays them at once, and then runs `CoordinatorResult.then`, which sees the new state. All other state of a
+shard (waiting commands, session deadlines) is soft: a load starts without it.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,31 +12,30 @@ from odradek.core.errors import KafkaError
 from odradek.runtime.slices import Paced
 
 Ticket = int
-"""Names a request that waits for its answer; given out by the host."""
+"""The number of a request that waits for its answer, from the host."""
 
 Record = tuple[Any, Any | None]
-"""A key and its value as a shard knows them; no value is a tombstone."""
+"""A key and a value in the form of the shard. A value of None is a tombstone."""
 
 Encoded = tuple[bytes, bytes | None]
-"""A record as the log holds it."""
+"""A record in bytes, as it is in the log."""
 
 
 class Now(NamedTuple):
-    """Both clocks: wall time goes into records, steady time drives timers and never jumps."""
+    """The time on both clocks. Wall time goes into records. Steady time is for timers and never jumps."""
 
     wall_ms: int
     steady_ms: int
 
 
 class CoordinatorResult:
-    """What a shard wants done.
+    """What the host does for a shard.
 
-    `records` are appended together, unless `atomic` is off and they may be split. `producer` makes them part
-    of a transaction. `response` answers the command itself (None: it waits), `replies` answer commands that
-    wait. `then` goes on once the records are replayed, `committed` once the log can no longer lose them.
-    `failed` says what follows an append that was refused; without it the command that asked is answered with
-    the error and nothing else happens. `effects` are handed to whoever runs the host. `is_long` says that its
-    records, however few, take long to encode.
+    `records` are appended as one batch, or in several if `atomic` is false. `producer` makes them part of a
+    transaction. `response` answers the command (None: it waits), `replies` answer commands that wait. `then`
+    runs after the records are replayed, `committed` when the log can no longer lose them. `failed` runs if
+    the append is refused; without it the command gets the error, and nothing else happens. `effects` go to
+    the host's `perform`. `is_long` means that the records, even if they are few, take long to encode.
     """
 
     __slots__ = (
@@ -66,9 +65,9 @@ class CoordinatorResult:
 
 
 class RecordFormat(NamedTuple):
-    """How a topic's records become bytes and back; `decode` gives None for a kind of a newer release.
+    """Encodes and decodes the records of a topic. `decode` returns None for a type of a newer release.
 
-    The other two do the same in slices, where a record may be long.
+    The other two functions do the same in slices, for records that may be long.
     """
 
     encode: Callable[[Record], Encoded]
@@ -83,14 +82,14 @@ class Shard(Protocol):
     def handle(self, command: Any, ticket: Ticket, now: Now) -> CoordinatorResult | Paced[CoordinatorResult]:
         """Decide a command, in steps if it takes long. Raises KafkaError to refuse it.
 
-        Nothing else is asked of the shard between two steps.
+        The host calls nothing else of the shard between two steps.
         """
         ...
 
     def replay(self, key: Any, value: Any | None, offset: int, producer_id: int) -> Paced[None] | None:
-        """Apply one record, just appended or read back; `producer_id` is -1 outside a transaction.
+        """Apply one record, just appended or read from the log. `producer_id` is -1 outside a transaction.
 
-        In steps if it may take long: it is applied when they are over.
+        In steps if it may take long. It takes effect after the last step.
         """
         ...
 
@@ -103,7 +102,7 @@ class Shard(Protocol):
         ...
 
     def tick(self, now: Now) -> CoordinatorResult | Paced[CoordinatorResult] | None:
-        """Handle one timer that is due, in steps if it takes long; None when none is."""
+        """Handle one timer that is due, in steps if it takes long. Returns None if none is due."""
         ...
 
     def next_deadline_ms(self) -> int | None:

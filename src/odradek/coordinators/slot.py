@@ -1,4 +1,4 @@
-"""A shard in its place: the log behind it, who waits for its answers, and whether a command has taken it."""
+"""Slot: a shard with its log, the commands that wait for an answer, and whether a long command holds it."""
 
 import asyncio
 from collections import deque
@@ -25,7 +25,7 @@ class PartitionLog(Protocol):
         ...
 
     def append(self, records: list[Encoded], now_ms: int, producer: tuple[int, int] | None = None) -> int:
-        """Append one batch, of a transaction where it has a producer; gives the log end offset after it.
+        """Append one batch, transactional if `producer` is given. Returns the log end offset after it.
 
         Raises KafkaError.
         """
@@ -34,25 +34,26 @@ class PartitionLog(Protocol):
     def append_marker(
         self, producer: tuple[int, int], marker: EndTransactionMarker, transaction_version: int, now_ms: int
     ) -> int:
-        """End a producer's transaction; gives the log end offset after the marker. Raises KafkaError."""
+        """End a producer's transaction. Returns the log end offset after the marker. Raises KafkaError."""
         ...
 
     def when_committed(self, offset: int, timeout_ms: int | None = None) -> "asyncio.Future[None]":
-        """Done when the high watermark is at least `offset`; NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT."""
+        """Done when the high watermark is at least `offset`. Fails with NOT_LEADER_OR_FOLLOWER or
+        REQUEST_TIMED_OUT."""
         ...
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from `offset` on, up to the log end."""
+        """Complete batches from `offset`, up to the log end."""
         ...
 
     @property
     def max_batch_bytes(self) -> int:
-        """A batch that is larger is refused."""
+        """Larger batches are refused."""
         ...
 
 
 class Slot:
-    """A shard, the log behind it, and who waits for its answers."""
+    """A shard, its log, and the commands that wait for it."""
 
     __slots__ = (
         "applied_end_offset",
@@ -84,19 +85,20 @@ class Slot:
         self.waiting: dict[Ticket, asyncio.Future[Any]] = {}
         self.timer: asyncio.TimerHandle | None = None
         self.graces = 0
-        self.is_taken = False  # by a command that takes long
-        self.is_ticking = False  # what is due is being handled
-        self.is_serving = False  # who waited for it is about to be served
-        self.resumed: deque[Callable[[Now], CoordinatorResult]] = deque()  # became safe while it was taken
+        self.is_taken = False  # a long command holds it
+        self.is_ticking = False  # due deadlines are being handled
+        self.is_serving = False  # `_serve_waiting` is scheduled
+        self.resumed: deque[Callable[[Now], CoordinatorResult]] = deque()  # committed while it was held
         self.waiting_short: deque[tuple[Any, asyncio.Future[Any]]] = deque()
         self.waiting_long: deque[tuple[Any, asyncio.Future[Any]]] = deque()
 
     @property
     def queues(self) -> "tuple[deque[tuple[Any, asyncio.Future[Any]]], ...]":
-        """Who came while it was taken."""
+        """Commands that wait for the slot."""
         return self.waiting_short, self.waiting_long
 
     @property
     def is_busy(self) -> bool:
-        """Whether deadlines have to wait: for a command that takes long, or for short ones behind it."""
+        """Whether deadlines must wait: for a long command, or for the short commands that wait for the
+        slot."""
         return self.is_taken or bool(self.waiting_short)

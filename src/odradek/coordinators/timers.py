@@ -1,7 +1,7 @@
-"""Deadlines by name, for a machine that has no clock. Whoever owns the clock calls `pop`.
+"""Timers: deadlines by key, for a state machine without a clock. The owner of the clock calls `pop`.
 
-Times are steady milliseconds. Moving a deadline back, which every heartbeat does, only writes a dictionary:
-the key's entry in the heap stays where it is and is put right when it comes up.
+Times are steady milliseconds. Every heartbeat postpones a deadline, so this only writes a dictionary. The
+heap entry of the key is corrected when it reaches the top.
 """
 
 import heapq
@@ -37,7 +37,7 @@ class Timers(Generic[K]):
         self._keys.pop(key, None)
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `pop` next: never later than the first deadline, perhaps earlier."""
+        """When to call `pop` next: at the first deadline or earlier."""
         heap, keys = self._heap, self._keys
         while heap:
             at, number, key = heap[0]
@@ -48,7 +48,7 @@ class Timers(Generic[K]):
         return None
 
     def pop(self, now_ms: int) -> K | None:
-        """The key whose deadline has passed longest ago, which is thereby forgotten; None when none has."""
+        """Remove and return the key with the earliest deadline that has passed, or None."""
         heap, keys = self._heap, self._keys
         while heap and heap[0][0] <= now_ms:
             at, number, key = heapq.heappop(heap)

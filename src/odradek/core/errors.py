@@ -202,6 +202,14 @@ MOST_MESSAGE_CHARACTERS = 4_000
 """Longer messages are cut: they may quote what a client sent, and a wire string has at most 32,767 bytes."""
 
 
+def known_code(number: int) -> ErrorCode:
+    """The code that another node sent. What only a newer one knows is UNKNOWN_SERVER_ERROR."""
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 class KafkaError(Exception):
     """An error of Kafka's protocol: its code, a message, and a place if the message does not name it."""
 

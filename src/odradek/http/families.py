@@ -3,7 +3,8 @@
 jmx_exporter's names as Strimzi configures it, kafka_exporter's and kafka-lag-exporter's for groups, and our
 own where none exists. Everything is read off counters and state that the node keeps anyway; a family is
 yielded only where something moves it. None among them is a pause: what is looked through may be long.
-Partitions are partition_families.py's, the process and its loop process_families.py's.
+Partitions are partition_families.py's, the cluster as its controller sees it controller_families.py's, the
+process and its loop process_families.py's.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from odradek.coordinators.transactions.states import AT_REST
 from odradek.core.metrics import RequestMetrics
+from odradek.http.controller_families import controller
 from odradek.http.lags import Lags
 from odradek.http.partition_families import partitions
 from odradek.http.process_families import connections, loop
@@ -44,7 +46,7 @@ def families(
     yield from connections(node)
     yield from loop(node, idle_share)
     yield from process
-    yield from _controller(node)
+    yield from controller(node)
     yield from _raft(node)
     yield from partitions(node, now_ms)
     yield from _transactions(node, now_ms)
@@ -103,32 +105,6 @@ def _add_times(times: SummaryMetricFamily, name: str, stats: RequestMetrics) -> 
         if value_us is not None:
             times.add_sample(times.name, {"request": name, "quantile": str(q)}, value_us / 1000)
     times.add_metric([name], stats.count, stats.total_us / 1000)
-
-
-def _controller(node: "Observed") -> Iterator[Metric | None]:
-    prefix = "kafka_controller_kafkacontroller"
-    image = node.metadata.image
-    count = leaderless = 0
-    for topic in list(image.topics_by_name.values()):
-        for partition in list(topic.partitions.values()):
-            if count % (10 * ROWS_AT_ONCE) == 0:
-                yield None
-            count += 1
-            leaderless += not partition.has_leader
-    brokers = image.brokers.values()
-    serving = sum(not b.fenced for b in brokers)
-    yield gauge(f"{prefix}_activecontrollercount", "1 on the active controller", node.quorum.is_active)
-    yield gauge(f"{prefix}_globaltopiccount", "Topics", len(image.topics_by_name))
-    yield gauge(f"{prefix}_globalpartitioncount", "Partitions", count)
-    yield gauge(f"{prefix}_offlinepartitionscount", "Partitions without a leader", leaderless)
-    yield gauge(f"{prefix}_activebrokercount", "Brokers that serve", serving)
-    yield gauge(f"{prefix}_fencedbrokercount", "Brokers that are fenced", len(brokers) - serving)
-    yield gauge("kafka_brokers", "Brokers that serve", serving)
-    info = GaugeMetricFamily("kafka_broker_info", "Brokers that serve", labels=["id", "address"])
-    for broker in brokers:
-        for endpoint in list(broker.endpoints.values())[:1]:
-            info.add_metric([str(broker.id), f"{endpoint.host}:{endpoint.port}"], not broker.fenced)
-    yield info
 
 
 def _raft(node: "Observed") -> Iterator[Metric]:

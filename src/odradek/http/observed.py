@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from odradek.broker.health import Health
-from odradek.controller.quorum import QuorumController
+from odradek.broker.quorum_side import QuorumSide
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.core.metrics import Metrics
@@ -21,7 +21,7 @@ class Observed(Protocol):
     metrics: Metrics
     health: Health
     metadata: MetadataPublisher
-    quorum: QuorumController
+    quorum: QuorumSide
     logs: LogManager
     cleaner: Cleaner
     replicas: ReplicaManager

@@ -1,4 +1,4 @@
-"""The small text files of a log directory: bytes to values and back. No I/O."""
+"""Formats and parses the small text files of a log directory. No I/O."""
 
 import json
 import re
@@ -15,11 +15,11 @@ _CLUSTER_ID = re.compile(rf"[a-zA-Z0-9_\-]{{1,{_ID_LENGTH}}}")
 
 
 class CheckpointError(ValueError):
-    """A checkpoint file that cannot be read; says what is wrong with it."""
+    """A checkpoint file that cannot be parsed, with the reason."""
 
 
 class MetaProperties(NamedTuple):
-    """Whose directory this is."""
+    """The cluster, node and id of a log directory."""
 
     cluster_id: str
     node_id: int
@@ -54,7 +54,7 @@ def parse_epochs(data: bytes) -> list[tuple[int, int]]:
 
 
 def _entries(data: bytes, words: int) -> list[list[str]]:
-    """The entries of a version 0 checkpoint; a file without a byte has none, as Apache has it."""
+    """The entries of a version 0 checkpoint. An empty file has none, as in Apache Kafka."""
     try:
         lines = data.decode().split("\n")
     except UnicodeDecodeError as e:
@@ -67,7 +67,7 @@ def _entries(data: bytes, words: int) -> list[list[str]]:
         raise CheckpointError(f"version {lines[0]!r}, not 0")
     if len(lines) < 2 or _int(lines[1]) != len(lines) - 2:
         raise CheckpointError(
-            f"{len(lines) - 2} entries where {lines[1] if len(lines) > 1 else '?'} are announced"
+            f"expected {lines[1] if len(lines) > 1 else '?'} entries, found {len(lines) - 2}"
         )
     entries = [line.split(" ") for line in lines[2:]]
     for line, entry in zip(lines[2:], entries, strict=True):
@@ -77,7 +77,7 @@ def _entries(data: bytes, words: int) -> list[list[str]]:
 
 
 def _int(text: str) -> int:
-    """Epochs, partitions and offsets: what is written is never negative."""
+    """A number of a checkpoint: epochs, partitions and offsets are never negative."""
     if not (text.isascii() and text.isdecimal()):
         raise CheckpointError(f"{text!r} is not a number")
     return int(text)
@@ -98,14 +98,14 @@ def parse_partition_metadata(data: bytes) -> uuid.UUID:
 
 
 def is_damaged_topic_id(stored: uuid.UUID, expected: uuid.UUID) -> bool:
-    """Whether a topic id that is not the expected one is meant to be. Ids are random: no two of them have all
-    but one of the characters in common that stand in the file, unless a bit of it was flipped."""
+    """Whether a topic id is the expected one with a flipped bit. Ids are random: two different ids never
+    differ in only one character of their text form."""
     pairs = zip(uuid_to_text(stored), uuid_to_text(expected), strict=True)
     return sum(a != b for a, b in pairs) == 1
 
 
 def format_meta_properties(meta: MetaProperties, now_ms: int) -> bytes:
-    """meta.properties of version 1, with the comment lines that Java puts above its properties."""
+    """meta.properties of version 1, with the comment lines that Java writes above properties."""
     written = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
     return (
         f"#\n#{written}\nnode.id={meta.node_id}\ndirectory.id={uuid_to_text(meta.directory_id)}\n"
@@ -127,7 +127,7 @@ def parse_meta_properties(data: bytes) -> MetaProperties:
         if line and line[0] not in "#!":
             key, _, value = line.partition("=")
             value = values[key.strip()] = value.strip()
-    # Of an id that has its full length nothing is missing.
+    # An id of full length is complete even without a newline.
     if not data.endswith((b"\n", b"\r")) and len(value) != _ID_LENGTH:
         raise CheckpointError(f"its last line is incomplete: {line!r}")
     if values.get("version") != "1":
@@ -148,7 +148,7 @@ def format_clean_shutdown(broker_epoch: int) -> bytes:
 
 
 def parse_clean_shutdown(data: bytes) -> int:
-    """The broker epoch that shut down cleanly; -1 where the file does not tell."""
+    """The broker epoch that shut down cleanly; -1 if the file has none."""
     try:
         content = json.loads(data)
         return int(content["brokerEpoch"])

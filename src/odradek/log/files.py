@@ -1,6 +1,6 @@
-"""Files of a log: small ones as a whole, large ones through descriptors that are bounded in number.
+"""File access for logs: small files as a whole, large ones through a limited number of descriptors.
 
-What the bytes mean is decided elsewhere.
+This file does not interpret the bytes.
 """
 
 import errno
@@ -16,19 +16,19 @@ from odradek.runtime.api import Disk
 MAX_DESCRIPTORS: Final = 512
 _READ_CHUNK_BYTES: Final = 1 << 20
 _SMALL_BYTES: Final = 4096
-_CHANCES: Final = 32  # files that were used and are passed over, lest one open looks at all of them
+_CHANCES: Final = 32  # used files to skip in one `open`, so that it does not check all of them
 _TOO_MANY_OPEN: Final = (errno.EMFILE, errno.ENFILE)
 
 
 def named(disk: Disk, error: OSError, fd: int, position: int) -> OSError:
-    """The error of a read or a write by descriptor with what it does not tell: the file and the position."""
+    """The error of a read or write by descriptor, with the missing path and position."""
     if error.filename is not None:
         return error
     return OSError(error.errno, f"{error.strerror}, at byte offset {position}", disk.path_of(fd))
 
 
 def read_file(disk: Disk, path: str) -> bytes:
-    """The whole of a small file."""
+    """The content of a small file."""
     fd = disk.open(path, O_RDONLY)
     try:
         pieces = []
@@ -44,9 +44,9 @@ def read_file(disk: Disk, path: str) -> bytes:
 
 
 def write_file(disk: Disk, path: str, data: Buffer, *, sync: bool = True) -> None:
-    """Replace a file as a whole: after a crash either the old content is there or the new one.
+    """Replace a file atomically: after a crash it has either the old content or the new one.
 
-    Without `sync` the content may still be lost or torn by a crash, until the file is synced.
+    Without `sync` a crash may still lose or tear the content, until the file is synced.
     """
     temporary = path + ".tmp"
     fd = disk.open(temporary, O_WRONLY | O_CREAT | O_TRUNC)
@@ -62,7 +62,7 @@ def write_file(disk: Disk, path: str, data: Buffer, *, sync: bool = True) -> Non
 
 
 def overwrite_file(disk: Disk, path: str, data: Buffer) -> None:
-    """Write a file where there was none, or none that counts. A crash may leave any part of it."""
+    """Write a file whose old content does not matter. A crash may leave any part of it."""
     fd = disk.open(path, O_WRONLY | O_CREAT)
     try:
         write_fully(disk, fd, data, 0)
@@ -72,7 +72,7 @@ def overwrite_file(disk: Disk, path: str, data: Buffer) -> None:
 
 
 def sync_file(disk: Disk, path: str) -> None:
-    """Make a file durable that is written already. Raises UnsyncedError where the sync itself fails."""
+    """Make a written file durable. Raises UnsyncedError if the sync itself fails."""
     fd = disk.open(path, O_RDONLY)
     try:
         disk.fsync(fd)
@@ -91,7 +91,7 @@ def sync_data(disk: Disk, fd: int) -> None:
 
 
 def write_fully(disk: Disk, fd: int, data: Buffer, position: int) -> None:
-    """Write all of the data, over as many short writes as it takes."""
+    """Write all of the data, with as many writes as needed."""
     written = 0
     try:
         written = disk.pwrite(fd, data, position)
@@ -105,7 +105,7 @@ def write_fully(disk: Disk, fd: int, data: Buffer, position: int) -> None:
 
 
 def write_rest(disk: Disk, fd: int, buffers: Sequence[Buffer], position: int, written: int) -> None:
-    """Go on after a short write of buffers from a position on, or write more of them than one call takes."""
+    """Continue after a short write of buffers, or write more buffers than one call accepts."""
     for buffer in buffers:
         if written >= len(buffer):
             written -= len(buffer)
@@ -127,7 +127,7 @@ def unlink_if_exists(disk: Disk, path: str) -> bool:
 
 
 def remove_tree(disk: Disk, path: str) -> None:
-    """Remove a directory and all that is in it; one that is gone already is fine. Links are not followed."""
+    """Remove a directory with its content, if it exists. Links are not followed."""
     try:
         names = disk.listdir(path)
     except FileNotFoundError:
@@ -141,12 +141,12 @@ def remove_tree(disk: Disk, path: str) -> None:
 
 
 class Descriptor:
-    """An open file. It closes with the last reference, so that whoever still reads from it can."""
+    """An open file. It closes with its last reference, so that reads in progress can finish."""
 
     __slots__ = ("_disk", "_live", "fd")
 
     def __init__(self, disk: Disk, fd: int, live: set[int] | None = None) -> None:
-        """`live` has the descriptors that are open, this one until it closes."""
+        """`live` is the set of open descriptors; this one is in it until it closes."""
         self._disk = disk
         self.fd = fd
         self._live = live
@@ -155,11 +155,11 @@ class Descriptor:
 
     def __del__(self) -> None:
         if self._live is not None:
-            self._live.discard(self.fd)  # before the number can be another file's
+            self._live.discard(self.fd)  # before another file can get the number
         try:
             self._disk.close(self.fd)
         except OSError:
-            # Nobody is left to tell; what had to be durable was synced before.
+            # No caller could handle it, and everything that must be durable was synced before.
             pass
 
 
@@ -180,7 +180,7 @@ class FileSlice:
 
 
 def read_fully(disk: Disk, fd: int, count: int, position: int) -> bytes:
-    """`count` bytes, fewer only where the file ends."""
+    """`count` bytes; fewer only at the end of the file."""
     done = 0
     try:
         data = disk.pread(fd, count, position)
@@ -200,7 +200,7 @@ def read_fully(disk: Disk, fd: int, count: int, position: int) -> bytes:
 
 
 class PooledFile:
-    """A file of a log by its path; its descriptor comes and goes with the pool's needs."""
+    """A file of a log by its path. The pool opens and closes its descriptor as needed."""
 
     __slots__ = ("_pool", "handle", "on_spared", "path", "used")
 
@@ -212,7 +212,7 @@ class PooledFile:
         self.on_spared: Callable[[], None] | None = None
 
     def open(self) -> Descriptor:
-        """The descriptor, opened where it is not."""
+        """The descriptor. Opens the file if needed."""
         self.used = True
         handle = self.handle
         return self._pool.open(self) if handle is None else handle
@@ -225,7 +225,7 @@ class PooledFile:
         return unlink_if_exists(self._pool.disk, self.path)
 
     def spare(self) -> bool:
-        """Give the descriptor up unless it was used since the last time this was asked."""
+        """Close the descriptor, unless it was used since the last call."""
         if self.used:
             self.used = False
             return False
@@ -236,10 +236,10 @@ class PooledFile:
 
 
 class FilePool:
-    """Bounds how many files are open: the longest unused is closed first, by second chance.
+    """Limits the number of open files: it closes the least recently used one, by second chance.
 
-    A file that was closed here stays open for whoever still reads from it. `max_held` of them are expected;
-    whoever makes more of them looks at `is_short` before.
+    A file that the pool closed stays open for reads in progress. Up to `max_held` such files are expected.
+    Code that holds more of them checks `is_short` first.
     """
 
     __slots__ = ("_open", "disk", "live", "max_descriptors", "max_held")
@@ -255,7 +255,7 @@ class FilePool:
 
     @property
     def is_short(self) -> bool:
-        """Whether as many files are open as may be, those that are only held among them."""
+        """Whether the limit of open files is reached, including those held by reads in progress."""
         return len(self.live) >= self.max_descriptors + self.max_held
 
     def open(self, file: PooledFile) -> Descriptor:
@@ -264,7 +264,7 @@ class FilePool:
         return handle
 
     def create(self, path: str, *, empty: bool = True) -> PooledFile:
-        """An empty file, in place of whatever stood there; or one whose content is yet to be overwritten."""
+        """A new empty file, replacing an existing one; without `empty`, a file that the caller overwrites."""
         file = PooledFile(self, path)
         file.handle = self._descriptor(path, O_RDWR | O_CREAT | (O_TRUNC if empty else 0))
         self._open.append(file)
@@ -277,7 +277,7 @@ class FilePool:
         except OSError as e:
             if e.errno not in _TOO_MANY_OPEN or not self._open:
                 raise
-        # Sockets have taken the descriptors: that is no fault of the disk. Make do with fewer.
+        # Sockets use the descriptors: the disk is fine. Continue with fewer open files.
         self._shrink_to(len(self._open) // 2)
         return Descriptor(self.disk, self.disk.open(path, flags), self.live)
 

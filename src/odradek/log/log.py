@@ -1,8 +1,9 @@
-"""The log of one partition, as the rest of the node knows it: opened, read, appended to, cut at both ends.
+"""Log: the log of one partition. It is opened, read, appended to, truncated, and its old segments are
+deleted.
 
-A log has parts, each with its own state and file. This one puts them together and does what concerns several
-of them. One owner calls a log from one thread; only the jobs of `begin_flush` and `begin_close` may run
-elsewhere.
+A log has parts, each with its own state and file. This file combines them and does what involves several
+parts. One owner uses a log from one thread. Only the jobs of `begin_flush` and `begin_close` may run in other
+threads.
 """
 
 import uuid
@@ -46,7 +47,7 @@ __all__ = ["AppendInfo", "FetchInfo", "Isolation", "Log"]
 
 
 def _part(path: str) -> Any:
-    """A value of a part, to be read only. It costs no Python call, as the request path asks for."""
+    """A read-only property of a part. Reading it makes no Python call, which matters on the request path."""
     return property(attrgetter(path))
 
 
@@ -169,10 +170,11 @@ class Log:
         producer_id_expiration_ms: int | None = None,
         pool: FilePool | None = None,
     ) -> "Log":
-        """Open the log in a directory, or begin one; an unclean stop is recovered from `recovery_point` on.
+        """Open the log in a directory, or create one. After an unclean stop it is recovered from
+        `recovery_point`.
 
-        The topic id in the directory counts; the given one is written where there is none. Raises OSError
-        and, where the log failed once it was made, StorageError.
+        The topic id in the directory has precedence. The given one is written if there is none. Raises
+        OSError, and StorageError if the log fails after it was created.
         """
         return run_here(
             cls.opening(
@@ -209,7 +211,7 @@ class Log:
         pool: FilePool | None,
         progress: Callable[[int], None] | None = None,
     ) -> "Steps[Log]":
-        """`open` in steps; `progress` gets the number of bytes that were recovered."""
+        """`open` in steps. `progress` gets the number of recovered bytes."""
         pool = pool or FilePool(runtime.disk)
         loaded = yield from load(
             pool,
@@ -227,7 +229,7 @@ class Log:
         if loaded.is_dir_durable:
             directory.synced(directory.changes)
         elif log.flushes_by_count and (job := log.begin_flush()) is not None:
-            # What is here may be acknowledged now, to a producer that sends it once more.
+            # A producer that repeats a batch of this log gets an acknowledgement now, so it must be durable.
             yield job.run
             log.finish_flush(job)
         if loaded.topic_id is None and topic_id is not None:
@@ -245,7 +247,7 @@ class Log:
         self.partition_dir.check_online()
 
     def update_config(self, config: "TopicConfig") -> None:
-        """Take a topic's new settings; the active segment keeps the index sizes it was made with."""
+        """Apply new settings of the topic. The active segment keeps its index sizes."""
         self._config.update(config)
 
     # --- appending ------------------------------------------------------------------------------------
@@ -257,10 +259,10 @@ class Log:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction_version: int = 0,
     ) -> list[AppendInfo | KafkaError]:
-        """Give offsets to sets of checked batches and write those that are accepted, all with one call.
+        """Assign offsets to sets of checked batches, and write the accepted ones with one call.
 
-        A refused set leaves no trace. Raises StorageError when the disk fails, ExhaustedError when
-        descriptors or memory have run out: then none counts as appended.
+        A refused set changes nothing. Raises StorageError if the disk fails, ExhaustedError if descriptors or
+        memory run out: then no set counts as appended.
         """
         directory, bounds = self.partition_dir, self.bounds
         if directory.failure is not None:
@@ -277,9 +279,9 @@ class Log:
         return results
 
     def append_as_follower(self, records: Buffer) -> AppendInfo:
-        """Take over batches as the leader placed them; a partial one at the end is left out.
+        """Append batches with the offsets of the leader. A partial batch at the end is ignored.
 
-        Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE where they do not follow the log end, StorageError.
+        Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE if they do not follow the log end, StorageError.
         """
         self.check_online()
         if not self.metadata.is_durable:
@@ -294,9 +296,9 @@ class Log:
         return info
 
     def _flush_appended(self, start: int) -> None:
-        """flush.messages are not durable, with those that were appended from `start` on.
+        """flush.messages is reached by the records appended from `start`: flush.
 
-        The listener makes one flush for all that came meanwhile; without a listener it is made here and now.
+        The listener makes one flush for all appends until then. Without a listener, flush now.
         """
         on_flush_due = self.settling.on_flush_due
         if on_flush_due is None:
@@ -305,7 +307,7 @@ class Log:
             on_flush_due(self.topic_partition)
 
     def roll(self) -> None:
-        """Begin a new segment at the log end."""
+        """Start a new segment at the log end."""
         self.check_online()
         self.roller.roll_at(self.bounds.log_end_offset)
 
@@ -314,9 +316,10 @@ class Log:
     def read(
         self, offset: int, max_bytes: int, isolation: Isolation, min_one_message: bool = True
     ) -> FetchInfo:
-        """Batches from the one that holds an offset on, up to what the isolation lets be seen.
+        """Batches from the one that contains an offset, up to the bound of the isolation.
 
-        At least one whole batch when `min_one_message`, else perhaps less. Raises OFFSET_OUT_OF_RANGE.
+        At least one complete batch with `min_one_message`, otherwise possibly less. Raises
+        OFFSET_OUT_OF_RANGE.
         """
         directory = self.partition_dir
         if directory.failure is not None:
@@ -327,18 +330,18 @@ class Log:
             raise directory.fail(e, "reading from") from e
 
     def bound(self, isolation: Isolation) -> int:
-        """The first offset that a reader may not see."""
+        """The first offset that a reader of this isolation does not see."""
         return self.bounds.of(isolation)
 
     def advance_high_watermark(self, offset: int) -> bool:
-        """Let readers see further; True when it moved. It never goes back."""
+        """Advance the high watermark. Returns whether it moved. It never goes back."""
         return self.bounds.advance_high_watermark(offset)
 
     def offset_for_timestamp(
         self, timestamp: int, start_offset: int = 0
     ) -> lookup.TimestampOffset | lookup.BatchSearch | None:
-        """The first record at or after a time, or what one of ListOffsets' special timestamps means; or the
-        search for it in one batch, which takes long."""
+        """The first record at or after a timestamp, or the answer for a special timestamp of ListOffsets. If
+        it takes long to search a batch, returns the search instead."""
         self.check_online()
         try:
             return lookup.offset_for_timestamp(self, timestamp, start_offset)
@@ -349,7 +352,7 @@ class Log:
         self.epochs.assign(epoch, offset)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(newest epoch at or before the asked one, where it ends); -1 for both where unknown."""
+        """(newest epoch at or before the given one, its end offset); -1 for both if unknown."""
         return self.epochs.end_offset_for(epoch, self.bounds.log_end_offset)
 
     # --- flushes --------------------------------------------------------------------------------------
@@ -360,15 +363,15 @@ class Log:
         return self.durability.is_due(self._config.topic.flush_ms)
 
     def begin_flush(self, up_to: int | None = None) -> FlushJob | None:
-        """What to run, here or elsewhere, to make the log durable up to an offset; None where it is already.
+        """A job that makes the log durable up to an offset; None if it is durable already.
 
-        When it has run, `finish_flush` follows; when it raised, `fail`.
+        The job may run in another thread. Call `finish_flush` after it has run, or `fail` if it raised.
         """
         self.check_online()
         return self.durability.begin_flush(self.bounds.log_end_offset if up_to is None else up_to)
 
     def flush(self, up_to: int | None = None) -> None:
-        """Make the log durable up to an offset, here and now."""
+        """Make the log durable up to an offset, synchronously."""
         job = self.begin_flush(up_to)
         if job is not None:
             self._run(job)
@@ -381,13 +384,13 @@ class Log:
         self.finish_flush(job)
 
     def finish_flush(self, job: FlushJob) -> None:
-        """A job has run to its end."""
+        """A job has run successfully."""
         settled = self.settling.settled_offset
         self.durability.finish_flush(job.proof)
         self.settling.moved_from(settled)
 
     def begin_close(self) -> FlushJob | None:
-        """Prepare a clean stop; gives what is left to write. Nothing may be appended any more."""
+        """Prepare a clean stop. Returns the remaining job. After this nothing may be appended."""
         self.check_online()
         try:
             sealed = self.segments.active.seal_if_open()
@@ -396,10 +399,10 @@ class Log:
             raise self.fail(e, "closing") from e
         return self.durability.begin_close(sealed=sealed)
 
-    # --- where the log begins and ends ----------------------------------------------------------------
+    # --- start and end of the log ---------------------------------------------------------------------
 
     def increment_log_start_offset(self, offset: int) -> bool:
-        """Records below an offset are gone. Raises OFFSET_OUT_OF_RANGE beyond the high watermark."""
+        """Delete the records below an offset. Raises OFFSET_OUT_OF_RANGE above the high watermark."""
         self.check_online()
         if offset > self.bounds.high_watermark:
             raise KafkaError(
@@ -414,7 +417,8 @@ class Log:
         return True
 
     def retain(self, now_ms: int) -> int:
-        """Delete the segments that retention.ms, retention.bytes and the log start leave behind; how many."""
+        """Delete segments beyond retention.ms and retention.bytes, or below the log start. Returns how
+        many."""
         self.check_online()
         try:
             gone = retention.breached(self, now_ms)
@@ -435,22 +439,23 @@ class Log:
         return len(gone)
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop the records at and above an offset, durably; False where there are none.
+        """Remove the records at and above an offset, durably. Returns False if there are none.
 
-        A batch goes as a whole: the log ends where the one began that holds the offset.
+        Batches are removed as a whole: the log then ends at the start of the batch that contains the offset.
         """
         self.check_online()
         return self.truncator.truncate_to(offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the next record gets the offset."""
+        """Remove all records. The next record gets the given offset."""
         self.check_online()
         self.truncator.restart_at(offset)
 
     # --- the end --------------------------------------------------------------------------------------
 
     def close(self, clean: bool = True) -> None:
-        """Give the files up. Closed cleanly, everything is durable and the next start need not look."""
+        """Close the files. After a clean close everything is durable, and the next start needs no
+        recovery."""
         if clean and self.failure is None:
             job = self.begin_close()
             if job is not None:
@@ -459,17 +464,17 @@ class Log:
             segment.close()
 
     def move(self, path: str) -> None:
-        """Rename the directory; reads under way go on."""
+        """Rename the directory. Reads in progress continue."""
         self.partition_dir.rename(path)
         self.snapshots.directory = path
         for segment in self.segments.all():
             segment.moved(path)
 
     def let_go(self) -> None:
-        """Give the files up, before the directory is removed with everything in it."""
+        """Close the files before the directory is removed."""
         for segment in self.segments.all():
             segment.let_go()
 
     def purge_deleted(self, now_ms: int) -> None:
-        """Remove the files of deleted segments whose delay has passed, here and now. Raises OSError."""
+        """Remove the files of deleted segments whose delay has passed, synchronously. Raises OSError."""
         self.local_log.purge_deleted(now_ms)

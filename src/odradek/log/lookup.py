@@ -1,4 +1,4 @@
-"""Finding offsets by time, as ListOffsets asks for them."""
+"""Finds offsets by timestamp, for ListOffsets."""
 
 import logging
 from bisect import bisect_left
@@ -26,7 +26,7 @@ _MIN_INT64: Final = -(1 << 63)
 
 
 class TimestampOffset(NamedTuple):
-    """An offset that answers a question about time; the epoch is -1 where it is not known."""
+    """The result of a lookup. The leader epoch is -1 if it is unknown."""
 
     timestamp: int
     offset: int
@@ -34,7 +34,7 @@ class TimestampOffset(NamedTuple):
 
 
 class BatchSearch(NamedTuple):
-    """A batch that is to be looked into for its first record at or after a time and an offset."""
+    """A search of one batch for its first record at or after a timestamp and an offset."""
 
     data: bytes
     batch: BatchMeta
@@ -42,7 +42,7 @@ class BatchSearch(NamedTuple):
     start_offset: int
 
     def run(self) -> TimestampOffset | None:
-        """Touches nothing but the bytes: may run away from the loop. CORRUPT_MESSAGE where they are none."""
+        """Search. It uses nothing but the bytes, so it may run in another thread. Raises CORRUPT_MESSAGE."""
         batch = self.batch
         if batch.magic < 2:
             for record in iter_records(self.data, batch):
@@ -59,7 +59,7 @@ class BatchSearch(NamedTuple):
         return TimestampOffset(timestamp, batch.base_offset + delta, batch.partition_leader_epoch)
 
     def _created(self) -> tuple[int, int] | None:
-        """Timestamp and offset delta by the records' own times."""
+        """(timestamp, offset delta) by the records' own timestamps."""
         batch = self.batch
         _, _, late = kernel.find_outsiders(
             records_of(self.data, batch),
@@ -74,7 +74,7 @@ class BatchSearch(NamedTuple):
         return (late[0][3], late[0][2]) if late else None
 
     def _stamped(self) -> tuple[int, int] | None:
-        """The same where one time is that of all records."""
+        """The same for a batch with LogAppendTime, whose records share one timestamp."""
         batch, count = self.batch, self.batch.record_count
         columns = memoryview(kernel.walk(records_of(self.data, batch), count)).cast("q")
         deltas = columns[kernel.OFFSET_DELTA * count : (kernel.OFFSET_DELTA + 1) * count]
@@ -85,8 +85,8 @@ class BatchSearch(NamedTuple):
 def offset_for_timestamp(
     log: "Log", timestamp: int, start_offset: int = 0
 ) -> TimestampOffset | BatchSearch | None:
-    """The answer; or a batch that takes long to look into, which is the caller's to run where it likes, and
-    to ask again behind it where it holds nothing."""
+    """The result, or a BatchSearch if searching a batch takes long. The caller runs it, and calls this again
+    with an offset after the batch if it finds nothing."""
     if timestamp == LATEST:
         return TimestampOffset(NO_TIMESTAMP, log.log_end_offset, log.epochs.latest)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -103,7 +103,7 @@ def offset_for_timestamp(
     for segment in log.segments.all():
         if segment.largest_timestamp_ms() >= timestamp:
             found = _first_record(segment, timestamp, start_offset)
-            if found is not None:  # else all that is late enough lies below the start
+            if found is not None:  # otherwise all such records are below the start
                 return found
     return None
 
@@ -127,7 +127,7 @@ def _first_record(
     """The first record at or after a time and an offset."""
     found_time, offset = segment.time_index.lookup(timestamp)
     if found_time != NO_TIMESTAMP and not segment.is_time_of_batch(found_time, offset):
-        # All that is later than such an entry would be looked for behind it.
+        # Searches for later timestamps would start after such an entry.
         _log.warning(
             "Rebuilding the indexes of %s: no batch with timestamp %d at offset %d",
             segment.file.path,

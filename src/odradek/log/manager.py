@@ -1,6 +1,7 @@
-"""All logs of a node: opened from the log directories, created, deleted, and kept in order over time.
+"""LogManager: opens, creates, deletes and maintains all logs of a node.
 
-Nothing runs by itself: the node calls the `tick_` functions when they are due.
+It starts nothing periodic by itself: the node calls the `tick_` and `checkpoint_` functions when they are
+due.
 """
 
 import logging
@@ -36,7 +37,7 @@ __all__ = ["DirectoryInUseError", "LogDirInfo", "LogManager"]
 _log = logging.getLogger(__name__)
 
 _LOGS_PER_TURN: Final = 64
-_DELETED: Final = 400  # calls: what takes long is the disk's
+_DELETED: Final = 400  # calls; most of the time goes to the disk
 
 IsStray = Callable[[TopicPartition, uuid.UUID | None], bool]
 
@@ -57,7 +58,7 @@ class LogDirInfo(NamedTuple):
 
 
 def _is_of(log: Log, topic_id: uuid.UUID) -> bool:
-    """Whether a log is this topic's, as far as its directory tells."""
+    """Whether a log belongs to this topic, by the topic id in its directory."""
     own = log.topic_id
     return own is None or own == topic_id or is_damaged_topic_id(own, topic_id)
 
@@ -89,11 +90,11 @@ class LogManager:
         self.files = FilePool(runtime.disk, max_descriptors, max_held_descriptors)
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.recovery = Recovery()
-        self.opened = 0  # logs that were begun or opened since the start
+        self.opened = 0  # logs created since the start
 
     @property
     def on_offline(self) -> Callable[[str, StorageError], None] | None:
-        """Called with the path of a directory that failed, and why."""
+        """Called with the path of a directory that failed, and the reason."""
         return self.dirs.on_offline
 
     @on_offline.setter
@@ -103,9 +104,10 @@ class LogManager:
     # --- start ----------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Take the directories. One that cannot be used is offline; where none can, StorageError is raised.
+        """Lock the directories and read their ids. An unusable directory goes offline.
 
-        Raises DirectoryInUseError, and CheckpointError for a directory that is not a node's.
+        Raises StorageError if none is usable, DirectoryInUseError, and CheckpointError for an invalid
+        meta.properties.
         """
         for directory in self.directories:
             try:
@@ -115,17 +117,17 @@ class LogManager:
         self.dirs.require_online()
 
     def _cannot_start(self, directory: LogDir, what: str, error: OSError | StorageError) -> None:
-        """Serve without a directory that fails; but not where there are only too few descriptors to begin."""
+        """Continue without a directory that fails. But do not start if only descriptors or memory ran out."""
         reason = error.message if isinstance(error, StorageError) else error
         failure = self.dirs.failed_in(directory, f"{what}: {reason}", error)
         if isinstance(failure, ExhaustedError):
             raise failure from error
 
     def load(self, topic_config: "Callable[[str], TopicConfig]", is_stray: IsStray = _no_stray) -> None:
-        """Open every log there is; those of a directory that was not closed cleanly are recovered.
+        """Open all logs. The logs of a directory that was not closed cleanly are recovered.
 
-        Logs that the metadata does not give this node are set aside; nothing in them is lost. A directory
-        that cannot be loaded is offline, the others are loaded. Raises DuplicateLogError.
+        Stray logs, which the metadata does not assign to this node, are renamed; nothing in them is lost. A
+        directory that cannot be loaded goes offline, and the others are loaded. Raises DuplicateLogError.
         """
         for directory in self.dirs.online():
             try:
@@ -141,7 +143,8 @@ class LogManager:
         threads_per_directory: int,
         is_stray: IsStray = _no_stray,
     ) -> None:
-        """`load`, with so many logs of each directory recovered at a time, away from the event loop."""
+        """`load` with recovery in other threads, of `threads_per_directory` logs of each directory at a
+        time."""
         async with Scope() as scope:
             for directory in self.dirs.online():
                 scope.spawn(self._load_directory(directory, topic_config, threads_per_directory, is_stray))
@@ -189,7 +192,7 @@ class LogManager:
         log.truncator.on_truncated = self.checkpointer.truncated
 
     def _set_stray_aside(self, log: Log) -> None:
-        """The metadata does not give this log to this node. Raises StorageError."""
+        """Rename a log that the metadata does not assign to this node. Raises StorageError."""
         self._deleter.set_aside(log, names.STRAY_DIR_SUFFIX)
         log.close()
         _log.warning(
@@ -212,12 +215,13 @@ class LogManager:
         directory_id: uuid.UUID | None = None,
         is_new: bool = True,
     ) -> Log:
-        """The partition's log; begun where there is none, or one of another topic of the same name.
+        """The partition's log. It is created if there is none, or only one of another topic with the same
+        name.
 
-        It is begun in the directory that the metadata names, and in no other once it was begun. One that is
-        not new may lie in a directory that is offline: then nothing is begun in its place. An id that is this
-        one but for a flipped bit is mended: a log begun anew would give out its offsets once more. Raises
-        StorageError, ExhaustedError.
+        It is created in the directory that the metadata names. If a creation has already begun in a
+        directory, it continues there. A partition that is not new may be in an offline directory: then no log
+        is created in its place. A topic id with one flipped bit is corrected, because a new log would assign
+        its offsets again. Raises StorageError, ExhaustedError.
         """
         log = self.logs.get(topic_partition)
         if log is not None and not _is_of(log, topic_id):
@@ -277,13 +281,13 @@ class LogManager:
         return min((d for d in self.directories if d.failure is None), key=lambda d: counts[d.path])
 
     def directory_id(self, topic_partition: TopicPartition) -> uuid.UUID | None:
-        """The directory that a partition's log lies in."""
+        """The id of the directory that contains a partition's log."""
         log = self.logs.get(topic_partition)
         meta = None if log is None else self.dirs.directory_of(log).meta
         return None if meta is None else meta.directory_id
 
     def describe(self) -> Paced[list[LogDirInfo]]:
-        """What each directory holds; the sizes are those of the segments."""
+        """The directories and their logs. The sizes are those of the segments."""
         sizes: dict[str, list[tuple[TopicPartition, int]]] = {d.path: [] for d in self.directories}
         for tp, log in list(self.logs.items()):
             sizes[log.directory].append((tp, log.size_bytes))
@@ -310,21 +314,21 @@ class LogManager:
         return infos
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Take a log out of sight now, or what there is of one; its files go after file.delete.delay.ms."""
+        """Delete a log, or the rest of one, now. Its files are removed after file.delete.delay.ms."""
         self._deleter.delete(topic_partition)
 
     def persist_topic_ids(self) -> None:
-        """Make durable, away from the loop, which topics the logs belong to that were begun."""
+        """Sync the topic ids of new logs, in another thread."""
         self._topic_ids.start()
 
     # --- over time ------------------------------------------------------------------------------------
 
     def tick_flush(self) -> Reply[None]:
-        """Flush, away from the loop, the logs whose flush.ms has passed (log.flush.scheduler.interval.ms)."""
+        """Flush the logs whose flush.ms has passed, in other threads (log.flush.scheduler.interval.ms)."""
         return self.slices.run(self.flusher.flush_due(), own=True)
 
     def checkpoint_recovery_points(self) -> None:
-        """Due every log.flush.offset.checkpoint.interval.ms, and after every flush by itself."""
+        """Due every log.flush.offset.checkpoint.interval.ms. A flush writes it by itself too."""
         self.checkpointer.write_all(names.RECOVERY_POINT_CHECKPOINT)
 
     def checkpoint_log_starts(self) -> None:
@@ -336,17 +340,18 @@ class LogManager:
         self.checkpointer.write_all(names.HIGH_WATERMARK_CHECKPOINT)
 
     def checkpoint_cleaned(self, log: Log) -> None:
-        """A cleaning of a log has ended."""
+        """Write the cleaner checkpoint after the cleaning of a log."""
         self.checkpointer.write(self.dirs.directory_of(log), names.CLEANER_CHECKPOINT)
 
     async def tick_deletes(self) -> None:
-        """Remove the files of deleted logs and segments whose delay has passed, away from the loop."""
+        """Remove the files of deleted logs and segments whose delay has passed, in another thread."""
         await self._deleter.remove_due()
 
     def tick_retention(self) -> Reply[int]:
-        """Delete what retention gives up (log.retention.check.interval.ms), a few logs per turn; how many.
+        """Delete segments by retention (log.retention.check.interval.ms), a few logs per turn. Returns how
+        many.
 
-        A log that is being cleaned has its turn when that is done.
+        A log that is being cleaned is skipped until that is done.
         """
         return self.slices.run(self._retain(), own=True)
 
@@ -364,7 +369,7 @@ class LogManager:
         return deleted
 
     def tick_producer_expiry(self) -> Reply[int]:
-        """Forget silent producers (producer.id.expiration.check.interval.ms); how many."""
+        """Remove expired producers (producer.id.expiration.check.interval.ms). Returns how many."""
         return self.slices.run(self._expire_producers(), own=True)
 
     def _expire_producers(self) -> Paced[int]:
@@ -378,7 +383,7 @@ class LogManager:
     # --- stop -----------------------------------------------------------------------------------------
 
     async def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
-        """Close every log and give the directories up. Cleanly closed ones need no recovery."""
+        """Close all logs and unlock the directories. After a clean close the next start needs no recovery."""
         while self.flusher.flushing or self.checkpointer.is_writing or self.work.in_flight:
             await self.work.wait_for_one()
         self.flusher.stop()
@@ -394,7 +399,7 @@ class LogManager:
             directory.unlock()
 
     async def _close_cleanly(self, directory: LogDir, logs: list[Log], broker_epoch: int) -> None:
-        """The marker of a clean stop is written last, once all it speaks for is durable."""
+        """Write .kafka_cleanshutdown last, after everything else is durable."""
         whole = [log for log in logs if log.failure is None]
         try:
             for start in range(0, len(whole), _LOGS_PER_TURN):

@@ -1,4 +1,4 @@
-"""Names of files and directories in a log directory, as Apache Kafka gives them. No I/O."""
+"""Names of files and directories in a log directory. All but one are Apache Kafka's. No I/O."""
 
 import re
 from typing import Final
@@ -14,7 +14,7 @@ DELETED_SUFFIX: Final = ".deleted"
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
 UNFLUSHED_SUFFIX: Final = (
-    ".unflushed"  # Odradek's own: a segment ended at this offset, and was not durable yet
+    ".unflushed"  # Odradek's own: a segment ended at this offset and was not durable yet
 )
 INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, *INDEX_SUFFIXES)
@@ -50,13 +50,13 @@ def file_name(base_offset: int, suffix: str) -> str:
 
 
 def offset_of(name: str) -> int | None:
-    """The offset a segment file or a producer snapshot is named after; None for any other file."""
+    """The offset in the name of a segment file or producer snapshot; None for any other file."""
     digits, dot, _ = name.partition(".")
     return int(digits) if dot and len(digits) == _OFFSET_DIGITS and digits.isdecimal() else None
 
 
 def parse_partition_dir(name: str) -> tuple[TopicPartition, str] | None:
-    """(partition, "" or the suffix of a directory set aside), or None for a directory that is none."""
+    """(partition, "" or the suffix -delete, -stray or -future); None for other names."""
     marked = _MARKED_DIR.fullmatch(name)
     if marked:
         return TopicPartition(marked[1], int(marked[2])), marked[4]
@@ -67,6 +67,6 @@ def parse_partition_dir(name: str) -> tuple[TopicPartition, str] | None:
 
 
 def set_aside_dir(topic_partition: TopicPartition, unique: str, suffix: str) -> str:
-    """The name of a directory on its way out; a long topic name is cut to what a file system takes."""
+    """The name of a directory with such a suffix. A long topic name is cut to the limit of file systems."""
     tail = f"-{topic_partition.partition}.{unique}{suffix}"
     return topic_partition.topic[: _MAX_NAME - len(tail)] + tail

@@ -1,4 +1,4 @@
-"""Which segments a log no longer has to keep. Deciding only; the log deletes."""
+"""Decides which segments retention deletes. log.py deletes them."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ _Breach = Callable[[Segment, Segment | None], bool]
 
 
 def breached(log: "Log", now_ms: int) -> list[Segment]:
-    """The oldest segments that lie below the log start, or that retention by size or time gives up."""
+    """The oldest segments that are below the log start, or beyond retention by size or time."""
     segments = log.segments.all()
     gone = _oldest(log, segments, lambda _, following: _ends_by(following, log.log_start_offset))
     config = log.config
@@ -40,7 +40,8 @@ def _ends_by(following: Segment | None, offset: int) -> bool:
 
 
 def _oldest(log: "Log", segments: list[Segment], is_breached: _Breach) -> list[Segment]:
-    """The longest run of breached segments, oldest first, below the high watermark; no empty active one."""
+    """The oldest consecutive segments that breach a rule, below the high watermark, without an empty active
+    one."""
     run: list[Segment] = []
     for segment, following in zip(segments, [*segments[1:], None], strict=True):
         end_offset = log.log_end_offset if following is None else following.base_offset

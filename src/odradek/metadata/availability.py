@@ -1,4 +1,4 @@
-"""Which brokers of a partition a client can reach by the listener it came in on. Pure."""
+"""Which brokers of a partition a client can reach on its listener. Pure."""
 
 from collections.abc import Iterable
 
@@ -8,19 +8,19 @@ from odradek.metadata.image import MetadataImage, PartitionRegistration
 
 
 def reachable_brokers(image: MetadataImage, broker_ids: Iterable[int], listener: str) -> list[int]:
-    """Those that are registered, not fenced, and have the listener."""
+    """The brokers that are registered, not fenced, and have the listener."""
     return [n for n in broker_ids if _has_listener(image, n, listener) and not image.brokers[n].fenced]
 
 
 def offline_replicas(image: MetadataImage, partition: PartitionRegistration, listener: str) -> list[int]:
-    """Those whose broker cannot be reached, or whose directory failed."""
+    """The replicas whose broker cannot be reached or whose directory failed."""
     online = reachable_brokers(image, partition.replicas, listener)
     return [n for n in partition.replicas if n not in online or not is_online(image, partition, n)]
 
 
 def leader_to_name(image: MetadataImage, partition: PartitionRegistration, listener: str) -> int:
-    """The leader where the client could be told its address. It may be fenced: the controller is about to
-    elect another one, and will say so."""
+    """The leader, if it has the client's listener. It may be fenced: then the controller is about to elect
+    another one."""
     return partition.leader if _has_listener(image, partition.leader, listener) else NO_LEADER
 
 

@@ -1,6 +1,6 @@
-"""What a new cluster begins with: the features of its release and the configs they need. Pure.
+"""The first records of a new cluster: the features of its release and the configs that they need. Pure.
 
-`formatting.py` leaves these records in bootstrap.checkpoint; the first controller writes them to its log.
+`formatting.py` writes them to bootstrap.checkpoint. The first controller writes them to its log.
 """
 
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ _MIN_ISR = "min.insync.replicas"
 
 
 def bootstrap_features() -> list[MetadataRecord]:
-    """The newest levels of the features that are served, metadata.version first."""
+    """The newest levels of the supported features, metadata.version first."""
     return [FeatureLevelRecord(name=name, feature_level=level) for name, level in _FEATURES.items()]
 
 
 def bootstrap_batch(records: Sequence[MetadataRecord], min_insync_replicas: int) -> list[MetadataRecord]:
-    """The first data batch of a log: one transaction of everything, where the metadata.version knows them."""
+    """The first data batch of a log: one metadata transaction, if the metadata.version supports them."""
     batch = list(records)
     if any(isinstance(r, FeatureLevelRecord) and r.name == _ELR and r.feature_level for r in records):
         batch.append(
@@ -49,7 +49,7 @@ def bootstrap_batch(records: Sequence[MetadataRecord], min_insync_replicas: int)
 
 
 def bootstrap_level(records: Sequence[MetadataRecord]) -> int:
-    """The metadata.version that a log begins with."""
+    """The metadata.version of the bootstrap records."""
     return max(
         (
             r.feature_level

@@ -1,4 +1,4 @@
-"""The way from a broker to the active controller: the same node now, another one over the wire later."""
+"""ControllerChannel: sends requests to the active controller, on this node or over the wire."""
 
 from typing import Any, Protocol
 
@@ -7,9 +7,9 @@ from odradek.wire.api_keys import ApiKey
 
 class ControllerChannel(Protocol):
     async def call(self, api_key: ApiKey, request: Any) -> Any:
-        """The controller's answer, once what it decided is committed.
+        """The controller's answer, after its decision is committed.
 
-        Requests and answers are those of wire/messages.py. Raises KafkaError when there is no controller
-        to decide, or when its decision could not be made durable.
+        Requests and answers are those of wire/messages.py. Raises KafkaError if there is no active
+        controller, or if its decision could not be made durable.
         """
         ...

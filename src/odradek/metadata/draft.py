@@ -1,6 +1,6 @@
-"""What each record does to the image: the only place where replicated metadata changes. Pure.
+"""ImageDraft: applies records to the image. Replicated metadata changes nowhere else. Pure.
 
-A draft copies what a batch of records touches, when it is first touched, and shares all the rest.
+A draft copies a container when a batch of records first changes it, and shares everything else.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,11 +26,11 @@ NO_RECOVERY_CHANGE = -1
 
 
 class ReplayError(Exception):
-    """A record that contradicts the image: the log is damaged, or this code is wrong."""
+    """A record that contradicts the image: the log is damaged, or this code has a bug."""
 
 
 class ImageDraft:
-    """Copies of what a batch touches, made when it is first touched."""
+    """The containers that a batch changes, copied at their first change."""
 
     __slots__ = (
         "base",
@@ -187,7 +187,8 @@ class ImageDraft:
             for index, old in by_id[topic_id].partitions.items():
                 if old.elr or old.last_known_elr:
                     topic = self._open_topic(topic_id)
-                    topic.partitions[index] = old._replace(elr=(), last_known_elr=())
+                    epoch = old.partition_epoch + 1
+                    topic.partitions[index] = old._replace(elr=(), last_known_elr=(), partition_epoch=epoch)
                     self.changed_partitions[topic_id, index] = None
 
     # --- nodes --------------------------------------------------------------------------------------
@@ -297,7 +298,9 @@ class ImageDraft:
         if self.kept is None:
             self.kept = dict(self.base.kept)
         identity = _IDENTITY[type(record)](record)
-        if identity[0] in _REMOVES and _REMOVES[identity[0]](record):
+        if isinstance(record, r.OpaqueRecord):
+            self.kept.pop(identity, None)  # what it means may depend on what comes before it
+        if isinstance(record, r.ClientQuotaRecord) and record.remove:
             self.kept.pop(identity, None)
         else:
             self.kept[identity] = record
@@ -309,7 +312,8 @@ class ImageDraft:
 
 
 def merge(old: PartitionRegistration, record: Any) -> PartitionRegistration:
-    """A partition after a PartitionChangeRecord: a leader named, even the same, starts a new leader epoch."""
+    """A partition after a PartitionChangeRecord. A record with a leader, even the same one, starts a new
+    leader epoch."""
     leader, leader_epoch = old.leader, old.leader_epoch
     if record.leader != r.NO_LEADER_CHANGE:
         leader, leader_epoch = record.leader, old.leader_epoch + 1
@@ -353,7 +357,7 @@ def _features(features: Iterable[Any]) -> dict[str, VersionRange]:
 _IDENTITY: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     r.ClientQuotaRecord: lambda q: (
         "quota",
-        tuple((e.entity_type, e.entity_name) for e in q.entity),
+        frozenset((e.entity_type, e.entity_name) for e in q.entity),
         q.key,
     ),
     r.UserScramCredentialRecord: lambda s: ("scram", s.name, s.mechanism),
@@ -362,8 +366,8 @@ _IDENTITY: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     r.RemoveAccessControlEntryRecord: lambda a: ("acl", a.id),
     r.DelegationTokenRecord: lambda t: ("token", t.token_id),
     r.RemoveDelegationTokenRecord: lambda t: ("token", t.token_id),
+    r.OpaqueRecord: lambda o: ("opaque", o.value),
 }
-_REMOVES: dict[str, Callable[[Any], bool]] = {"quota": lambda q: bool(q.remove)}
 
 _HANDLERS: dict[type, Callable[[ImageDraft, Any], None]] = {
     r.RegisterBrokerRecord: ImageDraft.register_broker,
@@ -386,6 +390,7 @@ _HANDLERS: dict[type, Callable[[ImageDraft, Any], None]] = {
     r.UserScramCredentialRecord: ImageDraft.keep,
     r.AccessControlEntryRecord: ImageDraft.keep,
     r.DelegationTokenRecord: ImageDraft.keep,
+    r.OpaqueRecord: ImageDraft.keep,
     r.RemoveUserScramCredentialRecord: ImageDraft.drop,
     r.RemoveAccessControlEntryRecord: ImageDraft.drop,
     r.RemoveDelegationTokenRecord: ImageDraft.drop,

@@ -1,11 +1,12 @@
-"""Whose data directories these are: formatted when new, as Apache's storage tool would; else checked.
+"""Checks the data directories of a node, and formats new ones as Apache's storage tool does.
 
-A directory is formatted once its meta.properties stands in it, so that is written last: a crash before
-leaves a directory that is simply formatted again.
+A directory counts as formatted when it has meta.properties, so this file is written last. After a crash
+before that, the directory is formatted again.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from random import Random
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from odradek.core.errors import StorageError, is_exhausted
@@ -18,21 +19,37 @@ from odradek.metadata.bootstrap import bootstrap_features
 from odradek.metadata.image import RESERVED_DIRS
 from odradek.metadata.records import MetadataRecord, decode_record, encode_record
 from odradek.raft.control import QuorumFacts
-from odradek.raft.driver import PARTITION_DIR
+from odradek.raft.opening import PARTITION_DIR
 from odradek.raft.snapshots import BOOTSTRAP_FILE, SnapshotBuilder, SnapshotId, read_snapshot
 from odradek.raft.voters import Voter, VoterEndpoint, VoterSet
 from odradek.records.batch import BatchMeta, iter_records
 from odradek.runtime.api import Disk, Runtime
 
-KRAFT_VERSION = 1
-
 
 class FormatError(Exception):
-    """Directories that are not this node's, or that nobody dares to format; says which and why."""
+    """Directories that belong to another node or cluster, or that must not be formatted, with the reason."""
+
+
+class FirstVoters(NamedTuple):
+    """How the metadata log of a new directory begins.
+
+    kraft.version 1 records its voters in the log. The first snapshot names them: this node alone, those of
+    `voters`, or nobody (`is_observer`: the node asks others who votes, and may join them). With kraft.version
+    0 the voters are those of the configuration.
+    """
+
+    kraft_version: int = 1
+    voters: VoterSet | None = None
+    is_observer: bool = False
+
+
+STANDALONE: Final = FirstVoters()
+STATIC: Final = FirstVoters(kraft_version=0)
+OBSERVER: Final = FirstVoters(is_observer=True)
 
 
 class NodeIdentity(NamedTuple):
-    """Who this node is, by its directories."""
+    """The ids of this node, from its directories."""
 
     cluster_id: str
     node_id: int
@@ -49,12 +66,13 @@ def prepare_directories(
     metadata_log_dir: str,
     controller_endpoints: Sequence[VoterEndpoint],
     cluster_id: str | None = None,
+    first_voters: FirstVoters = STANDALONE,
 ) -> NodeIdentity:
-    """Check the opened and locked directories of a node; format them where nobody has.
+    """Check the opened and locked directories of a node, and format the new ones.
 
-    An unformatted metadata directory makes a new cluster: of the given id, or a random one. Other new
-    directories join the cluster of the formatted ones; one that cannot be formatted is offline. Raises
-    FormatError, CheckpointError for an id that cannot be a cluster's, OSError.
+    An unformatted metadata directory makes a new cluster, with the given id or a random one. Other new
+    directories join the cluster of the formatted ones. A directory that cannot be formatted goes offline.
+    Raises FormatError, CheckpointError for an invalid cluster id, OSError.
     """
     if cluster_id is not None:
         check_cluster_id(cluster_id)
@@ -74,15 +92,16 @@ def prepare_directories(
             f"No `{META_PROPERTIES}` found in {metadata_dir.path}, the metadata log directory, while "
             f"{formatted[0].path} belongs to cluster {known}: the cluster's metadata is missing."
         )
-    cluster_id = known or cluster_id or uuid_to_text(_new_id(runtime))
+    cluster_id = known or cluster_id or uuid_to_text(new_id(runtime.rng))
     for directory in usable:
         if directory.meta is not None:
             continue
-        meta = MetaProperties(cluster_id, node_id, _new_id(runtime))
+        meta = MetaProperties(cluster_id, node_id, new_id(runtime.rng))
         try:
             _check_empty(runtime.disk, directory)
             if directory is metadata_dir:
-                _format_metadata_log(runtime, directory, meta, controller_endpoints)
+                meta = _as_planned(meta, first_voters)
+                _format_metadata_log(runtime, directory, meta, controller_endpoints, first_voters)
             _write_meta_properties(runtime, directory.path, meta)
         except OSError as e:
             if directory is metadata_dir or is_exhausted(e):
@@ -95,7 +114,7 @@ def prepare_directories(
 
 
 def _check(formatted: Sequence[LogDir], node_id: int, cluster_id: str | None) -> str | None:
-    """The cluster that all directories agree on."""
+    """The cluster id of all directories."""
     seen: dict[UUID, str] = {}
     for directory in formatted:
         meta, path = directory.meta, f"{directory.path}/{META_PROPERTIES}"
@@ -121,7 +140,7 @@ def _check(formatted: Sequence[LogDir], node_id: int, cluster_id: str | None) ->
 
 
 def _check_empty(disk: Disk, directory: LogDir) -> None:
-    """Partitions and metadata without meta.properties are somebody's: they are never taken over silently."""
+    """Refuse to format a directory with partitions or metadata but without meta.properties."""
     held = [
         name
         for name, tp, _ in directory.partition_dirs()
@@ -129,27 +148,37 @@ def _check_empty(disk: Disk, directory: LogDir) -> None:
     ]
     if held:
         raise FormatError(
-            f"No `{META_PROPERTIES}` found in {directory.path}, but it holds {held[0]}: refusing to format a "
-            "directory with data."
+            f"No `{META_PROPERTIES}` found in {directory.path}, but it contains {held[0]}: refusing to "
+            "format a directory with data."
         )
 
 
 def _has_records(disk: Disk, path: str) -> bool:
-    """Whether a quorum has used a metadata log: formatting leaves the first snapshot and nothing else."""
+    """Whether a quorum has used a metadata log. Formatting writes only the first snapshot."""
     first = SnapshotId(0, 0).file_name
     return any(not name.startswith(first) for name in disk.listdir(path))
 
 
-def _new_id(runtime: Runtime) -> UUID:
-    """Random, not reserved, and with a text form that no tool takes for an option."""
+def new_id(rng: Random) -> UUID:
+    """A random id that is not reserved and whose text does not look like an option."""
     while True:
-        value = UUID(bytes=runtime.rng.randbytes(16), version=4)
+        value = UUID(bytes=rng.randbytes(16), version=4)
         if value not in RESERVED_DIRS and not uuid_to_text(value).startswith("-"):
             return value
 
 
+def _as_planned(meta: MetaProperties, first_voters: FirstVoters) -> MetaProperties:
+    """A first voter has the directory id under which the others know it."""
+    voter = None if first_voters.voters is None else first_voters.voters.get(meta.node_id)
+    return meta if voter is None else meta._replace(directory_id=voter.directory_id)
+
+
 def _format_metadata_log(
-    runtime: Runtime, directory: LogDir, meta: MetaProperties, endpoints: Sequence[VoterEndpoint]
+    runtime: Runtime,
+    directory: LogDir,
+    meta: MetaProperties,
+    endpoints: Sequence[VoterEndpoint],
+    first_voters: FirstVoters,
 ) -> None:
     """bootstrap.checkpoint with the first records, and the snapshot at offset 0 with the first voters."""
     disk, now_ms = runtime.disk, runtime.clock.now_ms()
@@ -158,8 +187,11 @@ def _format_metadata_log(
     write_file(disk, f"{directory.path}/{BOOTSTRAP_FILE}", bootstrap.finish())
     path = f"{directory.path}/{PARTITION_DIR}"
     disk.makedirs(path)
-    voter = Voter(meta.node_id, meta.directory_id, tuple(endpoints))
-    first = SnapshotBuilder(0, now_ms, QuorumFacts(KRAFT_VERSION, VoterSet([voter])), now_ms)
+    if first_voters.kraft_version == 0 or first_voters.is_observer:
+        return
+    own = Voter(meta.node_id, meta.directory_id, tuple(endpoints))
+    facts = QuorumFacts(first_voters.kraft_version, first_voters.voters or VoterSet([own]))
+    first = SnapshotBuilder(0, now_ms, facts, now_ms)
     write_file(disk, f"{path}/{SnapshotId(0, 0).file_name}", first.finish())
 
 
@@ -170,7 +202,7 @@ def _write_meta_properties(runtime: Runtime, path: str, meta: MetaProperties) ->
 
 
 def read_bootstrap(disk: Disk, metadata_log_dir: str) -> list[MetadataRecord] | None:
-    """The records of bootstrap.checkpoint; None where there is none."""
+    """The records of bootstrap.checkpoint, or None."""
     try:
         data = read_file(disk, f"{metadata_log_dir.rstrip('/')}/{BOOTSTRAP_FILE}")
     except FileNotFoundError:

@@ -1,7 +1,8 @@
-"""The cluster's metadata at one offset, as immutable values: topics, brokers, configs, features.
+"""MetadataImage: the cluster's metadata at one offset, as immutable values: topics, brokers, configs,
+features.
 
-How records change it is in replay.py; nothing here decides anything. A published image is never written to
-again: a change copies the containers it touches and shares all the rest.
+draft.py applies records to it. A published image never changes: a change copies the containers that it
+modifies and shares everything else.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ RESOURCE_BROKER_LOGGER = 8
 RESOURCE_CLIENT_METRICS = 16
 RESOURCE_GROUP = 32
 
-CLUSTER_DEFAULT = ""  # the broker resource whose configs hold for every broker
+CLUSTER_DEFAULT = ""  # the broker resource whose configs apply to every broker
 
 RECOVERED = 0
 RECOVERING = 1
@@ -28,7 +29,7 @@ RESERVED_DIRS = frozenset(UUID(int=i) for i in range(100))
 
 
 class PartitionRegistration(NamedTuple):
-    """What the controller knows of one partition."""
+    """The state of one partition in the metadata."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -81,7 +82,7 @@ class BrokerRegistration(NamedTuple):
 
     @property
     def is_active(self) -> bool:
-        """May lead partitions and join an ISR."""
+        """Whether it may lead partitions and join an ISR."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
@@ -93,7 +94,7 @@ class ControllerRegistration(NamedTuple):
 
 
 class MetadataImage(NamedTuple):
-    """All of it. `offset` and `epoch` are of the last record contained, -1 before the first."""
+    """All metadata. `offset` and `epoch` are those of the last record; -1 before the first."""
 
     offset: int = -1
     epoch: int = -1
@@ -106,7 +107,7 @@ class MetadataImage(NamedTuple):
     features: Mapping[str, int] = MappingProxyType({})
     next_producer_id: int = 0
     kept: Mapping[tuple[Any, ...], Any] = MappingProxyType({})
-    """Records of kinds that no code here acts on (quotas, ACLs, credentials), by identity: they survive."""
+    """Records without effect in Odradek (quotas, ACLs, credentials), by identity. They are kept."""
 
     @property
     def metadata_version(self) -> int:
@@ -118,16 +119,16 @@ class MetadataImage(NamedTuple):
 
     @property
     def transaction_version(self) -> int:
-        """2 and above give every transaction an epoch of its own."""
+        """From 2 every transaction has its own epoch."""
         return self.features.get("transaction.version", 0)
 
     @property
     def group_version(self) -> int:
-        """1 and above allow the consumer protocol (KIP-848)."""
+        """From 1 the consumer protocol is allowed (KIP-848)."""
         return self.features.get("group.version", 0)
 
     def leader_of(self, tp: TopicPartition) -> int | None:
-        """NO_LEADER where a partition has none now; None where there is no such partition."""
+        """The leader or NO_LEADER; None if there is no such partition."""
         topic = self.topics_by_name.get(tp.topic)
         partition = None if topic is None else topic.partitions.get(tp.partition)
         return None if partition is None else partition.leader
@@ -138,7 +139,7 @@ class MetadataImage(NamedTuple):
         return None if broker is None or broker.fenced else broker.epoch
 
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """What was set dynamically on a resource, without any default."""
+        """The dynamic configs of a resource, without defaults."""
         return self.configs.get((resource_type, name), _NOTHING)
 
     def topic_config(self, topic: str) -> Mapping[str, str]:

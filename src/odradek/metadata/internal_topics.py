@@ -1,4 +1,4 @@
-"""How many partitions the internal topics have. Who creates them is the broker's affair."""
+"""The number of partitions of the internal topics. broker/topics.py creates them."""
 
 from odradek.core.configs import NodeConfig
 from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC

@@ -1,4 +1,4 @@
-"""Who waits for an offset of the metadata log: until it is committed, or until it is applied."""
+"""OffsetWaiters: futures that wait until an offset of the metadata log is committed or applied."""
 
 import asyncio
 from bisect import insort
@@ -21,18 +21,18 @@ class OffsetWaiters:
     def wait(self, offset: int) -> "asyncio.Future[None]":
         """Done when `release` reaches the offset."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        insort(self._waiting, (offset, done), key=_offset)  # a long decision ends with an older offset
+        insort(self._waiting, (offset, done), key=_offset)  # offsets of long decisions may come out of order
         return done
 
     def release(self, offset: int) -> None:
-        """Answer everybody who waits for an offset up to this one."""
+        """Resolve all waits for offsets up to this one."""
         while self._waiting and self._waiting[0][0] <= offset:
             _, waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
 
     def fail(self, first_offset: int, failure: KafkaError) -> None:
-        """Refuse everybody who waits for this offset or a later one."""
+        """Fail all waits for this offset or later ones."""
         while self._waiting and self._waiting[-1][0] >= first_offset:
             _, waiter = self._waiting.pop()
             if not waiter.done():

@@ -1,7 +1,7 @@
-"""The committed image, and whoever wants to hear of its changes.
+"""MetadataPublisher: the committed image, and the subscribers to its changes.
 
-The image changes at once, subscribers follow: a delta that gives them much to do is applied in slices, and
-the next delta waits until they are done with it.
+The image changes at once. The subscribers then apply the delta, in slices if it is large. The next delta
+waits until they are done.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ Subscriber = Callable[[MetadataDelta], Paced[None]]
 
 
 class MetadataPublisher:
-    """`image` is what is committed now. Subscribers are called in the order they subscribed.
+    """`image` is the committed image. Subscribers are called in the order of their subscription.
 
-    `on_applied` is told the last offset of each delta that all of them are done with; `applied_offset` is the
-    newest. `kraft_version` is a finalized feature too, but the quorum's own control records hold it, not the
-    image.
+    `on_applied` gets the last offset of each delta that all subscribers have applied; `applied_offset` is the
+    newest. `kraft_version` is a finalized feature too, but it is in the control records of the quorum, not in
+    the image.
     """
 
     __slots__ = (
@@ -33,6 +33,7 @@ class MetadataPublisher:
         "_slices",
         "_subscribers",
         "_waiting",
+        "_watching",
         "applied_offset",
         "image",
         "kraft_version",
@@ -50,9 +51,10 @@ class MetadataPublisher:
         self._newest = EMPTY_IMAGE
         self._is_applying = False
         self._idle: asyncio.Future[None] | None = None
+        self._watching: dict[asyncio.Future[None], Callable[[MetadataImage], bool]] = {}
 
     def subscribe(self, *subscribers: Subscriber) -> None:
-        """From now on; what is there already comes first, as one delta, and at once."""
+        """Subscribe. Subscribers first get the current image, as one delta, synchronously."""
         if self.image is not EMPTY_IMAGE:
             everything = full_delta(self.image)
             for subscriber in subscribers:
@@ -60,7 +62,7 @@ class MetadataPublisher:
         self._subscribers += subscribers
 
     def publish(self, delta: MetadataDelta) -> None:
-        """A commit. A subscriber that fails is reported and does not keep the others from it."""
+        """Publish a commit. An error of a subscriber is logged, and the others still get the delta."""
         assert delta.previous is self._newest, "deltas are published in order"
         self._newest = delta.image
         self._waiting.append(delta)
@@ -69,10 +71,26 @@ class MetadataPublisher:
             self._slices.run(self._apply_waiting(), own=True)
 
     async def drain(self) -> None:
-        """Wait until everything that was published is applied."""
+        """Wait until all published deltas are applied."""
         if self._is_applying:
             self._idle = self._idle or asyncio.get_running_loop().create_future()
             await self._idle
+
+    async def until(self, condition: Callable[[MetadataImage], bool]) -> None:
+        """Wait until subscribers have applied an image that fulfils a condition."""
+        if not self._is_applying and condition(self.image):
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watching[waiter] = condition
+        try:
+            await waiter
+        finally:
+            self._watching.pop(waiter, None)
+
+    def _show(self, image: MetadataImage) -> None:
+        for waiter, condition in list(self._watching.items()):
+            if not waiter.done() and condition(image):
+                waiter.set_result(None)
 
     def _apply_waiting(self) -> Paced[None]:
         while self._waiting:
@@ -85,6 +103,7 @@ class MetadataPublisher:
                     _log.exception("Error applying the metadata up to offset %d", delta.image.offset)
             self.applied_offset = delta.image.offset
             self.on_applied(self.applied_offset)
+            self._show(delta.image)
             yield STEP
         self._is_applying = False
         if self._idle is not None:

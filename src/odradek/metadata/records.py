@@ -1,7 +1,7 @@
-"""The record types of the metadata log, as Apache Kafka 4.3 writes them: classes, and their bytes.
+"""The record types of the metadata log, as Apache Kafka 4.3 writes them, with their encoding.
 
-What a record means is not known here: image.py replays them, the controller writes them. Durations and
-directories follow Kafka: directory ids 0, 1 and 2 stand for migrating, unassigned and lost.
+The controller writes them, draft.py applies them. Directory ids 0, 1 and 2 mean migrating, unassigned and
+lost, as in Kafka.
 """
 
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ from odradek.wire.varint import decode_uvarint
 
 FRAME_VERSION = 1
 NO_LEADER_CHANGE = -2
-"""PartitionChangeRecord.leader when the leader stays, and with it its epoch."""
+"""PartitionChangeRecord.leader if the leader and its epoch do not change."""
 
 FENCE, UNFENCE = 1, -1
-"""BrokerRegistrationChangeRecord.fenced; 0 leaves it."""
+"""Values of BrokerRegistrationChangeRecord.fenced; 0 means no change."""
 
 
 class MetadataRecord(Layout):
-    """Base of all of them."""
+    """Base class of all metadata records."""
 
     api_key: ClassVar[int]
 
     def write_version(self) -> int:
-        """The version to write when nothing else is asked for: the newest."""
+        """The default version for writing: the newest."""
         return self.codec.schema.versions[1]
 
 
@@ -93,7 +93,7 @@ class PartitionRecord(MetadataRecord, versions=(0, 2), flexible_from=0):
 
 
 class ConfigRecord(MetadataRecord, versions=(0, 0), flexible_from=0):
-    """resource_type: 2 for a topic, 4 for a broker; a null value removes the key."""
+    """resource_type: 2 for a topic, 4 for a broker. A null value removes the key."""
 
     api_key = 4
     resource_type: int = of("int8")
@@ -103,7 +103,7 @@ class ConfigRecord(MetadataRecord, versions=(0, 0), flexible_from=0):
 
 
 class PartitionChangeRecord(MetadataRecord, versions=(0, 2), flexible_from=0):
-    """Null or absent fields stay as they are."""
+    """Null or absent fields mean no change."""
 
     api_key = 5
     partition_id: int = of("int32")
@@ -201,7 +201,7 @@ class BrokerRegistrationChangeRecord(MetadataRecord, versions=(0, 3), flexible_f
     )
 
     def write_version(self) -> int:
-        """The lowest that holds the content, as Apache writes it."""
+        """The lowest version that can hold the content, as in Apache Kafka."""
         if self.cordoned_log_dirs is not None:
             return 3
         if self.log_dirs:
@@ -307,8 +307,31 @@ RECORD_TYPES: dict[int, type[MetadataRecord]] = {
 }
 
 
+class OpaqueRecord(MetadataRecord, versions=(0, 0), flexible_from=0):
+    """A record of a type unknown here, or of a newer version of one that is only kept: its bytes."""
+
+    api_key = -1
+    value: bytes = of("bytes")
+
+
+KEPT_TYPES: frozenset[type[MetadataRecord]] = frozenset(
+    (
+        DelegationTokenRecord,
+        UserScramCredentialRecord,
+        ClientQuotaRecord,
+        AccessControlEntryRecord,
+        RemoveAccessControlEntryRecord,
+        RemoveUserScramCredentialRecord,
+        RemoveDelegationTokenRecord,
+    )
+)
+"""Types that no code here acts on: their records stay in image and snapshots until they are removed."""
+
+
 def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
     """The value of a record in the log: frame version, type and version as varints, then the body."""
+    if isinstance(record, OpaqueRecord):
+        return record.value
     if version is None:
         version = record.write_version()
     frame = bytes((FRAME_VERSION, record.api_key, version))
@@ -316,11 +339,15 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
 
 
 def decode_record(value: Buffer) -> MetadataRecord:
-    """ProtocolError for bytes that are no metadata record, or one of a type or version unknown here."""
+    """Raises ProtocolError for bytes that are not a metadata record, or for a newer record that needs an
+    action.
+
+    Records without effect here are kept unchanged, so that other nodes find them in our snapshots.
+    """
     api_key, version, position = record_frame(value)
     cls = RECORD_TYPES.get(api_key)
-    if cls is None:
-        raise ProtocolError(f"unknown metadata record type {api_key}")
+    if cls is None or (cls in KEPT_TYPES and version > cls.codec.schema.versions[1]):
+        return OpaqueRecord(value=bytes(value))
     record: MetadataRecord
     record, position = cls.codec.decoder(version)(value, position)
     return record

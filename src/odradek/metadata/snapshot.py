@@ -1,4 +1,5 @@
-"""An image as the records that would rebuild it: the content of a snapshot. Pure; files are raft's."""
+"""Converts an image to the records that rebuild it: the content of a snapshot. Pure. raft/ writes the
+file."""
 
 from collections.abc import Iterator
 
@@ -27,7 +28,8 @@ NO_BROKER = -1
 
 
 def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
-    """In Kafka's order: features with metadata.version first, nodes, topics, configs, then the rest."""
+    """The records in Kafka's order: features with metadata.version first, nodes, topics, configs, then the
+    rest."""
     names = sorted(image.features, key=lambda name: (name != METADATA_VERSION, name))
     for name in names:
         yield FeatureLevelRecord(name=name, feature_level=image.features[name])

@@ -1,4 +1,4 @@
-"""When to write a snapshot of the committed image, and writing it without holding up the loop."""
+"""SnapshotWriter: decides when a snapshot of the committed image is due, and writes it in slices."""
 
 import logging
 from typing import Final
@@ -6,11 +6,10 @@ from typing import Final
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
 from odradek.metadata.image import MetadataImage
-from odradek.metadata.publisher import MetadataPublisher
+from odradek.metadata.quorum_replica import QuorumReplica
 from odradek.metadata.records import encode_record
 from odradek.metadata.snapshot import image_records
 from odradek.metadata.versions import RecordVersions
-from odradek.raft.driver import RaftDriver
 from odradek.raft.snapshots import SnapshotBuilder, SnapshotId
 from odradek.runtime.api import Runtime
 from odradek.runtime.slices import Paced, Slices
@@ -23,25 +22,23 @@ _LEAST_BYTES: Final = 64 << 10
 
 
 class SnapshotWriter:
-    """Due when the log has grown enough since the last one, or holds records that are old enough.
+    """A snapshot is due when the log has grown enough since the last one, or has records that are old enough.
 
-    Enough is what the configuration says, and before that what would make the next start longer than the
-    image warrants: as much as the last snapshot.
+    The configuration sets both limits. A snapshot is also due when the log has grown by the size of the last
+    snapshot, because the next start would take too long otherwise.
     """
 
     def __init__(
         self,
         runtime: Runtime,
         config: NodeConfig,
-        raft: RaftDriver,
-        publisher: MetadataPublisher,
+        raft: QuorumReplica,
         slices: Slices,
     ) -> None:
         self._slices = slices
         self._runtime = runtime
         self._config = config
         self._raft = raft
-        self._publisher = publisher
         self._max_bytes = config.int("metadata.log.max.record.bytes.between.snapshots")
         self._max_interval_ms = config.int("metadata.log.max.snapshot.interval.ms")
         self._size_at_last = 0
@@ -50,14 +47,14 @@ class SnapshotWriter:
         self._writing = False
 
     def loaded(self, bytes_since_snapshot: int, first_timestamp_ms: int | None) -> None:
-        """What the log held beyond its newest snapshot when it was loaded."""
+        """Set the size and age of the log after its newest snapshot, when it is loaded."""
         newest = self._raft.snapshots.newest
         self._snapshot_bytes = 0 if newest is None else self._raft.snapshots.size_bytes(newest)
         self._size_at_last = self._raft.log.size_bytes - bytes_since_snapshot
         self._oldest_ms = first_timestamp_ms
 
     def take_due(self, now_ms: int) -> bool:
-        """True, once, when a snapshot is due: whoever asks then writes it."""
+        """Whether a snapshot is due. After True the caller must write it."""
         if self._oldest_ms is None:
             self._oldest_ms = now_ms
         too_old = bool(self._max_interval_ms) and now_ms - self._oldest_ms >= self._max_interval_ms
@@ -69,10 +66,9 @@ class SnapshotWriter:
         self._writing = True
         return True
 
-    async def write(self) -> None:
-        """Write the committed image as it is now, in slices, then drop what is too old."""
+    async def write(self, image: MetadataImage) -> None:
+        """Write a committed image in slices, then remove old snapshots and log segments."""
         assert self._writing, "a snapshot is written when it is due"
-        image = self._publisher.image
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
         self._size_at_last = self._raft.log.size_bytes
         self._oldest_ms = None

@@ -1,4 +1,4 @@
-"""Which logs on a broker's disk the metadata does not give to it. Pure."""
+"""Finds stray logs: logs on a broker's disk that the metadata does not assign to it. Pure."""
 
 from uuid import UUID
 
@@ -8,9 +8,9 @@ from odradek.metadata.image import MetadataImage
 
 
 def is_stray(image: MetadataImage, broker_id: int, tp: TopicPartition, topic_id: UUID | None) -> bool:
-    """Whether the image gives a log to other brokers, or does not know it.
+    """Whether the image assigns a log to other brokers only, or does not have it.
 
-    `topic_id` is that of the log's files.
+    `topic_id` comes from the log's files.
     """
     topic = image.topics_by_name.get(tp.topic)
     if topic is None:

@@ -1,4 +1,4 @@
-"""Which topic names are allowed, and which two cannot live together. Pure."""
+"""Checks topic names: allowed characters, length, and collisions. Pure."""
 
 from odradek.core.errors import ErrorCode, KafkaError
 
@@ -7,7 +7,7 @@ _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 def check_topic_name(name: str) -> None:
-    """Raise INVALID_TOPIC_EXCEPTION, in Kafka's words, for a name that no topic may have."""
+    """Raise INVALID_TOPIC_EXCEPTION with Kafka's text for an invalid name."""
     if not name:
         reason = "the empty string is not allowed"
     elif name in (".", ".."):
@@ -22,7 +22,7 @@ def check_topic_name(name: str) -> None:
 
 
 def why_unknown(name: str) -> ErrorCode:
-    """What to say of a topic that does not exist: perhaps it never could."""
+    """The error for a topic that does not exist: UNKNOWN_TOPIC_OR_PARTITION, or an invalid name."""
     try:
         check_topic_name(name)
     except KafkaError as e:
@@ -31,5 +31,6 @@ def why_unknown(name: str) -> ErrorCode:
 
 
 def collision_key(name: str) -> str | None:
-    """Names with the same key would share their metrics, where '.' is written '_'; most have none."""
+    """Names with the same key would share metrics, because metrics replace '.' with '_'. Most names have no
+    key."""
     return name.replace(".", "_") if "." in name or "_" in name else None

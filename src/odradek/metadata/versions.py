@@ -1,6 +1,6 @@
-"""Which features this code supports, and what a finalized metadata.version lets the controller write. Pure.
+"""The supported features, and the record versions of each metadata.version. Pure.
 
-Levels are those of Apache Kafka 4.3: 30 is 4.3-IV0, 7 (3.3-IV3) the oldest that KRaft can be at.
+Levels are those of Apache Kafka 4.3: 30 is 4.3-IV0, and 7 (3.3-IV3) is the oldest one of KRaft.
 """
 
 from collections.abc import Mapping
@@ -28,12 +28,16 @@ SUPPORTED_FEATURES: Mapping[str, VersionRange] = {
 }
 
 NEWEST_METADATA_VERSION = SUPPORTED_FEATURES[METADATA_VERSION].max
+NEWEST_RELEASE = "4.3-IV0"
+"""The name of that level."""
 
-# Levels at which the records themselves changed: a downgrade across one would lose metadata.
+# Levels at which record formats changed: a downgrade below one would lose metadata.
 _CHANGED_RECORDS = (7, 8, 11, 13, 14, 15, 17, 23, 30)
 
 _LEVEL_3_5_IV0 = 9
+_LEVEL_3_6_IV0 = 12
 _LEVEL_3_6_IV1 = 13
+_LEVEL_3_7_IV0 = 15
 _LEVEL_3_7_IV2 = 17
 _LEVEL_4_0_IV1 = 23
 _LEVEL_4_3_IV0 = 30
@@ -68,7 +72,7 @@ class RecordVersions(NamedTuple):
         return self.partition >= 1
 
     def of(self, record: MetadataRecord) -> int:
-        """The version at which a record is written."""
+        """The version of a record for writing."""
         if isinstance(record, PartitionRecord | PartitionChangeRecord):
             return self.partition
         if isinstance(record, RegisterBrokerRecord):
@@ -76,11 +80,21 @@ class RecordVersions(NamedTuple):
         return record.write_version()
 
 
+def needs_epoch_for_shrink(level: int) -> bool:
+    """Whether an ISR that shrinks takes a new leader epoch at a metadata.version."""
+    return level < _LEVEL_3_6_IV0
+
+
 def has_transactions(level: int) -> bool:
-    """Whether a metadata.version knows transactions of metadata records (KIP-868)."""
+    """Whether a metadata.version supports metadata transactions (KIP-868)."""
     return level >= _LEVEL_3_6_IV1
 
 
+def knows_controllers(level: int) -> bool:
+    """Whether controllers register at a metadata.version (KIP-919)."""
+    return level >= _LEVEL_3_7_IV0
+
+
 def loses_metadata(current: int, target: int) -> bool:
-    """Would going down from one metadata.version to another lose what was recorded since?"""
+    """Whether a downgrade from one metadata.version to another would lose metadata."""
     return any(target < level <= current for level in _CHANGED_RECORDS)

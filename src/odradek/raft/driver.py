@@ -1,197 +1,151 @@
-"""The quorum's replica on this node: its log, its files, its fsyncs. Decisions are node.py's.
+"""The replica of the metadata log on this node: its files, fsyncs and connections. Decisions are node.py's.
 
-Appends go to the page cache at once; one fsync away from the loop makes all of them durable that came in
-meanwhile, and only what is durable is committed. After a failure of the disk nothing is appended any more;
-what only lacks descriptors or memory is tried again.
+Everything that happens becomes an event of the machine. Its `Ready` is carried out here, in the order that
+ready.py gives. Appends go to the page cache at once; one fsync away from the loop covers all that came in
+meanwhile. After a failure of the disk nothing is appended any more; what only lacks descriptors or memory is
+tried again. Those above hear of commits, leaders and snapshots (`on_*`) when a step is over: then they may
+append.
 """
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, StorageError
-from odradek.core.types import METADATA_TOPIC, METADATA_TOPIC_ID, Buffer, TopicPartition
-from odradek.log.files import read_file, write_file
-from odradek.log.log import Isolation, Log
-from odradek.log.parts.flush_job import FlushJob
-from odradek.raft.control import (
-    ControlRecord,
-    KRaftVersionRecord,
-    QuorumFacts,
-    control_batch,
-    leader_change,
-    read_control_batch,
-    voters_record,
-)
-from odradek.raft.node import (
-    BeginEpoch,
-    Effect,
-    Flushed,
-    Leader,
-    Persist,
-    RaftNode,
-    Start,
-    Stop,
-)
-from odradek.raft.quorum_state import QuorumState, format_quorum_state, parse_quorum_state
-from odradek.raft.snapshot_store import SnapshotStore
-from odradek.raft.snapshots import SnapshotBuilder, SnapshotId, read_snapshot
-from odradek.raft.voters import VoterSet
-from odradek.records.batch import BatchMeta, build_batch, iter_batches
+from odradek.raft import events
+from odradek.raft.batches import Proposal, append_bytes
+from odradek.raft.control import QuorumFacts
+from odradek.raft.durability import LogFlusher, StateWriter
+from odradek.raft.messages import AnswerBody, FetchSnapshotAnswer, Request
+from odradek.raft.node import RaftNode
+from odradek.raft.opening import QUORUM_STATE_FILE, Opened, QuorumError
+from odradek.raft.peers import Endpoint, Peers, Translator, chosen_endpoint
+from odradek.raft.quorum_state import format_quorum_state
+from odradek.raft.ready import Append, Ready
+from odradek.raft.replica_snapshots import ReplicaSnapshots
+from odradek.raft.roles import Leader
+from odradek.raft.snapshots import SnapshotBuilder, SnapshotError, SnapshotId
+from odradek.raft.times import RaftTimes
+from odradek.raft.voters import Endpoints
 from odradek.runtime.api import Runtime
-
-if TYPE_CHECKING:
-    from odradek.core.configs import TopicConfig
+from odradek.runtime.scope import Scope
 
 _log = logging.getLogger(__name__)
 
-QUORUM_STATE_FILE: Final = "quorum-state"
-PARTITION_DIR: Final = f"{METADATA_TOPIC}-0"
-_READ_BYTES: Final = 1 << 20
-_RETRY_S: Final = 0.2
-
-OnBatch = Callable[[Buffer, BatchMeta], None]
+_STALL_MS: Final = 500
 
 
-class QuorumError(Exception):
-    """A metadata log that this node cannot serve from; says why."""
+class Membership(NamedTuple):
+    """Who this replica is to the others, and where it finds them."""
+
+    node_id: int
+    directory_id: UUID
+    translator: Translator
+    endpoints: Endpoints = ()
+    bootstrap_servers: Sequence[Endpoint] = ()
+    listener_name: str = ""
+    may_vote: bool = True
 
 
 class RaftDriver:
-    """Open, `load`, `start`; then `append`, and `on_committed` tells how far the quorum agrees."""
+    """`start`, then `append` while it leads; `on_committed` says how far the quorum agrees.
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        log: Log,
-        snapshots: SnapshotStore,
-        node_id: int,
-        directory_id: UUID,
-        static_voters: VoterSet | None,
-    ) -> None:
+    `on_leader_changed` gets epoch and leader whenever either changes; `on_snapshot` hears of a fetched
+    snapshot that took the place of the log.
+    """
+
+    def __init__(self, runtime: Runtime, opened: Opened, times: RaftTimes, membership: Membership) -> None:
         self._runtime = runtime
-        self.log = log
-        self.snapshots = snapshots
-        self.node_id = node_id
-        self.directory_id = directory_id
-        self.facts = QuorumFacts(0, static_voters)
+        self.log, self.snapshots = opened.log, opened.snapshots
+        self.node_id, self.directory_id = membership.node_id, membership.directory_id
         self.failure: KafkaError | None = None
         self.on_committed: Callable[[int], None] = lambda offset: None
+        self.on_leader_changed: Callable[[int, int], None] = lambda epoch, leader_id: None
+        self.on_snapshot: Callable[[SnapshotId], None] = lambda snapshot_id: None
         self.on_failed: Callable[[KafkaError], None] = lambda failure: None
-        self._node: RaftNode | None = None
-        self._flushing = False
-        self._persisting: asyncio.Future[None] | None = None
-        self._idle: asyncio.Future[None] | None = None
-
-    @classmethod
-    def open(
-        cls,
-        runtime: Runtime,
-        log_dir: str,
-        config: "TopicConfig",
-        *,
-        node_id: int,
-        directory_id: UUID,
-        static_voters: VoterSet | None = None,
-    ) -> "RaftDriver":
-        """Open the metadata log in a log directory, or begin one.
-
-        `static_voters` are those of the configuration; voters recorded in the log go before them. The log is
-        always checked from the last snapshot on. Raises OSError, QuorumError.
-        """
-        path = f"{log_dir.rstrip('/')}/{PARTITION_DIR}"
-        snapshots = SnapshotStore(runtime.disk, path)
-        newest = snapshots.newest
-        start_offset = 0 if newest is None else newest.end_offset
-        log = Log.open(
-            runtime,
-            path,
-            TopicPartition(METADATA_TOPIC, 0),
-            METADATA_TOPIC_ID,
-            config,
-            recovery_point=start_offset,
-            high_watermark=start_offset,
+        self._history = opened.history
+        self.node = RaftNode(
+            membership.node_id,
+            membership.directory_id,
+            state=opened.state,
+            log=opened.view,
+            history=opened.history,
+            times=times,
+            draw=runtime.rng.randrange,
+            endpoints=membership.endpoints,
+            bootstrap_servers=len(membership.bootstrap_servers),
+            may_vote=membership.may_vote,
         )
-        if start_offset > log.log_end_offset:
-            _log.warning("%s ends before its newest snapshot: going on from the snapshot", path)
-            log.truncate_fully_and_start_at(start_offset)
-        if log.log_start_offset > start_offset:
-            raise QuorumError(
-                f"{path} begins at {log.log_start_offset} and no snapshot holds what was before"
-            )
-        return cls(runtime, log, snapshots, node_id, directory_id, static_voters)
-
-    # --- what is there already ------------------------------------------------------------------------
-
-    def load(self, on_snapshot: Callable[[SnapshotId, int], None], on_batch: OnBatch) -> None:
-        """Hand over every data batch: those of the newest snapshot, then those of the log after it.
-
-        Between them `on_snapshot` says which offset the first ones stand for, and when it was written.
-        """
-        offset = 0
-        newest = self.snapshots.newest
-        if newest is not None:
-            snapshot = read_snapshot(self.snapshots.read(newest), on_batch)
-            if snapshot.facts.voters is not None:
-                self.facts = snapshot.facts
-            on_snapshot(newest, snapshot.last_timestamp_ms)
-            offset = newest.end_offset
-        while offset < self.log.log_end_offset:
-            found = self.log.read(offset, _READ_BYTES, Isolation.LOG_END).slice
-            assert found is not None, f"the metadata log has no batch at {offset}"
-            data = found.read()
-            for batch in iter_batches(data):
-                if batch.is_control:
-                    self.facts = self.facts.after(read_control_batch(data, batch))
-                elif batch.base_offset >= offset:
-                    on_batch(data, batch)
-                offset = batch.last_offset + 1
+        self.replica_snapshots = ReplicaSnapshots(runtime, self.log, self.snapshots, self._history)
+        self._listener_name = membership.listener_name
+        self._has_bootstrap_servers = bool(membership.bootstrap_servers)
+        self._request_timeout_ms = times.request_timeout_ms
+        self._events: deque[events.Event] = deque()
+        self._news: deque[Callable[[], None]] = deque()
+        self._is_stepping = self._is_telling = False
+        self._append_error: KafkaError | None = None
+        self._waiting: dict[object, asyncio.Future[AnswerBody]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._idle: asyncio.Future[None] | None = None
+        self._flusher = LogFlusher(runtime, self.log, self._flushed, self._fail)
+        self._state = StateWriter(
+            runtime, self.log, f"{self.log.path}/{QUORUM_STATE_FILE}", self._persisted, self._fail
+        )
+        self._peers = Peers(
+            runtime,
+            f"raft-client-{membership.node_id}",
+            membership.bootstrap_servers,
+            times.request_timeout_ms,
+            membership.translator,
+            self._heard,
+        )
+        self._scope = Scope(lambda error: _log.error("A task of the quorum failed", exc_info=error))
 
     def start(self) -> None:
-        """Stand for leader. Returns when this replica leads and has appended its first record."""
+        """Take part in the quorum: vote, stand, follow. QuorumError where it can never have a leader."""
         voters = self.facts.voters
         if voters is None:
-            raise QuorumError("neither the metadata log nor controller.quorum.voters names a voter")
-        if not voters.has(self.node_id, self.directory_id):
+            if not self._has_bootstrap_servers:
+                raise QuorumError(
+                    "neither the metadata log nor controller.quorum.voters names a voter, and "
+                    "controller.quorum.bootstrap.servers names nobody to ask"
+                )
+        elif voters.ids == (self.node_id,) and not voters.has(self.node_id, self.directory_id):
             raise QuorumError(
                 f"node {self.node_id} with directory {self.directory_id} is not among the voters "
                 f"{list(voters.voters)}"
             )
-        newest = self.snapshots.newest
-        state = self._read_quorum_state()
-        epoch = max(state.leader_epoch, self.log.latest_epoch, 0 if newest is None else newest.epoch)
-        state = state._replace(leader_epoch=epoch)
-        self._node = RaftNode(self.node_id, self.directory_id, voters, state, self.log.log_end_offset)
-        self._carry_out(self._node.step(Start()))
-        if not self.is_leader:
-            raise QuorumError(
-                f"a quorum of {len(voters.ids)} voters needs elections between nodes, which this version "
-                "does not hold: run with one voter"
-            )
-
-    def _read_quorum_state(self) -> QuorumState:
-        try:
-            return parse_quorum_state(read_file(self._runtime.disk, f"{self.log.path}/{QUORUM_STATE_FILE}"))
-        except FileNotFoundError:
-            return QuorumState()
+        self._step(events.Start())
+        self._flusher.want()  # a killed process may have left records in the page cache
 
     # --- the quorum as it stands ----------------------------------------------------------------------
 
     @property
-    def node(self) -> RaftNode:
-        assert self._node is not None, "the replica has not been started"
-        return self._node
+    def is_leader(self) -> bool:
+        return self.node.is_leader and self.failure is None
 
     @property
-    def is_leader(self) -> bool:
-        return self._node is not None and isinstance(self._node.role, Leader)
+    def leader_id(self) -> int:
+        return self.node.leader_id
 
     @property
     def epoch(self) -> int:
         return self.node.epoch
+
+    @property
+    def epoch_start_offset(self) -> int:
+        """Where the epoch began that this replica leads."""
+        role = self.node.role
+        assert isinstance(role, Leader), f"{role} leads nobody"
+        return role.epoch_start_offset
+
+    @property
+    def facts(self) -> QuorumFacts:
+        """kraft.version and voters that act now."""
+        return self._history.last
 
     @property
     def log_end_offset(self) -> int:
@@ -199,9 +153,15 @@ class RaftDriver:
 
     @property
     def high_watermark(self) -> int:
+        """Everything below is committed. At a start that is what the newest snapshot holds."""
         return self.log.high_watermark
 
-    # --- records --------------------------------------------------------------------------------------
+    @property
+    def leader_endpoint(self) -> Endpoint | None:
+        """Where the leader listens, as this replica knows it."""
+        return chosen_endpoint(self.node.leader_endpoints, self._listener_name)
+
+    # --- records and requests -------------------------------------------------------------------------
 
     def append(self, values: Sequence[bytes], now_ms: int) -> int:
         """Append one batch, all of it or nothing, and give its last offset. It is not committed yet.
@@ -211,182 +171,228 @@ class RaftDriver:
         """
         if self.failure is not None:
             raise self.failure
-        if not self.is_leader:
+        if not self.node.is_leader:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
-        batch = build_batch(
-            [(now_ms, None, value, ()) for value in values],
-            base_offset=self.log.log_end_offset,
-            leader_epoch=self.epoch,
-        )
-        return self._append(batch)
+        assert not self._is_stepping, "records are appended between steps"
+        end_offset = self.log.log_end_offset + len(values)
+        self._append_error = None
+        self._step(events.Propose(len(values), Proposal(values, now_ms)))
+        if self._append_error is not None:
+            raise self._append_error
+        assert self.log.log_end_offset >= end_offset, "a leader appends what it proposes"
+        return end_offset - 1
 
-    def _append(self, batch: bytearray) -> int:
-        try:
-            last_offset = self.log.append_as_follower(batch).last_offset
-        except StorageError as e:
-            self._fail(e)
-            raise
-        self._want_flush()
-        return last_offset
-
-    def _carry_out(self, effects: Sequence[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Persist):
-                self._persist(effect.state)
-            elif isinstance(effect, BeginEpoch):
-                self._begin_epoch(effect)
-            else:
-                self.log.advance_high_watermark(effect.offset)
-                self.on_committed(effect.offset)
-
-    def _persist(self, state: QuorumState) -> None:
-        """Begin to write the state down. What follows is appended meanwhile, and counts only afterwards."""
-        content = format_quorum_state(state, self.facts.kraft_version, self.node.voters.ids)
-        self._write_state(content)
-
-    def _write_state(self, content: bytes) -> None:
-        path = f"{self.log.path}/{QUORUM_STATE_FILE}"
-        self._persisting = self._runtime.offload(partial(write_file, self._runtime.disk, path, content))
-        self._persisting.add_done_callback(partial(self._persisted, content))
-
-    def _persisted(self, content: bytes, done: "asyncio.Future[None]") -> None:
-        try:
-            done.result()
-        except OSError as e:
-            failure = self.log.fail(e, "writing the quorum state of")
-            if isinstance(failure, ExhaustedError):
-                asyncio.get_running_loop().call_later(_RETRY_S, self._write_state, content)
-                return
-            self._persisting = None
-            self._fail(failure)
-            return
-        self._persisting = None
-        self._count_durable()
-        self._settled()
-
-    def _begin_epoch(self, effect: BeginEpoch) -> None:
-        """A new log also begins with the version of the quorum and its voters, where they are recorded."""
-        voters = self.node.voters
-        records: list[ControlRecord] = [leader_change(self.node_id, voters.ids, effect.granted)]
-        if self.log.log_end_offset == 0 and self.facts.kraft_version >= 1:
-            records.append(KRaftVersionRecord(k_raft_version=self.facts.kraft_version))
-            records.append(voters_record(voters))
-        batch = control_batch(
-            records,
-            base_offset=self.log.log_end_offset,
-            epoch=effect.epoch,
-            timestamp_ms=self._runtime.clock.now_ms(),
-        )
-        self._append(batch)
-
-    # --- durability -----------------------------------------------------------------------------------
-
-    def _want_flush(self) -> None:
-        """Flush at the end of this turn, so that all that is appended in it shares one fsync."""
-        if not self._flushing:
-            self._flushing = True
-            asyncio.get_running_loop().call_soon(self._begin_flush)
-
-    def _begin_flush(self) -> None:
-        try:
-            job = self.log.begin_flush()
-        except ExhaustedError:
-            self._flush_later()
-            return
-        except KafkaError as e:
-            self._flushing = False
-            self._fail(e)
-            return
-        if job is None:
-            self._flushing = False
-            self._settled()
-            return
-        self._runtime.offload(job.run).add_done_callback(partial(self._flushed, job))
-
-    def _flush_later(self) -> None:
-        """No sync has failed, one could only not be begun. Nothing is committed until it is."""
-        asyncio.get_running_loop().call_later(_RETRY_S, self._begin_flush)
-
-    def _flushed(self, job: FlushJob, done: "asyncio.Future[None]") -> None:
-        try:
-            done.result()
-        except OSError as e:
-            failure = self.log.fail(e, "flushing")
-            if isinstance(failure, ExhaustedError):
-                self._flush_later()
-                return
-            self._flushing = False
-            self._fail(failure)
-            return
-        self._flushing = False
+    async def ask(self, request: Request) -> AnswerBody:
+        """What this replica says to another one, once all that rests on is durable."""
         if self.failure is not None:
+            raise self.failure
+        token = object()
+        answer: asyncio.Future[AnswerBody] = asyncio.get_running_loop().create_future()
+        self._waiting[token] = answer
+        self._step(events.Received(token, request))
+        try:
+            return await answer
+        finally:
+            if self._waiting.pop(token, None) is not None:
+                self._step(events.Abandoned(token))
+
+    def _heard(self, event: events.Event) -> None:
+        """From another replica. A piece of a snapshot is kept before the machine counts it."""
+        if isinstance(event, events.Answered) and isinstance(event.answer, FetchSnapshotAnswer):
+            piece = event.answer
+            if piece.error is ErrorCode.NONE:
+                self.replica_snapshots.add_incoming(piece.snapshot_id, piece.position, piece.data)
+        self._step(event)
+
+    # --- steps ----------------------------------------------------------------------------------------
+
+    @staticmethod
+    def now_ms() -> int:
+        """The machine's time: it has nothing to do with the wall's."""
+        return int(asyncio.get_running_loop().time() * 1000)
+
+    def _step(self, event: events.Event) -> None:
+        """One event after another: those that a step causes follow it, then those above hear of it all."""
+        self._events.append(event)
+        if self._is_stepping:
             return
-        self.log.finish_flush(job)
-        self._count_durable()
-        if self.log.log_end_offset > self.log.recovery_point:
-            self._want_flush()
+        self._is_stepping = True
+        try:
+            while self._events:
+                self._carry_out(self.node.step(self._events.popleft(), self.now_ms()))
+        finally:
+            self._is_stepping = False
+        self._arm_timer()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._is_telling:
+            return
+        self._is_telling = True
+        try:
+            while self._news:
+                self._news.popleft()()
+        finally:
+            self._is_telling = False
+
+    def _carry_out(self, ready: Ready) -> None:
+        if ready.persist is not None:
+            voters = self.facts.voters
+            ids = () if voters is None else voters.ids
+            self._state.write(format_quorum_state(ready.persist, self.facts.kraft_version, ids))
+        if self._change_log(ready):
+            for send in ready.sends:
+                self._peers.send(send, self._listener_name)
+        for token, answer in ready.answers:
+            waiting = self._waiting.pop(token, None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(answer)
+        self._handle_snapshots(ready)
+        self._note_news(ready)
+
+    def _note_news(self, ready: Ready) -> None:
+        if ready.role is not None:
+            role = ready.role
+            _log.info("Node %d is now %s", self.node_id, role)
+            self._news.append(lambda: self.on_leader_changed(role.epoch, self.node.leader_id))
+        if ready.reset is not None:
+            snapshot_id = ready.reset
+            self._news.append(lambda: self.on_snapshot(snapshot_id))
+        if ready.high_watermark is not None:
+            high_watermark = ready.high_watermark
+            self.log.advance_high_watermark(high_watermark)
+            self._news.append(lambda: self.on_committed(high_watermark))
+
+    def _change_log(self, ready: Ready) -> bool:
+        """Whether the log took what it was given."""
+        if ready.truncate is None and ready.reset is None and not ready.appends:
+            return True
+        try:
+            if ready.truncate is not None:
+                self.log.truncate_to(ready.truncate)
+            if ready.reset is not None:
+                self.log.truncate_fully_and_start_at(ready.reset.end_offset)
+            self._append(ready.appends)
+        except ExhaustedError as e:
+            self._append_error = e
+            self._events.append(events.AppendFailed(ready.appends[0].base_offset))
+            return False
+        except StorageError as e:
+            self._append_error = e
+            self._fail(e)
+            return False
+        self._flusher.want()
+        return True
+
+    def _append(self, appends: Sequence[Append]) -> None:
+        if appends:
+            self.log.append_as_follower(append_bytes(appends, self._runtime.clock.now_ms()))
+            self._events.append(events.Appended(self.log.log_end_offset))
+
+    def _flushed(self, end_offset: int) -> None:
+        if self.failure is None:
+            self._step(events.Flushed(end_offset))
+        self._rested()
+
+    def _persisted(self) -> None:
+        if self.failure is None:
+            self._step(events.Persisted())
+        self._rested()
+
+    # --- snapshots ------------------------------------------------------------------------------------
+
+    def _handle_snapshots(self, ready: Ready) -> None:
+        if ready.drop_snapshot:
+            self.replica_snapshots.drop_incoming()
+        if ready.begin_snapshot is not None:
+            self.replica_snapshots.begin_incoming(ready.begin_snapshot)
+        if ready.finish_snapshot is not None:
+            self._scope.spawn(self._finish_snapshot(ready.finish_snapshot), name="raft-snapshot")
+
+    async def _finish_snapshot(self, snapshot_id: SnapshotId) -> None:
+        try:
+            snapshot = await self.replica_snapshots.finish_incoming(snapshot_id)
+        except (SnapshotError, OSError) as e:
+            _log.warning("Cannot take the snapshot %s from the leader: %s", snapshot_id.file_name, e)
+            self._step(events.SnapshotRejected(snapshot_id))
         else:
-            self._settled()
+            self._step(events.SnapshotFetched(snapshot_id, snapshot.facts))
 
-    def _settled(self) -> None:
-        """Everything that was begun is durable, or never will be."""
-        waiting = self._flushing or self._persisting is not None
-        if self._idle is not None and not self._idle.done() and (not waiting or self.failure is not None):
-            self._idle.set_result(None)
+    def new_snapshot(self, snapshot_id: SnapshotId, last_timestamp_ms: int) -> SnapshotBuilder:
+        return self.replica_snapshots.new(snapshot_id, last_timestamp_ms)
 
-    def _count_durable(self) -> None:
-        if self._persisting is None and self.failure is None:
-            self._carry_out(self.node.step(Flushed(self.log.recovery_point)))
+    async def save_snapshot(self, snapshot_id: SnapshotId, data: bytes) -> None:
+        """Write a snapshot away from the loop. Raises OSError: the log is whole without it."""
+        await self.replica_snapshots.save(snapshot_id, data)
+        self._step(events.SnapshotTaken(snapshot_id))
+
+    def clean_up(self, retention_bytes: int, retention_ms: int) -> None:
+        """Drop the oldest snapshots, and the log before the next one, beyond what is to be kept."""
+        self._step(events.LogStartAdvanced(self.replica_snapshots.clean_up(retention_bytes, retention_ms)))
+
+    # --- time -----------------------------------------------------------------------------------------
+
+    def _arm_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline_ms = self.node.next_deadline_ms
+        if deadline_ms is not None and self.failure is None:
+            self._timer = asyncio.get_running_loop().call_at(deadline_ms / 1000, self._on_time, deadline_ms)
+
+    def _on_time(self, deadline_ms: int) -> None:
+        """A timer that fires late did so because this loop stood still: then silence proves nothing.
+
+        What arrived meanwhile is read first.
+        """
+        self._timer = None
+        if self.now_ms() - deadline_ms < _STALL_MS:
+            self._step(events.Tick())
+        else:
+            asyncio.get_running_loop().call_soon(self._step, events.Tick(stalled=True))
+
+    # --- failure and end ------------------------------------------------------------------------------
 
     def _fail(self, failure: KafkaError) -> None:
         if self.failure is None:
             self.failure = failure
             _log.error("The metadata log failed, nothing more is decided here: %s", failure)
-            if self._node is not None:
-                self._node.step(Stop())
-            self._settled()
-            self.on_failed(failure)
+            self._news.append(lambda: self.on_failed(failure))
+            self._step(events.Failed())
+            self._rested()
 
-    # --- snapshots ------------------------------------------------------------------------------------
+    def _rested(self) -> None:
+        """Everything that was begun is durable, or never will be."""
+        busy = self.failure is None and (self._flusher.is_flushing or self._state.is_writing)
+        if self._idle is not None and not self._idle.done() and not busy:
+            self._idle.set_result(None)
 
-    def new_snapshot(self, snapshot_id: SnapshotId, last_timestamp_ms: int) -> SnapshotBuilder:
-        assert snapshot_id.end_offset <= self.high_watermark, "a snapshot holds what is committed"
-        return SnapshotBuilder(snapshot_id.epoch, last_timestamp_ms, self.facts, self._runtime.clock.now_ms())
+    def resign(self) -> None:
+        """Cease to lead, and never stand again: another replica may."""
+        if self.failure is None:
+            self._step(events.Stop())
 
-    async def save_snapshot(self, snapshot_id: SnapshotId, data: bytes) -> None:
-        """Write a snapshot away from the loop. Raises OSError: the log is whole without it."""
-        await self._runtime.offload(partial(self.snapshots.write, snapshot_id, data))
-        self.snapshots.written(snapshot_id)
-
-    def clean_up(self, retention_bytes: int, retention_ms: int) -> None:
-        """Drop the oldest snapshots, and the log before the next one, beyond what is to be kept."""
-        now_ms = self._runtime.clock.now_ms()
-        snapshots = self.snapshots
-        while len(snapshots.ids) > 1:
-            oldest, following = snapshots.ids[:2]
-            size = self.log.size_bytes + sum(snapshots.size_bytes(i) for i in snapshots.ids)
-            age_ms = (
-                now_ms - read_snapshot(snapshots.read(oldest), lambda data, batch: None).last_timestamp_ms
-            )
-            if size <= retention_bytes and age_ms <= retention_ms:
-                break
-            self.log.increment_log_start_offset(following.end_offset)
-            snapshots.remove(oldest)
-        self.log.retain(now_ms)
-        self.log.purge_deleted(self._runtime.clock.steady_ms())
-
-    # --- the end --------------------------------------------------------------------------------------
+    async def _leave(self) -> None:
+        """A leader says to the voters that it resigns, and waits for them, but not for long."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._request_timeout_ms / 1000
+        self.resign()
+        while not self.node.may_stop and loop.time() < deadline and self.failure is None:
+            await asyncio.sleep(0.01)
 
     async def close(self) -> None:
         """Make durable what was appended and give the files up. Nothing more may be appended.
 
         Where that fails nothing that was committed is lost: the next start looks at the log in any case.
         """
-        while self.failure is None and (self._flushing or self._persisting is not None):
+        await self._leave()
+        await self._peers.close()
+        await self._scope.close()
+        while self.failure is None and (self._flusher.is_flushing or self._state.is_writing):
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
-        if self._node is not None:
-            self._node.step(Stop())
+        if self._timer is not None:
+            self._timer.cancel()
         if self.failure is None:
             try:
                 job = self.log.begin_close()

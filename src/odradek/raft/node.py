@@ -1,165 +1,151 @@
-"""One replica of the quorum as a pure machine: events in, effects out. No I/O, no clock, no randomness.
+"""One replica of the quorum as a pure machine: events in, one `Ready` out. No I/O, no clock, no randomness.
 
-The driver carries effects out in their order, and reports what became of them as the next event. With
-one voter the first event makes it leader; how several voters hear of each other is not written here yet,
-so that without a majority of its own a replica stays unattached.
+    step(event, now) ─ the event's handler ─ pump: what to send now ─ gate: what may leave now ─> Ready
 
-    Unattached -> Candidate -> Leader -> Resigned
-
-Replication is pull-based (KIP-595): the leader counts where each voter's durable log ends, its own included.
+This file dispatches. Roles and their table are in roles.py, votes in elections.py, the leader's work in
+leading.py, the follower's in following.py, changes of voters in voter_changes.py, the rest in handlers.py and
+deadlines.py. Replication is pull-based (KIP-595): a fetch offset says how far a follower's log is durable.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
 from uuid import UUID
 
 from odradek.core.types import NO_LEADER
-from odradek.raft.quorum import committed_offset, has_majority
+from odradek.raft import events as e
+from odradek.raft import starting, voter_changes
+from odradek.raft.deadlines import PUMPS, next_deadline_ms
+from odradek.raft.handlers import HANDLERS
+from odradek.raft.leadership import ReplicaState
+from odradek.raft.log_state import LogView
 from odradek.raft.quorum_state import QuorumState
-from odradek.raft.voters import VoterSet
-
-# --- roles ----------------------------------------------------------------------------------------------
-
-
-class Unattached(NamedTuple):
-    """Knows an epoch and follows nobody."""
-
-    epoch: int
-
-
-class Candidate(NamedTuple):
-    """Asks to lead an epoch."""
-
-    epoch: int
-    granted: tuple[int, ...]
-
-
-class Leader(NamedTuple):
-    """Leads an epoch that began at an offset; `ends` is where each voter's durable log ends."""
-
-    epoch: int
-    epoch_start_offset: int
-    granted: tuple[int, ...]
-    ends: dict[int, int]
-
-
-class Resigned(NamedTuple):
-    """Led an epoch and gave it up; nothing more is appended in it."""
-
-    epoch: int
-
-
-Role = Unattached | Candidate | Leader | Resigned
-
-TRANSITIONS: dict[type[Role], tuple[type[Role], ...]] = {
-    Unattached: (Candidate,),
-    Candidate: (Leader, Unattached),
-    Leader: (Resigned,),
-    Resigned: (),
-}
-
-# --- events ---------------------------------------------------------------------------------------------
-
-
-class Start(NamedTuple):
-    """The replica has loaded its log."""
-
-
-class Flushed(NamedTuple):
-    """The local log is durable up to an offset."""
-
-    end_offset: int
-
-
-class Stop(NamedTuple):
-    """The replica goes away, or its disk failed."""
-
-
-Event = Start | Flushed | Stop
-
-# --- effects --------------------------------------------------------------------------------------------
-
-
-class Persist(NamedTuple):
-    """Must be durable before anything that follows is told to anybody or counted."""
-
-    state: QuorumState
-
-
-class BeginEpoch(NamedTuple):
-    """This replica leads: append the LeaderChange record that opens its epoch."""
-
-    epoch: int
-    granted: tuple[int, ...]
-
-
-class AdvanceHighWatermark(NamedTuple):
-    offset: int
-
-
-Effect = Persist | BeginEpoch | AdvanceHighWatermark
+from odradek.raft.ready import Ready
+from odradek.raft.replica import FIRST_BOOTSTRAP_SERVER, Replica
+from odradek.raft.roles import Resigned, Role
+from odradek.raft.times import RaftTimes
+from odradek.raft.voter_history import VoterHistory
+from odradek.raft.voters import Endpoints, VoterSet
 
 
 class RaftNode:
-    """`high_watermark` is known once the leader's own epoch has a committed record."""
+    """Make it from what the disk says, step Start, then everything that happens.
 
-    __slots__ = ("_log_end_offset", "directory_id", "high_watermark", "node_id", "role", "voters")
+    state               the quorum-state file; QuorumState() where there is none
+    log, history        the log as it was found, and the voters that it, a snapshot or the configuration names
+    draw                draw(n) gives a random number from 0 to n - 1
+    endpoints           where this replica listens, to tell the others
+    bootstrap_servers   how many there are besides the voters; they are addressed as -2, -3, ...
+    may_vote            false for a voter whose disk was wiped: `state` then has the highest epoch that any
+                        other voter knows; it votes again when `Ready.may_vote` says so
+    """
+
+    __slots__ = ("_r",)
 
     def __init__(
-        self, node_id: int, directory_id: UUID, voters: VoterSet, state: QuorumState, log_end_offset: int
+        self,
+        node_id: int,
+        directory_id: UUID,
+        *,
+        state: QuorumState,
+        log: LogView,
+        history: VoterHistory,
+        times: RaftTimes,
+        draw: Callable[[int], int],
+        endpoints: Endpoints = (),
+        bootstrap_servers: int = 0,
+        supported_kraft_versions: tuple[int, int] = (0, 1),
+        may_vote: bool = True,
     ) -> None:
-        self.node_id = node_id
-        self.directory_id = directory_id
-        self.voters = voters
-        self.high_watermark: int | None = None
-        self.role: Role = Unattached(state.leader_epoch)
-        self._log_end_offset = log_end_offset
+        r = self._r = Replica(node_id, directory_id, state, log, history, times, draw)
+        r.endpoints = endpoints
+        r.bootstrap_servers = tuple(FIRST_BOOTSTRAP_SERVER - i for i in range(bootstrap_servers))
+        r.supported_kraft_versions = supported_kraft_versions
+        r.may_vote = may_vote
+        r.vote_floor = 0 if may_vote else state.leader_epoch
+        r.role = starting.initial_role(r, state)
+
+    def step(self, event: e.Event, now_ms: int) -> Ready:
+        r = self._r
+        if r.failed and not isinstance(event, e.Received | e.Persisted):
+            return r.gate.take()
+        HANDLERS[type(event)](r, event, now_ms)
+        lead = r.leadership
+        if lead is not None:
+            voter_changes.progress(r, lead, now_ms)
+        if not r.failed:
+            PUMPS[type(r.role)](r, now_ms)
+        return r.gate.take()
+
+    # --- how it stands --------------------------------------------------------------------------------
+
+    @property
+    def node_id(self) -> int:
+        return self._r.node_id
+
+    @property
+    def directory_id(self) -> UUID:
+        return self._r.key.directory_id
+
+    @property
+    def role(self) -> Role:
+        return self._r.role
 
     @property
     def epoch(self) -> int:
-        return self.role.epoch
+        return self._r.role.epoch
+
+    @property
+    def is_leader(self) -> bool:
+        return self._r.leadership is not None
 
     @property
     def leader_id(self) -> int:
-        return self.node_id if isinstance(self.role, Leader) else NO_LEADER
+        """NO_LEADER also after the own leadership ended."""
+        role = self._r.role
+        return NO_LEADER if isinstance(role, Resigned) else role.leader_id
 
-    def step(self, event: Event) -> list[Effect]:
-        if isinstance(event, Start):
-            return self._stand()
-        if isinstance(event, Flushed):
-            return self._flushed(event.end_offset)
-        if isinstance(self.role, Leader):
-            self._become(Resigned(self.role.epoch))
-        return []
+    @property
+    def leader_endpoints(self) -> Endpoints:
+        return self._r.endpoints_of(self._r.role.leader_id)
 
-    def _become(self, role: Role) -> None:
-        assert type(role) in TRANSITIONS[type(self.role)], f"{self.role} cannot become {role}"
-        self.role = role
+    @property
+    def high_watermark(self) -> int | None:
+        return self._r.high_watermark
 
-    def _stand(self) -> list[Effect]:
-        """Stand for the next epoch. A replica that decides alone need not write its own vote down first."""
-        if not self.voters.has(self.node_id, self.directory_id):
-            return []
-        granted = (self.node_id,)
-        if not has_majority(self.voters.ids, granted):
-            return []
-        self._become(Candidate(self.role.epoch + 1, granted))
-        return self._lead(self.role.epoch, granted)
+    @property
+    def log_end_offset(self) -> int:
+        return self._r.log.end_offset
 
-    def _lead(self, epoch: int, granted: tuple[int, ...]) -> list[Effect]:
-        self._become(Leader(epoch, self._log_end_offset, granted, {}))
-        return [Persist(QuorumState(self.node_id, epoch)), BeginEpoch(epoch, granted)]
+    @property
+    def flushed_offset(self) -> int:
+        return self._r.log.flushed_offset
 
-    def _flushed(self, end_offset: int) -> list[Effect]:
-        if not isinstance(self.role, Leader):
-            return []
-        assert end_offset >= self.role.ends.get(self.node_id, 0), "a durable log does not shrink"
-        self.role.ends[self.node_id] = end_offset
-        return self._commit(self.role)
+    @property
+    def voters(self) -> VoterSet | None:
+        return self._r.voters
 
-    def _commit(self, role: Leader) -> list[Effect]:
-        """What a majority holds is committed, once that includes a record of this leader's own epoch."""
-        offset = committed_offset(self.voters.ids, role.ends)
-        if offset <= role.epoch_start_offset or offset <= (self.high_watermark or 0):
-            return []
-        self.high_watermark = offset
-        return [AdvanceHighWatermark(offset)]
+    @property
+    def kraft_version(self) -> int:
+        return self._r.history.last.kraft_version
+
+    @property
+    def history(self) -> VoterHistory:
+        """To read: what a snapshot at an offset says of the quorum."""
+        return self._r.history
+
+    @property
+    def may_vote(self) -> bool:
+        return self._r.may_vote
+
+    @property
+    def may_stop(self) -> bool:
+        """After Stop: everybody who should know has heard of it."""
+        return not self._r.resigning
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        return next_deadline_ms(self._r)
+
+    def replicas(self) -> tuple[list[ReplicaState], list[ReplicaState]]:
+        """Of a leader: its voters and its observers, as their last fetches said. Its own line is the log."""
+        lead = self._r.leadership
+        return ([], []) if lead is None else (list(lead.voters.values()), list(lead.observers.values()))

@@ -2,6 +2,7 @@
 
 from odradek.core.configs import NodeConfig, TopicConfig
 from odradek.core.types import ZERO_UUID
+from odradek.raft.times import RaftTimes
 from odradek.raft.voters import Voter, VoterEndpoint, VoterSet
 
 _NEVER = (1 << 63) - 1
@@ -37,3 +38,22 @@ def static_voters(config: NodeConfig) -> VoterSet | None:
     if voters:
         return VoterSet(voters)
     return VoterSet([Voter(config.node_id, ZERO_UUID, ())]) if config.is_quorum_of_one else None
+
+
+def bootstrap_servers(config: NodeConfig) -> tuple[tuple[str, int], ...]:
+    """Where to ask for the leader while the log names no voters."""
+    found = []
+    for server in config.list("controller.quorum.bootstrap.servers"):
+        host, _, port = server.rpartition(":")
+        found.append((host.strip("[]"), int(port)))
+    return tuple(found)
+
+
+def raft_times(config: NodeConfig) -> RaftTimes:
+    return RaftTimes(
+        election_timeout_ms=config.int("controller.quorum.election.timeout.ms"),
+        fetch_timeout_ms=config.int("controller.quorum.fetch.timeout.ms"),
+        election_backoff_max_ms=config.int("controller.quorum.election.backoff.max.ms"),
+        request_timeout_ms=config.int("controller.quorum.request.timeout.ms"),
+        retry_backoff_ms=config.int("controller.quorum.retry.backoff.ms"),
+    )

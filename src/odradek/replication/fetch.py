@@ -1,6 +1,6 @@
-"""Reading many partitions for one fetch: within its byte limits, in its isolation, with an answer for each.
+"""Reads the partitions of one fetch, within its byte limits and isolation, with an answer for each.
 
-No I/O happens here: an answer holds slices of log files, which the connection sends.
+It does not read the records: an answer has slices of log files, which the connection sends.
 """
 
 from typing import TYPE_CHECKING
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 UNKNOWN = -1
 _AT_A_TIME = 16
 _READ_CALLS = 40
-_OPEN_CALLS = 110  # for a file whose place in the pool another must leave first
+_OPEN_CALLS = 110  # includes closing another file of the pool
 
 
 class PartitionAnswer:
-    """What one partition has for a fetch."""
+    """The answer of one partition."""
 
     __slots__ = (
         "aborted",
@@ -55,14 +55,14 @@ class PartitionAnswer:
 
 
 class FetchRead:
-    """The answers of one pass over the wanted partitions."""
+    """The answers of one pass over the requested partitions."""
 
     __slots__ = ("answers", "must_answer", "size")
 
     def __init__(self) -> None:
         self.answers: list[PartitionAnswer] = []
         self.size = 0
-        self.must_answer = False  # an error or a divergence must be told at once
+        self.must_answer = False  # an error or a divergence must be answered at once
 
     def add(self, answer: PartitionAnswer) -> None:
         assert answer.error is ErrorCode.NONE or answer.size == 0
@@ -80,9 +80,10 @@ def read_partitions(
     follower: FetchingReplica | None,
     most_files: int,
 ) -> Paced[FetchRead]:
-    """One pass. The first partition with data gives at least one batch, even above every limit.
+    """One pass. The first partition with data returns at least one batch, even above every limit.
 
-    Records of a partition keep a file open: those of so many are given, as if the bytes were used up then.
+    The records of each partition keep a file open. After `most_files` partitions with records, the read stops
+    as if the byte limit were reached.
     """
     read = FetchRead()
     min_one = True
@@ -123,7 +124,7 @@ def _read_one(
             leader.require_replica(follower.broker_id, fetch.current_leader_epoch)
             replicas.require_current(follower)
     except KafkaError as e:
-        if e.code is not ErrorCode.UNKNOWN_LEADER_EPOCH:  # there the client knows better than we do
+        if e.code is not ErrorCode.UNKNOWN_LEADER_EPOCH:  # the client has newer metadata than we have
             answer.current_leader = partition.leader_id, partition.leader_epoch
         raise
     if fetch.last_fetched_epoch != NO_LEADER_EPOCH:

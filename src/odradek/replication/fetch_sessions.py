@@ -1,7 +1,7 @@
-"""Incremental fetch sessions (KIP-227): what a client asked for, so that it need not repeat it. Pure.
+"""Incremental fetch sessions (KIP-227): a client need not repeat the partitions that it fetches. Pure.
 
-A session remembers the partitions of a client's full fetch and, for each, what it was last told. An
-incremental fetch names only what changed, and is answered only with partitions that have news.
+A session has the partitions of a client's full fetch, and the last answer for each. An incremental fetch
+names only changed partitions, and its answer has only partitions with changes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,14 +20,14 @@ _AT_A_TIME = 16
 
 
 class PartitionKey(NamedTuple):
-    """A partition as the client names it: by topic id from Fetch v13 on, by name before."""
+    """A partition as the client names it: by topic id since Fetch v13, by name before."""
 
     topic: str | UUID
     partition: int
 
 
 class PartitionFetch:
-    """What the client wants of one partition, and what it was last told."""
+    """The client's request for one partition, and the last answer."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -58,7 +58,7 @@ class PartitionFetch:
         self.sent_error = False
 
     def take(self, wanted: "PartitionFetch") -> None:
-        """The client's newest wish; what it was told stays known."""
+        """Update the request. The last answer stays."""
         self.fetch_offset = wanted.fetch_offset
         self.max_bytes = wanted.max_bytes
         self.current_leader_epoch = wanted.current_leader_epoch
@@ -66,7 +66,7 @@ class PartitionFetch:
         self.log_start_offset = wanted.log_start_offset
 
     def has_news(self, size: int, error: bool, high_watermark: int, log_start_offset: int) -> bool:
-        """Whether an incremental answer must name this partition. An error is repeated until it ends."""
+        """Whether an incremental answer must include this partition. An error is repeated until it ends."""
         return (
             size > 0
             or error
@@ -82,7 +82,7 @@ class PartitionFetch:
 
 
 class FetchSession:
-    """One client's session: its partitions in the order they are served."""
+    """One client's session: its partitions in the order in which they are read."""
 
     __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
 
@@ -120,20 +120,20 @@ class FetchSession:
                 yield _AT_A_TIME * FEW
 
     def worth(self) -> tuple[bool, int, int]:
-        """Followers before consumers, then the more partitions the better."""
+        """Followers are worth more than consumers, then sessions with more partitions."""
         return self.privileged, len(self.partitions), self.id
 
     def is_old(self) -> bool:
-        """Whether it has been in use for long, and so may give way to a larger one."""
+        """Whether it was used long enough, so that a larger session may replace it."""
         return self.last_used_ms - self.created_ms > EVICTION_MS
 
     def move_to_end(self, key: PartitionKey) -> None:
-        """A partition that had its turn waits behind the others next time."""
+        """Read a partition after the others the next time."""
         self.partitions[key] = self.partitions.pop(key)
 
 
 class FetchContext(NamedTuple):
-    """How one fetch is to be answered."""
+    """How to answer one fetch."""
 
     session: FetchSession | None
     partitions: dict[PartitionKey, PartitionFetch]
@@ -147,11 +147,11 @@ class FetchSessions:
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
-        # The longest unused first.
+        # The least recently used first.
         self._sessions: dict[int, FetchSession] = {}
-        # Whom a follower (True) and whom a consumer would displace, until a session goes or changes its
-        # worth (none comes to a full cache before one goes): a client that finds the cache full asks with
-        # every fetch.
+        # The session that a follower (True) or a consumer (False) would replace. Valid until a session is
+        # removed or changes its worth. A client that finds the cache full tries again with every fetch, so
+        # this is cached.
         self._least: dict[bool, FetchSession | None] = {}
 
     def begin(
@@ -166,7 +166,8 @@ class FetchSessions:
         now_ms: int,
         new_id: Callable[[], int],
     ) -> Paced[FetchContext]:
-        """What to read for this fetch, which keeps `wanted`. `new_id` draws a random id for a new session."""
+        """What to read for this fetch. It takes over `wanted`. `new_id` returns a random id for a new
+        session."""
         if epoch == FINAL_EPOCH:
             self._remove(session_id)
             return FetchContext(None, wanted, False)
@@ -181,12 +182,12 @@ class FetchSessions:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if known.epoch != epoch:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        if known.uses_topic_ids != uses_topic_ids:  # its partitions could not be matched by their names
+        if known.uses_topic_ids != uses_topic_ids:  # the partitions could not be matched
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         size, was_old = len(known.partitions), known.is_old()
         yield from known.update(wanted, forgotten)
         if self._sessions.get(session_id) is not known or known.epoch != epoch:
-            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)  # it went while it was updated
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)  # it was removed during the update
         if not known.partitions:
             self._remove(session_id)
             return FetchContext(None, {}, False)
@@ -221,8 +222,8 @@ class FetchSessions:
             self._least.clear()
 
     def _evict(self, privileged: bool, size: int, now_ms: int) -> bool:
-        """Free one slot: of an idle session, or of one worth less than the new one. Only followers displace
-        the young, and only consumers."""
+        """Free one slot: of an idle session, or of one that is worth less than the new one. Only followers
+        replace young sessions, and only those of consumers."""
         unused = next(iter(self._sessions.values()), None)
         if unused is not None and now_ms - unused.last_used_ms > EVICTION_MS:
             self._remove(unused.id)
@@ -234,7 +235,7 @@ class FetchSessions:
         return True
 
     def _least_worthy(self, privileged: bool) -> FetchSession | None:
-        """The first to give way to a session of this kind."""
+        """The session that a session of this kind would replace first."""
         if privileged not in self._least:
             self._least[privileged] = min(
                 (s for s in self._sessions.values() if s.is_old() or (privileged and not s.privileged)),

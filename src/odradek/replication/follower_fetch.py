@@ -1,6 +1,6 @@
-"""What a follower's fetch tells the leader of a partition: the follower has all below the offset it asks for.
+"""Records the progress of followers: a follower that fetches from an offset has all records below it.
 
-Recorded once, when the fetch arrives; not where the fetch is refused or the follower's log diverges.
+This happens once, when the fetch arrives. It does not if the fetch is refused or the follower's log diverges.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FetchingReplica(NamedTuple):
-    """The broker that fetches, at the broker epoch it says it has."""
+    """The fetching broker, with the broker epoch that it sent."""
 
     broker_id: int
     broker_epoch: int
@@ -35,7 +35,7 @@ def record_progress(
 def _is_on_our_log(
     replicas: "ReplicaManager", partition: "Partition", fetch: "PartitionFetch", follower: FetchingReplica
 ) -> bool:
-    """Whether the follower may fetch here, and its log is a prefix of the leader's."""
+    """Whether the follower may fetch here and its log is a prefix of the leader's."""
     diverging = None
     try:
         leader = partition.require_leader(fetch.current_leader_epoch)
@@ -44,6 +44,6 @@ def _is_on_our_log(
         if fetch.last_fetched_epoch != NO_LEADER_EPOCH:
             diverging = partition.diverging_epoch(fetch.last_fetched_epoch, fetch.fetch_offset)
     except KafkaError:
-        return False  # the read that follows answers with it
+        return False  # the read answers with the error
     log = partition.log
     return diverging is None and log.log_start_offset <= fetch.fetch_offset <= log.log_end_offset

@@ -1,7 +1,6 @@
-"""The in-sync set of one partition, and the high watermark it allows. Pure.
+"""The ISR of one partition, and the high watermark that follows from it. Pure.
 
-Who is in the set is the controller's decision; a leader learns it from the metadata log. A leader that
-proposes a change will hold one of the pending forms beside `CommittedIsr` while the answer is out.
+The controller decides the ISR. A leader reads it from the metadata log. Leaders do not propose changes yet.
 """
 
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CommittedIsr:
-    """The set as the metadata log has it; `maximal` is what the high watermark must wait for."""
+    """The ISR of the metadata log. The high watermark waits for the replicas in `maximal`."""
 
     members: tuple[int, ...]
 
@@ -28,7 +27,7 @@ IsrState = CommittedIsr
 def high_watermark_of(
     leader_id: int, leader_end: int, follower_ends: Mapping[int, int], isr: IsrState
 ) -> int:
-    """The smallest log end over the maximal in-sync set; an unheard follower holds everything back."""
+    """The smallest log end offset of the maximal ISR. A follower that has not fetched yet counts as 0."""
     end = leader_end
     for member in isr.maximal:
         if member != leader_id:

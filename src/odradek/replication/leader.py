@@ -1,7 +1,7 @@
-"""What a leader keeps for one leader epoch: follower ends, the ISR, min ISR, and who waits for a commit.
+"""PartitionLeader: the state of a leader for one leader epoch: follower log ends, ISR, min ISR, and waiting
+produces.
 
-A new leader epoch gets a new `PartitionLeader`. It knows the log. Appends and waiting fetches belong to
-`Partition`.
+A new leader epoch gets a new `PartitionLeader`. `Partition` has appends and waiting fetches.
 """
 
 from typing import TYPE_CHECKING
@@ -47,15 +47,15 @@ class PartitionLeader:
         self.isr: IsrState
         self.min_isr: int
         self.flushes: bool
-        # Every append asks these two.
+        # Every append reads these two.
         self.under_min_isr: bool
-        self.alone: bool  # the in-sync set is this node: what it has is committed
+        self.alone: bool  # this node is the whole ISR, so its records are committed at once
         self.update(registration)
 
     # --- what the metadata says -----------------------------------------------------------------------
 
     def update(self, registration: "PartitionRegistration") -> None:
-        """Take the assignment and the ISR of a newer partition epoch."""
+        """Apply the assignment and the ISR of a newer partition epoch."""
         assert registration.leader == self._broker_id, f"{registration.leader} leads, not {self._broker_id}"
         assert registration.leader_epoch == self.epoch, "a new leader epoch needs a new PartitionLeader"
         assert self._broker_id in registration.isr, "the leader is in the ISR"
@@ -67,8 +67,8 @@ class PartitionLeader:
         self.configure()
 
     def configure(self) -> None:
-        """Take what the log's configuration says now."""
-        # min.insync.replicas, but never more than there are replicas.
+        """Apply the log's current configuration."""
+        # min.insync.replicas, but at most the number of replicas.
         self.min_isr = min(self._log.config.min_insync_replicas, len(self.replicas))
         assert 1 <= self.min_isr <= len(self.replicas)
         self.under_min_isr = len(self.isr.members) < self.min_isr
@@ -76,7 +76,7 @@ class PartitionLeader:
         self.flushes = self._log.flushes_by_count
 
     def resign(self, code: ErrorCode) -> None:
-        """Another epoch begins, or this node loses the partition: fail every wait."""
+        """Another epoch starts, or this node loses the partition: fail all waits."""
         self.commit_waiters.fail(code)
         self.flush_waiters.fail(code)
 
@@ -84,24 +84,24 @@ class PartitionLeader:
 
     @property
     def at_min_isr(self) -> bool:
-        """Whether one in-sync replica less would be too few for acks=all."""
+        """Whether acks=all would fail with one in-sync replica fewer."""
         return len(self.isr.members) == self.min_isr
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether a leader knows all that was committed under earlier ones: it had all of it when it was
-        elected, and learns from its followers that they have, too."""
+        """Whether the high watermark includes all records committed under earlier leaders. The leader had
+        them when it was elected, but first its followers must confirm that they have them too."""
         return self._log.high_watermark >= self.epoch_start_offset
 
     def require_replica(self, broker_id: int, current_leader_epoch: int) -> None:
-        """Refuse a follower that the assignment does not have. It asks again: our metadata may be behind."""
+        """Refuse a follower that is not a replica. It retries, because our metadata may be old."""
         if broker_id not in self.replicas or broker_id == self._broker_id:
             if current_leader_epoch == NO_LEADER_EPOCH:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def not_enough_replicas(self) -> KafkaError:
-        """Why an append with acks=all is refused while `under_min_isr`."""
+        """The error for an append with acks=all while `under_min_isr`."""
         return KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"The size of the current ISR {self.isr.members} is insufficient to satisfy the "
@@ -111,14 +111,15 @@ class PartitionLeader:
     # --- progress -------------------------------------------------------------------------------------
 
     def record_fetch(self, replica_id: int, fetch_offset: int) -> bool:
-        """A follower asks for `fetch_offset`: it has everything below. True when the high watermark moved."""
+        """A follower fetches from `fetch_offset`: it has all records below. Returns whether the high
+        watermark moved."""
         assert replica_id in self.replicas and replica_id != self._broker_id
         assert self._log.log_start_offset <= fetch_offset <= self._log.log_end_offset
         self._follower_ends[replica_id] = fetch_offset
         return self.advance_high_watermark()
 
     def record_flush(self) -> bool:
-        """A flush that acknowledgements wait for has come further. True when the high watermark moved."""
+        """A flush that acknowledgements wait for has advanced. Returns whether the high watermark moved."""
         self.flush_waiters.release(self._log.settled_offset)
         return self.advance_high_watermark()
 

@@ -1,4 +1,5 @@
-"""An internal topic's partition as its coordinator sees it: trusted appends, and waits for commits."""
+"""LedLog: the log of an internal topic's partition for its coordinator: appends, reads, and waits for
+commits."""
 
 import asyncio
 
@@ -13,14 +14,15 @@ from odradek.replication.waiters import future_of
 
 
 class LedLog:
-    """A partition at the leader epoch at which this node was elected; at any other it refuses."""
+    """A partition at the leader epoch at which this node was elected. At any other epoch it refuses
+    appends."""
 
     __slots__ = ("_leader", "_partition", "_sequence", "leader_epoch")
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._leader = partition.require_leader()
-        # As Apache's coordinators write it, though nobody looks at it: of every batch of groups, 0.
+        # As Apache's coordinators write it: 0 in batches of __consumer_offsets. Nothing reads it.
         of_transactions = partition.topic_partition.topic == TRANSACTION_STATE_TOPIC
         self._sequence = NO_SEQUENCE if of_transactions else 0
         self.leader_epoch = self._leader.epoch
@@ -47,7 +49,8 @@ class LedLog:
         now_ms: int,
         producer: tuple[int, int] | None = None,
     ) -> int:
-        """Append one batch with acks=all, of a transaction if it has a producer; gives the log end then."""
+        """Append one batch with acks=all, transactional if `producer` is given. Returns the log end
+        offset."""
         assert records, "a batch has records"
         partition = self._partition
         self._require_same_epoch()
@@ -71,12 +74,12 @@ class LedLog:
         transaction_version: int,
         now_ms: int,
     ) -> int:
-        """End a producer's transaction; gives the log end offset after the marker."""
+        """End a producer's transaction. Returns the log end offset after the marker."""
         self._require_same_epoch()
         return self._partition.append_marker(producer, marker, transaction_version, now_ms).last_offset + 1
 
     def when_committed(self, offset: int, timeout_ms: int | None = None) -> "asyncio.Future[None]":
-        """A wait until the high watermark is at least `offset`, at this leader epoch."""
+        """Wait until the high watermark is at least `offset`, at this leader epoch."""
         waiters = self._leader.commit_waiters
         future = future_of(waiters, offset, timeout_ms)
         if self._partition.leader is self._leader:
@@ -86,7 +89,7 @@ class LedLog:
         return future
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from an offset on, at least one, up to the log end."""
+        """Complete batches from an offset, at least one, up to the log end."""
         info = self._partition.read(offset, max_bytes, Isolation.LOG_END, min_one_message=True)
         return b"" if info.slice is None else info.slice.read()
 

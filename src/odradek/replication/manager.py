@@ -1,7 +1,7 @@
-"""Every partition this node has, kept in step with the metadata log.
+"""ReplicaManager: all partitions of this node. It applies the deltas of the metadata log to them.
 
-Deltas come in, partitions take their roles, and whoever hosts state on a partition (the coordinators) is told
-who was elected and who resigned. What a partition does with records is `partition.py`'s.
+The partitions take their roles. The result says which ones were elected or resigned, for the coordinators.
+partition.py handles the records of a partition.
 """
 
 import logging
@@ -30,24 +30,24 @@ LATEST_OFFSET = -1
 NO_BROKER_EPOCH = -1
 OPENED = 2_500
 DELETED = 1_000
-"""Opening a log, or putting one out of sight, takes the disk's time, not calls: a slice has few of them."""
+"""Opening or renaming a log takes time of the disk, not of Python, so a slice has few of them."""
 CONFIGURED = 100
 
 
 class RoleChanges(NamedTuple):
-    """What one delta did to this node's partitions, in the order of the metadata log."""
+    """The role changes of one delta, in the order of the metadata log."""
 
     elected: list[Partition]
     resigned: list[TopicPartition]
 
 
 def _lasting(changes: RoleChanges) -> RoleChanges:
-    """One that was elected may have gone offline since, with another partition of its directory."""
+    """Remove elected partitions that have gone offline since, with another partition of their directory."""
     return changes._replace(elected=[partition for partition in changes.elected if partition.is_leading])
 
 
 class _Unopened(NamedTuple):
-    """A partition of this node that could not be opened: what the metadata says of it, what was lacking."""
+    """A partition of this node that could not be opened, and why."""
 
     topic: "TopicImage"
     registration: "PartitionRegistration"
@@ -77,12 +77,12 @@ class ReplicaManager:
         self._metrics = metrics
         self._topic_config = topic_config
         self._alive_broker_epoch = alive_broker_epoch
-        self.is_stopping = False  # then no more logs are opened: the next start does it
+        self.is_stopping = False  # no more logs are opened: the next start does it
 
     # --- lookups --------------------------------------------------------------------------------------
 
     def partition(self, tp: TopicPartition) -> Partition:
-        """The replica, whatever its role; KAFKA_STORAGE_ERROR where its directory failed."""
+        """The replica, leader or follower. Raises KAFKA_STORAGE_ERROR if its directory failed."""
         partition = self.partitions.get(tp)
         if partition is not None:
             return partition
@@ -93,11 +93,11 @@ class ReplicaManager:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def find(self, topic: str | UUID, index: int) -> Partition | None:
-        """The replica by topic name or id, or None: the way of the hot path."""
+        """The replica by topic name or id, or None. For the hot path."""
         return self._by_topic.get((topic, index))
 
     def partition_of(self, topic: str | UUID, index: int) -> Partition:
-        """The replica by topic name or id; the errors are those of Produce and Fetch."""
+        """The replica by topic name or id. Raises the errors of Produce and Fetch."""
         partition = self._by_topic.get((topic, index))
         if partition is not None:
             return partition
@@ -111,7 +111,7 @@ class ReplicaManager:
         return self.partition(TopicPartition(name, index))
 
     def require_current(self, follower: "FetchingReplica") -> None:
-        """Refuse a fetch that a broker sent before it restarted."""
+        """Refuse a fetch of an earlier incarnation of a broker."""
         alive = self._alive_broker_epoch(follower.broker_id)
         if follower.broker_epoch != NO_BROKER_EPOCH and alive is not None and follower.broker_epoch < alive:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -121,7 +121,7 @@ class ReplicaManager:
     ) -> Paced[None]:
         """A log directory failed: its partitions answer KAFKA_STORAGE_ERROR until the node is restarted.
 
-        Their logs refuse everything already; here whoever waits on them is told.
+        Their logs already refuse everything. This answers the waiting requests.
         """
         for tp, partition in list(self.partitions.items()):
             if partition.log.directory != directory:
@@ -136,18 +136,17 @@ class ReplicaManager:
     # --- metadata -------------------------------------------------------------------------------------
 
     def apply_delta(self, delta: "MetadataDelta") -> Paced[RoleChanges]:
-        """Deletions first, so that a topic created again under its old name meets no old files.
+        """Apply a delta. Deletions first, so that a topic created again with the same name finds no old
+        files.
 
-        A partition that fails is reported and does not keep the others from their roles.
+        An error of one partition is logged, and the others still take their roles.
         """
         changes = RoleChanges([], [])
         for topic in delta.deleted_topics:
             yield from self._delete(topic, changes)
         for topic, index, registration in delta.changed_partitions:
-            if self.broker_id in registration.replicas:
-                is_open = TopicPartition(topic.name, index) in self.partitions
-                if self.is_stopping and not is_open:
-                    continue
+            is_open = TopicPartition(topic.name, index) in self.partitions
+            if is_open or (self.broker_id in registration.replicas and not self.is_stopping):
                 try:
                     self._apply(topic, index, registration, changes)
                 except Exception:
@@ -156,23 +155,23 @@ class ReplicaManager:
         return _lasting(changes)
 
     def waiting(self) -> "list[tuple[TopicImage, int, PartitionRegistration]]":
-        """The partitions whose logs could not be opened yet, as the metadata has them."""
+        """The partitions whose logs could not be opened yet, from the metadata."""
         return [(topic, tp.partition, row) for tp, (topic, row, _) in self._unopened.items()]
 
     def open_waiting(self) -> Paced[RoleChanges]:
-        """Try again to open the logs for which descriptors or memory were lacking."""
+        """Retry to open the logs that failed because descriptors or memory ran out."""
         changes = RoleChanges([], [])
         for tp in list(self._unopened):
-            unopened = self._unopened.get(tp)  # what the metadata says of it now
+            unopened = self._unopened.get(tp)  # with its current metadata
             if unopened is not None and not self.is_stopping:
                 self._apply(unopened.topic, tp.partition, unopened.registration, changes)
                 yield OPENED
         return _lasting(changes)
 
     def configs_changed(self, topics: "Iterable[TopicImage]") -> Paced[None]:
-        """Rebuild the effective configuration of these topics' logs."""
+        """Apply the new configuration to the logs of these topics."""
         if not self.partitions:
-            return  # the node starts: they open with it
+            return  # the node is starting: logs open with it
         for topic in topics:
             config = self._topic_config(topic.name)
             yield CONFIGURED
@@ -260,7 +259,7 @@ class ReplicaManager:
     # --- records --------------------------------------------------------------------------------------
 
     def delete_records(self, tp: TopicPartition, offset: int) -> int:
-        """Move the log start up to `offset` (-1: the high watermark) and return the new low watermark."""
+        """Advance the log start to `offset` (-1: the high watermark). Returns the new low watermark."""
         partition = self.partition(tp)
         partition.require_leader()
         opened = partition.log

@@ -1,7 +1,6 @@
-"""One replica of a partition on this node: its log, its role at a leader epoch, the fetches that wait on it.
+"""Partition: one replica on this node, with its log, its role at a leader epoch, and the waiting fetches.
 
-The log below knows offsets, not leaders; the manager above knows partitions, not their state. What only a
-leader keeps is in `leader.py`.
+leader.py has the state of a leader.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Partition:
-    """A replica: `leader` is set while this node leads it."""
+    """A replica. `leader` is set while this node leads it."""
 
     __slots__ = (
         "broker_id",
@@ -64,7 +63,7 @@ class Partition:
     # --- roles ----------------------------------------------------------------------------------------
 
     def apply(self, registration: "PartitionRegistration") -> bool:
-        """Take the role the metadata log gives. True when the leader epoch moved."""
+        """Take the role from the metadata log. Returns whether the leader epoch changed."""
         if registration.partition_epoch < self.partition_epoch:
             return False
         assert registration.leader_epoch >= self.leader_epoch, "leader epochs never go back"
@@ -86,7 +85,7 @@ class Partition:
         resigned, self.leader = self.leader, None
         if registration.leader == self.broker_id:
             self.leader = PartitionLeader(self.log, self.broker_id, registration)
-        if resigned is not None:  # its waiters' answers name the new leader
+        if resigned is not None:  # the answers of its waiting requests name the new leader
             resigned.resign(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self.leader is not None:
             self.log.assign_epoch_start_offset(self.leader.epoch, self.leader.epoch_start_offset)
@@ -98,15 +97,15 @@ class Partition:
             self.leader.configure()
 
     def stop(self, code: ErrorCode) -> None:
-        """This node no longer has the partition: fail every wait on it."""
+        """This node no longer has the partition: fail all waits."""
         resigned, self.leader = self.leader, None
         if resigned is not None:
             resigned.resign(code)
         self.fetch_waiters.wake()
-        self.log.settling.on_settled = None  # else log and partition would keep each other alive
+        self.log.settling.on_settled = None  # break the reference cycle of log and partition
 
     def require_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> PartitionLeader:
-        """Refuse what only the leader of the caller's epoch may answer."""
+        """The leader, if this node leads at the caller's leader epoch. Raises KafkaError otherwise."""
         if current_leader_epoch != NO_LEADER_EPOCH and current_leader_epoch != self.leader_epoch:
             if current_leader_epoch < self.leader_epoch:
                 raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
@@ -121,13 +120,13 @@ class Partition:
 
     @property
     def is_leading(self) -> bool:
-        """Whether this node leads it, in a directory that works."""
+        """Whether this node leads it and its directory is online."""
         return self.leader is not None and self.log.failure is None
 
     # --- in -------------------------------------------------------------------------------------------
 
     def append_own(self, records: CheckedRecords, transaction_version: int = 0) -> AppendInfo:
-        """Append what this node itself wrote, with acks=all. Raises KafkaError."""
+        """Append records of this node itself, with acks=all. Raises KafkaError."""
         (result,) = self.append_as_leader(
             [records], AppendOrigin.COORDINATOR, transaction_version, acks_all=True
         )
@@ -156,7 +155,7 @@ class Partition:
         return info
 
     def when_committed(self, offset: int, timeout_ms: int | None) -> "asyncio.Future[None] | None":
-        """A wait until the high watermark is at least `offset`; None if it is. Raises KafkaError."""
+        """Wait until the high watermark is at least `offset`. Returns None if it is. Raises KafkaError."""
         if self.log.high_watermark >= offset:
             return None
         return future_of(self.require_leader().commit_waiters, offset, timeout_ms)
@@ -169,9 +168,9 @@ class Partition:
         *,
         acks_all: bool,
     ) -> list[AppendInfo | KafkaError]:
-        """Append what was checked; the high watermark follows as far as the in-sync set allows.
+        """Append checked records, and advance the high watermark as far as the ISR allows.
 
-        Raises KafkaError where nothing may be appended: not the leader, or under min ISR with acks=all.
+        Raises KafkaError if nothing may be appended: not the leader, or under min ISR with acks=all.
         """
         leader, log = self.require_leader(), self.log
         if acks_all and leader.under_min_isr:
@@ -191,7 +190,7 @@ class Partition:
     def append_checked(
         self, checked: "list[CheckedRecords | KafkaError]", *, acks_all: bool
     ) -> "list[AppendInfo | KafkaError]":
-        """Append what passed its check; for each set, in order, where it stands or why it is refused."""
+        """Append the sets that passed the check. Returns for each set its offsets, or the error."""
         metrics = self.metrics
         metrics.produces += len(checked)
         sets = [outcome for outcome in checked if type(outcome) is CheckedRecords]
@@ -210,12 +209,12 @@ class Partition:
         return results
 
     def record_fetch(self, replica_id: int, fetch_offset: int) -> None:
-        """A follower on our log asks for `fetch_offset`: it has everything below."""
+        """A follower fetches from `fetch_offset`: it has all records below."""
         if self.require_leader().record_fetch(replica_id, fetch_offset):
             self.fetch_waiters.wake()
 
     def _settled(self) -> None:
-        """A flush that acknowledgements waited for (flush.messages) has come further."""
+        """A flush that acknowledgements wait for (flush.messages) has advanced."""
         if self.leader is not None and self.leader.record_flush():
             self.fetch_waiters.wake()
 
@@ -225,7 +224,7 @@ class Partition:
         return self.log.read(offset, max_bytes, isolation, min_one_message)
 
     def diverging_epoch(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
-        """Where the caller's log parts from ours: (epoch, end offset), or None when it does not."""
+        """(epoch, end offset) where the caller's log diverges from ours, or None."""
         epoch, end_offset = self.log.end_offset_for_epoch(last_fetched_epoch)
         if epoch == NO_LEADER_EPOCH or end_offset < 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -1,4 +1,4 @@
-"""What a topic's configuration means for the records that producers send to it. Pure."""
+"""Converts a topic's configuration to the rules for its producers' records. Pure."""
 
 from typing import TYPE_CHECKING
 

@@ -1,13 +1,13 @@
-"""Guards against a write that arrives after the end of the transaction it belongs to.
+"""Guards against a write that arrives after the end of its transaction.
 
-Before the first write of a transaction its coordinator is asked. While the answer is on its way the end of
-the transaction may be written here, and the answer be out of date: a guard taken before the question is void
-after any end.
+Before the first write of a transaction the leader asks the coordinator. Until the answer arrives, the end of
+the transaction may be written here, and the answer is out of date. So the leader takes a guard before it
+asks, and any end of a transaction of the producer makes the guard invalid.
 """
 
 
 class Guard:
-    """Proof that a question to the coordinator was asked after the last end. Several may share one."""
+    """Proof that the coordinator was asked after the last end. Several requests may share one."""
 
     __slots__ = ("holders", "producer_id")
 
@@ -17,7 +17,8 @@ class Guard:
 
 
 class Verification:
-    """The guards of one partition, by producer id; none but while a question is under way."""
+    """The guards of one partition by producer id. They exist only while a request to the coordinator is
+    open."""
 
     __slots__ = ("_guards",)
 
@@ -38,7 +39,7 @@ class Verification:
         return self._guards.get(guard.producer_id) is guard
 
     def release(self, guard: Guard) -> None:
-        """Whoever asked has written, or been refused."""
+        """The request has been written or refused."""
         assert guard.holders > 0, "released more often than it was taken"
         guard.holders -= 1
         if guard.holders == 0 and self.holds(guard):

@@ -1,4 +1,4 @@
-"""Requests that wait for a partition to move: produces for the high watermark, fetches for data."""
+"""Requests that wait for a partition: produces for the high watermark, fetches for data."""
 
 import asyncio
 import heapq
@@ -15,7 +15,7 @@ LOOK_CALLS = 120
 
 
 class CommitWaiters:
-    """Callbacks ordered by the high watermark they wait for."""
+    """Callbacks, ordered by the high watermark that they wait for."""
 
     __slots__ = ("_heap", "_sequence")
 
@@ -27,7 +27,7 @@ class CommitWaiters:
         return len(self._heap)
 
     def add(self, offset: int, done: Done) -> None:
-        """Call `done` once the high watermark is at least `offset`, or with the error that ended the wait."""
+        """Call `done` when the high watermark is at least `offset`, or with the error that ended the wait."""
         assert offset >= 0
         self._sequence += 1
         heapq.heappush(self._heap, (offset, self._sequence, done))
@@ -44,19 +44,19 @@ class CommitWaiters:
 
 
 class FetchWaiter(Protocol):
-    """A fetch that has not enough to answer yet."""
+    """A fetch that does not have enough data to answer yet."""
 
     def poke(self) -> None:
-        """The partition moved or changed: look again soon."""
+        """The partition changed: read again soon."""
         ...
 
     def look(self) -> None:
-        """Look again now."""
+        """Read again now."""
         ...
 
 
 class FetchWaiters:
-    """Fetches that wait on one partition. Few are woken together, many in slices."""
+    """Fetches that wait for one partition. A few are woken at once, many in slices."""
 
     __slots__ = ("_again", "_slices", "_waking", "waiting")
 
@@ -83,7 +83,7 @@ class FetchWaiters:
             self._slices.run(self._wake_all(), own=True)
 
     def _wake_all(self) -> Paced[None]:
-        yield self._slices.short_calls  # nothing of it belongs to whoever made the partition move
+        yield self._slices.short_calls  # nothing of it runs in the call that changed the partition
         while True:
             self._again = False
             for waiter in list(self.waiting):
@@ -97,7 +97,7 @@ class FetchWaiters:
 
 
 def future_of(waiters: CommitWaiters, offset: int, timeout_ms: int | None) -> "asyncio.Future[None]":
-    """The same wait as a future, failing with REQUEST_TIMED_OUT after the timeout."""
+    """A wait as a future. It fails with REQUEST_TIMED_OUT after the timeout."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
 

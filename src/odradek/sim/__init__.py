@@ -1,1 +1,2 @@
-"""A node's world under virtual time: loop, network, disk, cluster, workloads, checkers, all from one seed."""
+"""The simulator: nodes on virtual time with a simulated loop, network and disk, workloads and checkers.
+Everything random comes from one seed."""

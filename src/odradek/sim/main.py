@@ -1,6 +1,6 @@
-"""`odradek sim`: run seeds, replay one. The stories are in stories/.
+"""`odradek sim`: runs seeds, and replays one. The stories are in stories/.
 
-Both run in a child process with PYTHONHASHSEED=0, so that a seed tells the same story on every machine.
+Both run in a child process with PYTHONHASHSEED=0, so that a seed gives the same history on every machine.
 """
 
 import gc
@@ -17,6 +17,7 @@ from types import FrameType
 from odradek.broker.node import Node
 from odradek.core.configs import NodeConfig
 from odradek.sim.checkers.logs import LogView
+from odradek.sim.quorum import running as quorum
 from odradek.sim.stories.outcome import Outcome
 from odradek.sim.stories.plan import Settings
 from odradek.sim.stories.single_node import SingleNodeStory
@@ -35,11 +36,12 @@ Echo = Callable[[str], None]
 
 
 class StoryKind(Enum):
-    """Which one is played; the value is the option that asks for it."""
+    """The story to run. The value is its command line option."""
 
     GROUPS = ""
     TRANSACTIONS = "--transactions"
     PIPELINES = "--pipelines"
+    QUORUM = "--quorum"
 
 
 def run(
@@ -50,7 +52,9 @@ def run(
     story: StoryKind = StoryKind.GROUPS,
     echo: Echo | None = None,
 ) -> int:
-    """Play seeds in order until one has a finding, all are done or the time is up. Exit code 0 or 3."""
+    """Run seeds in order until one has a violation, all are done, or the time is up. Exit code 0 or 3."""
+    if story is StoryKind.QUORUM:
+        return quorum.run(seeds, start, minutes, echo=echo or print)
     if not _reproducible():
         until = "" if minutes is None else str(minutes)
         return _again("run", str(seeds), str(start), until, story.value)
@@ -86,9 +90,10 @@ def run(
 
 
 def _play_or_stop(seed: int, story: StoryKind) -> Outcome:
-    """An interrupt ends the run after this seed: in its midst, what is simulated would take it for a failure.
+    """An interrupt ends the run after this seed: in the middle of a seed, simulated code would see it as a
+    failure.
 
-    A terminal and the parent interrupt once each; whoever does it again does not wait.
+    The terminal and the parent process each interrupt once. A further interrupt ends the run at once.
     """
     came: list[int] = []
 
@@ -114,7 +119,9 @@ def _count(number: int, noun: str, nouns: str | None = None) -> str:
 def replay(
     seed: int, *, trace: bool = False, story: StoryKind = StoryKind.GROUPS, echo: Echo | None = None
 ) -> int:
-    """Play one seed again and tell all about it; with `trace`, every event as it happens."""
+    """Run one seed again and print a full report; with `trace`, every event as it happens."""
+    if story is StoryKind.QUORUM:
+        return quorum.replay(seed, trace=trace, echo=echo or print)
     if not _reproducible():
         return _again("replay", str(seed), "trace" if trace else "", story.value)
     echo = echo or print
@@ -136,7 +143,7 @@ def play(seed: int, *, story: StoryKind = StoryKind.GROUPS, sink: Echo | None = 
 
 
 def report(outcome: Outcome, *, story: StoryKind = StoryKind.GROUPS) -> str:
-    """What happened in a seed: what befell the node, what was violated, what came last."""
+    """A report about a seed: faults, violations, last events."""
     count = len(outcome.violations)
     lines = [
         f"seed {outcome.seed}: {count or 'no'} violation{'' if count == 1 else 's'}",
@@ -158,7 +165,7 @@ def report(outcome: Outcome, *, story: StoryKind = StoryKind.GROUPS) -> str:
 
 
 def odradek_node(settings: Settings) -> NodeFactory:
-    """The node that ships, as the simulated cluster starts it."""
+    """A factory for real nodes on the simulated cluster."""
 
     def build(runtime: SimRuntime, data_dir: str) -> Node:
         host = runtime.host
@@ -193,7 +200,8 @@ def _again(*arguments: str) -> int:
             try:
                 return child.wait()
             except KeyboardInterrupt:
-                # A terminal interrupts both, and the child tells how far it came; `kill` only this process.
+                # A terminal interrupts both processes, and the child prints its progress. `kill` interrupts
+                # only this one.
                 with suppress(subprocess.TimeoutExpired):
                     return child.wait(_GRACE_S)
                 child.send_signal(signal.SIGINT)

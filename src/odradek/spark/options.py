@@ -38,7 +38,7 @@ class Chosen(NamedTuple):
     with_internal: bool = False
 
     def includes(self, tp: TopicPartition, *, is_internal: bool = False) -> bool:
-        """Whoever wants an internal topic names it: a pattern means those of users."""
+        """A pattern does not match internal topics. To read one, name it."""
         if self.pattern is None:
             return tp.topic in self.subscribe or tp in self.assign
         return (self.with_internal or not is_internal) and re.fullmatch(self.pattern, tp.topic) is not None

@@ -1,8 +1,8 @@
 """What Spark shows when a call fails: the cause first, and the traceback after it.
 
-Spark's workers send what Python prints of an error, whose last line is the cause, under thirty lines of where
-it was. They can be told to leave the traceback out; it is put behind the message then. A worker ends after an
-error, so nothing else is told in this way.
+Spark's workers send Python's text of an error: thirty lines of traceback, and the cause in the last line.
+This file makes a worker omit the traceback and puts it after the message. A worker ends after an error, so
+other errors are not affected.
 """
 
 import os

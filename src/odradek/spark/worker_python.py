@@ -1,8 +1,8 @@
 """`odradek-python`: Python for Spark's workers, without what Spark adds to its path.
 
-That is PySpark once more, as an archive, whose modules every process compiles anew that imports them: most of
-a second for each of the dozen Python processes that a query starts. The installed PySpark, from which the
-archive is, has its modules compiled.
+Spark adds an archive with a copy of PySpark. Every process that imports it compiles its modules again, which
+takes most of a second for each of the dozen Python processes of a query. The modules of the installed PySpark
+are compiled already.
 """
 
 import os

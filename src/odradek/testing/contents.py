@@ -6,7 +6,8 @@ from uuid import UUID
 
 
 class Contents(NamedTuple):
-    """Topics, without Kafka's own, by their ids: a topic made anew under an old name is another one."""
+    """Topics by id, without internal ones: a topic that was created again under an old name is another
+    one."""
 
     topics: Mapping[UUID, str]
     groups: tuple[str, ...]

@@ -49,4 +49,4 @@ class LogTail(logging.Handler):
 
 def _hang_below(parent: logging.Logger) -> None:
     _package.parent = parent
-    _package.setLevel(_package.level)  # makes all loggers ask anew which levels they may log
+    _package.setLevel(_package.level)  # clears the cached levels of all loggers

@@ -30,8 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def _keep_asserts_plain(config: pytest.Config) -> None:
     """Take the package off pytest's list of modules whose asserts it rewrites, because one is a plugin.
 
-    The broker's asserts are its invariants, not a test's, and compiling it anew would triple the time to
-    the first test wherever bytecode is not kept. There is no public way to say so; without it all works.
+    The broker's asserts are invariants, not test assertions. Rewriting them would compile the package again
+    and triple the time to the first test if bytecode is not cached. pytest has no public way for this;
+    without it everything still works.
     """
     hook = getattr(config.pluginmanager, "rewrite_hook", None)
     getattr(hook, "_must_rewrite", set()).discard("odradek")

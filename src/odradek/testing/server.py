@@ -20,7 +20,7 @@ REACH_TIMEOUT_S = 5
 
 
 class Unavailable(Exception):
-    """There is no such broker; the message says why in words for whoever runs the tests."""
+    """The broker cannot be used. The message explains why to the person who runs the tests."""
 
 
 class KafkaServer:

@@ -176,3 +176,28 @@ def test_a_reader_that_has_seen_enough_is_no_failure(bootstrap: str, unique: Cal
         reader.kill()
         reader.wait()
         odradek("topic", "delete", topic, "-y", "-b", bootstrap)
+
+
+def test_a_feature_is_downgraded_and_upgraded_again(tmp_path: Path) -> None:
+    feature = "transaction.version"
+
+    def level(bootstrap: str) -> int:
+        (row,) = [row for row in rows(bootstrap, "cluster", "features") if row["feature"] == feature]
+        found: int = row["finalized"]
+        return found
+
+    with running(tmp_path / "data") as node:
+        for verb, before, after in (("downgrade", 2, 1), ("upgrade", 1, 2)):
+            (row,) = rows(node.bootstrap, "cluster", "features", verb, feature, str(after), "-y")
+            assert row == {"feature": feature, "before": before, "after": after}
+            assert level(node.bootstrap) == after
+
+
+def test_a_node_alone_is_a_healthy_cluster(tmp_path: Path) -> None:
+    with running(tmp_path / "data") as node:
+        outcome = odradek("cluster", "health", "-b", node.bootstrap)
+        assert (outcome.code, outcome.stderr) == (0, "")
+        assert outcome.text == "healthy: 1 broker, controller 1 leads 1 voter, 0 partitions with a leader\n"
+        assert rows(node.bootstrap, "cluster", "health") == []
+        (voter,) = rows(node.bootstrap, "cluster", "quorum")
+        assert (voter["node"], voter["role"], voter["lag"]) == (1, "leader", 0)

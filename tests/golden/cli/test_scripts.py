@@ -2,9 +2,9 @@
 
 A script is a text file: `$ odradek ...` lines, each followed by what it prints on stdout, then `! ` lines for
 stderr and `= CODE` for an exit code other than 0. `$ printf ... | odradek ...` feeds stdin. `% ` lines do
-what no command does: see transactions.py. What differs from run to run stands as <id>, <time>, <duration>,
-<offset>, <address>. ODRADEK_REWRITE_GOLDEN=1 writes the output found into the scripts; they were written
-against Apache Kafka 4.3.1 and hold for Odradek.
+what no command does: see transactions.py. <id>, <time>, <duration>, <offset> and <address> replace what
+differs from run to run. ODRADEK_REWRITE_GOLDEN=1 writes the actual output into the scripts. They were
+recorded with Apache Kafka 4.3.1 and are the same for Odradek.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Transactions for the scripts to look at. A line is a step, and prints nothing:
+"""Makes transactions for the scripts. Each line is a step and prints nothing:
 
-transaction ID TOPIC COUNT commit|abort|open    so many records to partition 0, then this end
+transaction ID TOPIC COUNT commit|abort|open    COUNT records to partition 0, then this end
 offsets ID GROUP TOPIC OFFSET commit|open       an offset committed in a transaction
-hang TOPIC PRODUCER-ID                          a record of a transaction that no coordinator knows
+hang TOPIC PRODUCER-ID                          a record of a transaction that has no coordinator
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Settings of the metadata reach the parts that go by them: at the start, and with every change."""
+"""Settings in the metadata reach the parts that use them: at the start, and with every change."""
 
 from typing import Any
 

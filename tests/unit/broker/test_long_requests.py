@@ -1,4 +1,4 @@
-"""Which long requests are decoded at a time: so many bytes together, the shortest first."""
+"""How long requests are admitted: a limit of bytes together, the shortest first."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A whole node: what it counts, and what it gives up when it cannot start."""
+"""A whole node: what it counts, and what it releases when it cannot start."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Commits of the metadata log that take a node long: others are served meanwhile, and a stop may come."""
+"""Large commits of the metadata log: other clients are served while they are applied, and the node can
+stop."""
 
 import logging
 from pathlib import Path

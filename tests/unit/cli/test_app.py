@@ -15,12 +15,12 @@ COMMANDS = leaves(command_tree())
 
 
 VERBS = {
-    "": "start produce consume demo",
+    "": "start up produce consume demo",
     "topic": "list create describe alter delete add-partitions trim",
     "group": "list describe lag members seek delete",
     "txn": "list describe producers timeline hanging commit abort",
     "pipeline": "init run status",
-    "cluster": "info features config logdirs",
+    "cluster": "info quorum health features format config logdirs",
     "log": "dump verify diff",
     "prove": "eos",
     "why": "stuck",

@@ -1,4 +1,4 @@
-"""A broker made of functions, one per API, on a real loopback socket: it answers what a test tells it to."""
+"""A broker made of functions, one per API, on a real loopback socket. The test defines its answers."""
 
 import asyncio
 import struct

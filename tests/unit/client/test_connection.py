@@ -1,4 +1,4 @@
-"""One connection: versions negotiated, answers in order, every failure told to whoever waits."""
+"""One connection: version negotiation, answers in order, and failures that reach every waiting request."""
 
 import asyncio
 import struct

@@ -1,4 +1,4 @@
-"""The consumer: where it begins, how it goes on, what a group does with it."""
+"""The consumer: where it starts, how it continues, and what a group does with it."""
 
 import asyncio
 from collections.abc import Callable

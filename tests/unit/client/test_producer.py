@@ -1,4 +1,4 @@
-"""The producer: sequences without gaps, retries in order, failures told to whoever sent."""
+"""The producer: sequences without gaps, retries in order, and failures that reach the sender."""
 
 import asyncio
 from collections.abc import Callable

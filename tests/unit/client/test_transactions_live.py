@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -369,8 +368,7 @@ class ApacheNode:
         peer.stop(self._directory)
 
     def _peer(self, command: str) -> None:
-        arguments = [str(peer.PEER), command, "1", "--dir", str(self._directory)]
-        subprocess.run(arguments, capture_output=True, timeout=120, check=True)
+        peer.command(command, self._directory, "1")
 
 
 @pytest.mark.parametrize(

@@ -266,3 +266,18 @@ def test_producer_ids_are_handed_out_once_in_blocks() -> None:
     assert h.image.next_producer_id == 2000
     stale = types.AllocateProducerIdsRequest(broker_id=1, broker_epoch=-1)
     assert h.call(ApiKey.ALLOCATE_PRODUCER_IDS, stale).error_code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_three_brokers_and_two_controllers_never_get_the_same_block_of_producer_ids() -> None:
+    h = Harness()
+    for broker_id in (1, 2, 3):
+        h.start_broker(broker_id)
+    types = request_types(ApiKey.ALLOCATE_PRODUCER_IDS)
+    starts = []
+    for _ in range(2):
+        for broker_id in (1, 2, 3):
+            epoch = h.image.brokers[broker_id].epoch
+            request = types.AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=epoch)
+            starts.append(h.call(ApiKey.ALLOCATE_PRODUCER_IDS, request).producer_id_start)
+        h.fail_over()
+    assert starts == [0, 1000, 2000, 3000, 4000, 5000]

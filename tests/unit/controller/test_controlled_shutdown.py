@@ -1,4 +1,5 @@
-"""A broker stops once its leaders have moved and every active broker knows; nobody else holds it back."""
+"""A broker may stop when its leaders have moved and every active broker has seen it; no other broker delays
+it."""
 
 from odradek.metadata.records import BrokerRegistrationChangeRecord
 from tests.unit.controller.harness import Harness

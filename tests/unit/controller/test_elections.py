@@ -1,4 +1,4 @@
-"""Who leads next: a member of the ISR, of the ELR, the last known leader, and only then any replica."""
+"""The next leader: a member of the ISR, of the ELR, the last known leader, and only then any replica."""
 
 from collections.abc import Collection
 from uuid import UUID

@@ -138,7 +138,8 @@ def test_a_level_that_a_broker_does_not_support_is_refused() -> None:
     code, message = update(h, ("group.version", 1, UPGRADE))
     assert code == ErrorCode.INVALID_UPDATE_VERSION
     assert message == (
-        f"{_FAILED}Invalid update version 1 for feature group.version. Broker 2 only supports versions 0-0"
+        f"{_FAILED}Invalid update version 1 for feature group.version. "
+        "Broker 2 does not support this feature."
     )
 
 

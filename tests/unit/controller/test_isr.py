@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from odradek.core.errors import ErrorCode
+from odradek.metadata.records import FeatureLevelRecord
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.unit.controller.harness import Harness
@@ -92,6 +93,26 @@ def test_a_proposal_that_cannot_be_taken_is_refused(isr: list[int], changes: Any
     h = three_replicas()
     assert alter(h, isr, **changes).error_code == code
     assert h.records == []
+
+
+def test_a_leader_whose_directory_failed_does_not_lead_on() -> None:
+    """Its proposal comes after it has told of the directory: the lead goes to who is left."""
+    h = three_replicas()
+    h.register(1, log_dirs=[UUID(int=77_000)])
+    answer = alter(h, [1, 2])
+    assert answer.error_code == ErrorCode.NEW_LEADER_ELECTED
+    assert h.image.topics_by_name["t"].partitions[0].leader == 2
+
+
+def test_at_an_old_metadata_version_a_shrunk_isr_is_a_new_leader_epoch() -> None:
+    h = three_replicas()
+    h.apply([FeatureLevelRecord(name="metadata.version", feature_level=11)])
+    answer = alter(h, [1, 2])
+    assert (answer.leader_id, answer.leader_epoch, answer.partition_epoch) == (1, 1, 1)
+    answer = alter(h, [1, 2, 3])
+    assert (answer.leader_epoch, answer.partition_epoch) == (1, 2), "an ISR that grows needs none"
+    h.apply([FeatureLevelRecord(name="metadata.version", feature_level=12)])
+    assert alter(h, [1, 2]).leader_epoch == 1
 
 
 def test_a_member_of_any_epoch_is_let_through_but_a_fenced_one_is_not() -> None:

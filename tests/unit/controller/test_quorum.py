@@ -11,9 +11,10 @@ import pytest
 from odradek.core.errors import StorageError
 from odradek.log.log import Isolation
 from odradek.metadata.delta import MetadataDelta
-from odradek.metadata.log_reader import LogReader
+from odradek.metadata.image import MetadataImage
+from odradek.metadata.loader import MetadataLoader
+from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.records import NoOpRecord, decode_record
-from odradek.metadata.replay import Replayer
 from odradek.records.batch import iter_batches, iter_records
 from odradek.runtime.slices import STEP, Paced
 from odradek.sim.world.cluster import CrashKind, NodeCrashed, SimHost
@@ -22,6 +23,7 @@ from odradek.sim.world.world import World
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.unit.metadata.stack import MetadataStack, until
+from tests.unit.raft.drivers import reader_of
 
 
 def simulate(main: Callable[[SimHost], Coroutine[Any, Any, None]], seed: int = 5, **settings: str) -> SimHost:
@@ -76,6 +78,15 @@ def test_a_new_cluster_begins_with_apaches_records() -> None:
         broker = node.image.brokers[1]
         assert (broker.fenced, broker.cordoned_log_dirs) == (False, ())
         assert broker.epoch == node.lifecycle.broker_epoch
+
+    simulate(main)
+
+
+def test_a_node_that_is_alone_starts_without_waiting_for_a_timer() -> None:
+    async def main(host: SimHost) -> None:
+        before = host.world.loop.time()
+        await host.start()
+        assert host.world.loop.time() - before < 0.05, "some flushes, of 4 ms at most"
 
     simulate(main)
 
@@ -361,7 +372,8 @@ def test_a_full_disk_fails_the_decision_and_what_was_decided_before_stays() -> N
         host.faults.rules.append(DiskFault(errno.ENOSPC, ["pwritev", "pwrite"], "*__cluster_metadata-0*"))
         with pytest.raises(StorageError):
             await node.create_topic("never")
-        assert "never" not in node.controller.controller.image.topics_by_name
+        assert not node.controller.is_active
+        assert "never" not in node.image.topics_by_name
         host.faults.rules.clear()
         host.crash(CrashKind.KILL)
         await host.start()
@@ -440,16 +452,30 @@ def test_replaying_the_log_gives_exactly_the_live_state(seed: int) -> None:
             node = stack(host)
             for n in range(rng.randrange(5, 15)):
                 await random_change(node, rng, f"t{life}-{n}")
+            await node.controller.call(ApiKey.DELETE_TOPICS, NOTHING)
             live = node.controller.controller.image
-            replayer = Replayer()
-            reader = LogReader(replayer)
-            node.controller.raft.load(lambda i, t, r=reader: r.snapshot_end(*i, t), reader.add)
-            reader.flush()
-            assert replayer.image == live
+            assert await replayed(node) == live
             host.crash(CrashKind.POWER)
             await host.start()
 
     simulate(main, seed=seed, metadata_log_max_record_bytes_between_snapshots="4000")
+
+
+NOTHING = request_types(ApiKey.DELETE_TOPICS).DeleteTopicsRequest(topics=[])
+"""Its answer waits until all that was decided before is committed."""
+
+
+async def replayed(node: MetadataStack) -> MetadataImage:
+    """What another loader makes of the same directory."""
+    raft = node.controller.raft
+    again = reader_of(node.runtime, raft)
+    publisher = MetadataPublisher(node.slices)
+    loader = MetadataLoader(node.runtime, node.config, again, publisher, node.slices)
+    await loader.load()
+    again.on_committed(raft.high_watermark)
+    await loader.when_followed(raft.high_watermark - 1)
+    await loader.finish()
+    return publisher.image
 
 
 async def random_change(node: MetadataStack, rng: random.Random, name: str) -> None:

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments says what Apache says where nothing moves, and refuses what would."""
+"""AlterPartitionReassignments answers as Apache if nothing has to move, and refuses everything else."""
 
 from odradek.core.errors import ErrorCode
 from odradek.metadata.records import PartitionChangeRecord

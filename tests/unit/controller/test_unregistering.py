@@ -1,4 +1,4 @@
-"""UnregisterBroker forgets a broker that is gone, with its place in every ISR, and none that is alive."""
+"""UnregisterBroker removes a stopped broker, also from every ISR, and refuses one that is alive."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""What every group API answers where the coordinator cannot: as Apache Kafka 4.3.1 did."""
+"""The answers of every group API when the coordinator is not available, as recorded from Apache Kafka
+4.3.1."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Logs on real, faulty or simulated disks, a clock that stands still, and the batches to put into a log."""
+"""Logs on real, faulty or simulated disks, a stopped clock, and the batches to put into a log."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""Where a log begins and ends: retention, deleted records, truncation, flushing."""
+"""The start and end of a log: retention, deleted records, truncation, flushing."""
 
 import errno
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""What a failing disk is said to have failed at: the file, and where in it. On a real disk, whose calls by
-descriptor tell neither."""
+"""Errors of a failing disk name the file and the position. The operating system's errors of calls by
+descriptor name neither."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Descriptors: bounded, reopened, alive while somebody reads, given up when the system has none left."""
+"""Descriptors: limited, reopened, open during reads, closed when the system has none left."""
 
 import errno
 import os

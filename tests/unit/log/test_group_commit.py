@@ -1,4 +1,4 @@
-"""flush.messages: what is acknowledged is durable, one flush serves everybody who came before it began."""
+"""flush.messages: acknowledged records are durable, and one flush serves all producers before its start."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""Stories of power loss that the machine in tests/property once found, each as short as it can be told."""
+"""Bugs with power losses that the state machine in tests/property has found, each as a short test."""
 
 import errno
 import random

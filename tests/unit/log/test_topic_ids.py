@@ -1,4 +1,4 @@
-"""Whose a log is: durable before its first record, and what becomes of a log that does not tell."""
+"""The topic id of a log: durable before its first record, and what happens to a log without one."""
 
 import asyncio
 import random

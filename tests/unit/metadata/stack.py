@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from odradek.broker.controller_channel import RoutedController, nobody_else
 from odradek.broker.lifecycle import BrokerLifecycle
 from odradek.controller.quorum import QuorumController
 from odradek.coordinators.transactions.producer_ids import ProducerIds
@@ -14,13 +15,13 @@ from odradek.metadata.formatting import NodeIdentity, prepare_directories, read_
 from odradek.metadata.image import MetadataImage
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
-from odradek.raft.driver import RaftDriver
 from odradek.raft.settings import metadata_log_config, static_voters
 from odradek.raft.voters import VoterEndpoint
 from odradek.runtime.api import Runtime
 from odradek.runtime.slices import Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
+from tests.unit.raft.drivers import open_driver
 
 
 class MetadataStack:
@@ -50,7 +51,7 @@ class MetadataStack:
             controller_endpoints=endpoints,
         )
         incarnation_id = UUID(bytes=runtime.rng.randbytes(16), version=4)
-        raft = RaftDriver.open(
+        raft = open_driver(
             runtime,
             config.metadata_log_dir,
             metadata_log_config(config),
@@ -58,19 +59,23 @@ class MetadataStack:
             directory_id=self.identity.metadata_directory_id,
             static_voters=static_voters(config),
         )
+        loader = MetadataLoader(runtime, config, raft, self.publisher, self.slices)
         self.controller = QuorumController(
             runtime,
             config,
             raft,
-            MetadataLoader(runtime, config, raft, self.publisher, self.slices),
+            loader,
             cluster_id=self.identity.cluster_id,
             incarnation_id=incarnation_id,
             slices=self.slices,
+            bootstrap=read_bootstrap(runtime.disk, config.metadata_log_dir),
         )
-        await self.controller.start(read_bootstrap(runtime.disk, config.metadata_log_dir))
+        channel = RoutedController(config, raft, loader, self.controller, nobody_else, self.publisher)
+        await loader.load()
+        raft.start()
         self.lifecycle = BrokerLifecycle(
             config,
-            self.controller,
+            channel,
             self.publisher,
             cluster_id=self.identity.cluster_id,
             incarnation_id=incarnation_id,

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from odradek.core.errors import ErrorCode
 from odradek.metadata.image import DIR_UNASSIGNED
+from odradek.metadata.records import FeatureLevelRecord
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.unit.controller.harness import Harness
@@ -91,6 +92,19 @@ def test_a_replica_assigned_to_a_failed_directory_does_not_lead() -> None:
     assert partitions(h)[1][0] == 1, "nobody knows yet where it lies"
     assign(h, {1: B})
     assert partitions(h)[1] == (-1, (B,))
+
+
+def test_a_replica_that_is_assigned_to_no_directory_yet_leads_on() -> None:
+    h = with_two_directories()
+    assert assign(h, {0: A}) == [0]
+    assert assign(h, {0: DIR_UNASSIGNED}) == [0]
+    assert partitions(h)[0] == (1, (DIR_UNASSIGNED,))
+
+
+def test_before_directories_were_known_none_is_assigned() -> None:
+    h = with_two_directories()
+    h.apply([FeatureLevelRecord(name="metadata.version", feature_level=16)])
+    assert assign(h, {0: A}) == [ErrorCode.UNSUPPORTED_VERSION]
 
 
 def test_a_restart_leads_what_its_directories_hold_and_nothing_else() -> None:

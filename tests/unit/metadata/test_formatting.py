@@ -151,7 +151,7 @@ def test_a_new_metadata_directory_beside_a_formatted_one_is_refused() -> None:
 def test_a_directory_with_data_and_no_owner_is_never_formatted() -> None:
     rt = runtime()
     rt.disk.makedirs("/data/orders-0")
-    with pytest.raises(FormatError, match="it holds orders-0: refusing to format"):
+    with pytest.raises(FormatError, match="it contains orders-0: refusing to format"):
         prepare(rt, "/data")
 
 

@@ -12,12 +12,14 @@ from odradek.metadata.records import (
     RECORD_TYPES,
     AbortTransactionRecord,
     BeginTransactionRecord,
+    ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
     EndTransactionRecord,
     EntityData,
     FeatureLevelRecord,
     NoOpRecord,
+    OpaqueRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -161,7 +163,7 @@ def test_records_nobody_acts_on_yet_survive() -> None:
 
 
 def test_every_record_type_is_replayed() -> None:
-    assert set(RECORD_TYPES.values()) == {
+    assert {OpaqueRecord, *RECORD_TYPES.values()} == {
         *_HANDLERS,
         BeginTransactionRecord,
         EndTransactionRecord,
@@ -173,3 +175,15 @@ def test_only_a_broker_that_is_not_fenced_has_an_epoch_to_compare() -> None:
     alive = BrokerRegistration(2, 40, UUID(int=1), {}, None, False, False, (), None, {})
     image = EMPTY_IMAGE._replace(brokers={2: alive, 3: alive._replace(id=3, fenced=True)})
     assert [image.alive_broker_epoch(broker_id) for broker_id in (2, 3, 4)] == [40, None, None]
+
+
+def test_clearing_the_eligible_leaders_moves_the_partition_epoch_as_on_apaches_nodes() -> None:
+    """A leader proposes its ISR at the partition epoch that it knows: all nodes must count alike."""
+    replayer = Replayer()
+    held = partition(0)
+    held.eligible_leader_replicas = (2,)
+    apply(replayer, topic(0), held, partition(0, 1))
+    apply(replayer, ClearElrRecord(topic_name="t0"))
+    partitions = replayer.image.topics_by_name["t0"].partitions
+    assert (partitions[0].elr, partitions[0].partition_epoch, partitions[0].leader_epoch) == ((), 1, 0)
+    assert partitions[1].partition_epoch == 0, "nothing was cleared there"

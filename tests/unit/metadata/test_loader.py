@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.metadata.delta import full_delta
 from odradek.metadata.image import EMPTY_IMAGE
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.offset_waiters import OffsetWaiters
@@ -15,6 +14,7 @@ from odradek.raft.settings import metadata_log_config, static_voters
 from odradek.sim.world.cluster import SimHost
 from odradek.sim.world.world import World
 from tests.unit.metadata.stack import MetadataStack
+from tests.unit.raft.drivers import open_driver
 
 
 def test_a_log_is_loaded_and_published_without_a_controller() -> None:
@@ -29,7 +29,7 @@ def test_a_log_is_loaded_and_published_without_a_controller() -> None:
         staged = node.controller.controller.image
         config, runtime = node.config, node.runtime
         await node.controller.stop()
-        raft = RaftDriver.open(
+        raft = open_driver(
             runtime,
             config.metadata_log_dir,
             metadata_log_config(config),
@@ -39,23 +39,23 @@ def test_a_log_is_loaded_and_published_without_a_controller() -> None:
         )
         publisher = MetadataPublisher(node.slices)
         loader = MetadataLoader(runtime, config, raft, publisher, node.slices)
-        image = loader.load().image
-        assert image == staged
-        assert publisher.image is EMPTY_IMAGE
+        await loader.load()
         assert publisher.kraft_version == 1
-        loader.appended(image.offset, full_delta(image))
-        applied = asyncio.ensure_future(loader.when_applied(image.offset))
-        raft.on_committed(image.offset)
-        await asyncio.sleep(0)
-        assert publisher.image is EMPTY_IMAGE, "the last offset is not committed yet"
-        assert not applied.done()
-        raft.on_committed(image.offset + 1)
-        await applied
+        await asyncio.sleep(0.1)
+        assert publisher.image is EMPTY_IMAGE, "how far the log is committed is not known yet"
+        commit(raft, raft.log_end_offset)
+        await loader.when_followed(raft.log_end_offset - 1)
+        assert publisher.image == staged
         assert publisher.image.topics_by_name["a"].partitions.keys() == {0, 1, 2}
         await loader.finish()
         await raft.close()
 
     world.run(main())
+
+
+def commit(raft: RaftDriver, offset: int) -> None:
+    raft.log.advance_high_watermark(offset)
+    raft.on_committed(offset)
 
 
 def test_waiters_are_released_in_the_order_of_their_offsets() -> None:

@@ -1,4 +1,4 @@
-"""Deltas are applied in slices and in order, and nobody who fails keeps the others from them."""
+"""Deltas are applied in slices and in order, and a failing subscriber does not stop the others."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Which logs a start finds on a disk that are not this broker's, and who leads those that are somebody's."""
+"""Stray logs on a disk, and the leaders of the others."""
 
 from uuid import UUID
 

@@ -10,15 +10,17 @@ import pytest
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.raft.control import LeaderChangeMessage, QuorumFacts, read_control_batch
-from odradek.raft.driver import QuorumError, RaftDriver
+from odradek.raft.driver import RaftDriver
+from odradek.raft.opening import QuorumError
 from odradek.raft.settings import metadata_log_config
 from odradek.raft.snapshots import SnapshotBuilder, SnapshotId
 from odradek.raft.voters import Voter, VoterSet
-from odradek.records.batch import iter_batches, iter_records
+from odradek.records.batch import iter_batches
 from odradek.sim.world.disk import DiskFault, DiskFaults
 from odradek.sim.world.runtime import SimRuntime
 from odradek.sim.world.volume import CrashModel, Volume
 from odradek.sim.world.world import World
+from tests.unit.raft.drivers import open_driver, values_of
 
 DIRECTORY = UUID(int=700)
 VOTERS = VoterSet([Voter(1, DIRECTORY, ())])
@@ -61,14 +63,8 @@ class Host:
         runtime = runtime or self.runtime()
         if not runtime.disk.exists(PATH):
             self.format(runtime)
-        driver = RaftDriver.open(
-            runtime, "/data", metadata_log_config(CONFIG), node_id=1, directory_id=DIRECTORY
-        )
-        values: list[bytes] = []
-        driver.load(
-            lambda snapshot_id, timestamp_ms: None,
-            lambda data, batch: values.extend(r.value or b"" for r in iter_records(data, batch)),
-        )
+        driver = open_driver(runtime, "/data", metadata_log_config(CONFIG), node_id=1, directory_id=DIRECTORY)
+        values = values_of(driver)
         driver.start()
         return driver, values
 
@@ -91,6 +87,32 @@ def test_a_new_log_begins_with_leader_version_and_voters_and_commits_them() -> N
         (batch,) = iter_batches(data)
         assert len(read_control_batch(data, batch)) == 3
         assert batch.partition_leader_epoch == 1
+
+    host.run(main)
+
+
+def test_a_callback_says_who_leads_and_that_it_resigned() -> None:
+    host = Host()
+
+    async def main() -> None:
+        driver, _ = await host.start()
+        assert (driver.leader_id, driver.epoch_start_offset) == (1, 0)
+        heard: list[tuple[int, int]] = []
+        driver.on_leader_changed = lambda epoch, leader_id: heard.append((epoch, leader_id))
+        driver.resign()
+        driver.resign()
+        assert heard == [(1, -1)]
+        with pytest.raises(KafkaError):
+            driver.append([b"a"], 5)
+        await driver.close()
+        again = open_driver(
+            host.runtime(), "/data", metadata_log_config(CONFIG), node_id=1, directory_id=DIRECTORY
+        )
+        again.on_leader_changed = lambda epoch, leader_id: heard.append((epoch, leader_id))
+        assert again.leader_id == -1
+        again.start()
+        assert heard[-1] == (2, 1)
+        await again.close()
 
     host.run(main)
 
@@ -287,24 +309,23 @@ def test_another_directory_than_the_voters_is_refused() -> None:
     async def main() -> None:
         driver, _ = await host.start()
         await driver.close()
-        other = RaftDriver.open(
+        other = open_driver(
             host.runtime(), "/data", metadata_log_config(CONFIG), node_id=1, directory_id=UUID(int=9999)
         )
-        other.load(lambda snapshot_id, timestamp_ms: None, lambda data, batch: None)
         with pytest.raises(QuorumError, match="not among the voters"):
             other.start()
 
     host.run(main)
 
 
-def test_a_quorum_of_several_voters_is_refused_with_a_reason() -> None:
+def test_a_voter_of_several_does_not_lead_alone() -> None:
     host = Host()
 
     async def main() -> None:
         runtime = host.runtime()
         runtime.disk.makedirs("/data")
         voters = VoterSet(Voter(n, UUID(int=0), ()) for n in (1, 2, 3))
-        driver = RaftDriver.open(
+        driver = open_driver(
             runtime,
             "/data",
             metadata_log_config(CONFIG),
@@ -312,8 +333,25 @@ def test_a_quorum_of_several_voters_is_refused_with_a_reason() -> None:
             directory_id=DIRECTORY,
             static_voters=voters,
         )
-        driver.load(lambda snapshot_id, timestamp_ms: None, lambda data, batch: None)
-        with pytest.raises(QuorumError, match="a quorum of 3 voters"):
+        driver.start()
+        await asyncio.sleep(10)
+        assert (driver.is_leader, driver.leader_id, driver.epoch) == (False, -1, 0)
+        with pytest.raises(KafkaError) as refused:
+            driver.append([b"a"], 5)
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER
+        await driver.close()
+
+    host.run(main)
+
+
+def test_a_quorum_without_any_voter_is_refused() -> None:
+    host = Host()
+
+    async def main() -> None:
+        runtime = host.runtime()
+        runtime.disk.makedirs("/data")
+        driver = open_driver(runtime, "/data", metadata_log_config(CONFIG), node_id=1, directory_id=DIRECTORY)
+        with pytest.raises(QuorumError, match="nobody"):
             driver.start()
 
     host.run(main)
@@ -326,7 +364,7 @@ def test_voters_of_the_configuration_count_where_the_log_records_none() -> None:
         for epoch in (1, 2):
             runtime = host.runtime()
             runtime.disk.makedirs("/data")
-            driver = RaftDriver.open(
+            driver = open_driver(
                 runtime,
                 "/data",
                 metadata_log_config(CONFIG),
@@ -334,7 +372,6 @@ def test_voters_of_the_configuration_count_where_the_log_records_none() -> None:
                 directory_id=DIRECTORY,
                 static_voters=VoterSet([Voter(1, UUID(int=0), ())]),
             )
-            driver.load(lambda snapshot_id, timestamp_ms: None, lambda data, batch: None)
             driver.start()
             assert (driver.epoch, driver.facts.kraft_version) == (epoch, 0)
             assert driver.log_end_offset == epoch

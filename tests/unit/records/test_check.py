@@ -79,18 +79,6 @@ def test_the_leaders_time_replaces_the_producers() -> None:
         assert {record.timestamp for record in iter_records(checked.buffer, batch)} == {NOW_MS + 77}
 
 
-def test_the_leaders_time_is_that_of_every_batch_of_a_set() -> None:
-    rules = CheckRules(origin=AppendOrigin.COORDINATOR, timestamp_type=LOG_APPEND_TIME)
-    (result,) = check_produce([build_batch(ROWS) + build_batch(ROWS[:1])], rules, NOW_MS + 77)
-    checked = accepted(result)
-    assert [(batch.record_count, batch.max_timestamp) for batch in checked.batches] == [
-        (3, NOW_MS + 77),
-        (1, NOW_MS + 77),
-    ]
-    assert list(iter_batches(checked.buffer)) == checked.batches
-    assert all(crc_matches(checked.buffer, batch) for batch in checked.batches)
-
-
 @pytest.mark.parametrize("kind", [bytes, bytearray])
 def test_a_batch_may_be_as_large_as_the_topic_allows_and_no_larger(
     kind: type[bytes] | type[bytearray],

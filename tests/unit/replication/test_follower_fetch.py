@@ -1,4 +1,4 @@
-"""What a follower's fetch tells the leader, and when the leader believes it."""
+"""When a follower's fetch counts as progress."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Who waits for a partition to move is called once, in order, and never forgotten."""
+"""Requests that wait for a partition are called once, in order, and never lost."""
 
 import asyncio
 

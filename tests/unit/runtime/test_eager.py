@@ -1,4 +1,4 @@
-"""The selector that asks on before it sleeps: the same events, and sleep where nothing is about to come."""
+"""The selector that polls before it sleeps: the same events, and no polling when it is idle."""
 
 import asyncio
 import selectors

@@ -1,4 +1,4 @@
-"""Replies, ready or to come, go on in the same way."""
+"""Ready and pending replies behave in the same way."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

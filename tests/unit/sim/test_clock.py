@@ -1,4 +1,4 @@
-"""Proves that each process goes by its own clock, and that nobody else notices how it runs."""
+"""Each process has its own clock, and others do not see its rate."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The bookkeeping of owners: finds a partition given twice, and nothing where it was given up."""
+"""The checker of owners finds a partition that is assigned twice, and nothing if it was revoked."""
 
 from odradek.core.types import TopicPartition
 from odradek.sim.checkers.owners import SESSION_TIMEOUT_MS, Owners

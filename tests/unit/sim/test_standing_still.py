@@ -1,4 +1,4 @@
-"""Proves that one process can stand still while all others go on, and that it is late afterwards."""
+"""One process can be paused while all others run, and it is late afterwards."""
 
 import asyncio
 

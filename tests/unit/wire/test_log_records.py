@@ -136,7 +136,6 @@ def test_an_older_version_leaves_out_what_it_does_not_know() -> None:
         b"\x01",
         b"\x01\x02",
         b"\x02\x02\x00\x00",
-        b"\x01\x06\x00\x00",
         b"\x01\x02\x01\x00",
         b"\x01\x02\x00\x05a",
     ],

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn v0-v4: the partition that holds a group's offsets becomes part of a transaction."""
+"""AddOffsetsToTxn v0-v4: adds the partition of a group's offsets to a transaction."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

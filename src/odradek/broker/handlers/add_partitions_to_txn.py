@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn v0-v5: a client's request up to v3, a broker's for several transactions from v4 on."""
+"""AddPartitionsToTxn v0-v5: sent by clients up to v3, by brokers for several transactions since v4."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -47,7 +47,7 @@ async def add_partitions_to_txn(ctx: RequestContext[Needs], request: "AddPartiti
 
 
 def _partitions(topics: Sequence[Any]) -> Paced[list[TopicPartition]]:
-    """Each once: a partition that is named again is answered once."""
+    """The partitions without duplicates: each is answered once."""
     partitions: dict[TopicPartition, None] = {}
     for topic in topics:
         yield FEW
@@ -64,7 +64,7 @@ async def _add(
     partitions: list[TopicPartition],
     verify_only: bool,
 ) -> dict[TopicPartition, ErrorCode]:
-    """A code for each partition; where one does not exist, nothing is attempted."""
+    """One error code per partition. If a partition does not exist, none is added."""
     topics = ctx.services.metadata.image.topics_by_name
     refused = {}
     all_known = True

@@ -1,7 +1,6 @@
-"""AlterConfigs v0-v2: replaces all configs of a resource by those given.
+"""AlterConfigs v0-v2: replaces all configs of a resource with the given ones.
 
-Levels of broker loggers are not altered by it, as in Apache. Deviation: client metrics have no configs
-here.
+It does not change levels of broker loggers, as in Apache. Deviation: client metrics have no configs.
 """
 
 from typing import TYPE_CHECKING, Any

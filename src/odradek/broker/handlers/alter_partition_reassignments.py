@@ -1,8 +1,8 @@
-"""AlterPartitionReassignments v0-v1: Apache's answers where nothing has to move; decided by the controller.
+"""AlterPartitionReassignments v0-v1: the controller decides.
 
-NONE where a partition has these replicas already, NO_REASSIGNMENT_IN_PROGRESS (without a message) where one
-is called off. Deviation: INVALID_REPLICA_ASSIGNMENT where replicas would have to move or a move would be
-called off.
+NONE if a partition already has these replicas. NO_REASSIGNMENT_IN_PROGRESS (without a message) for the
+cancellation of a reassignment that does not exist. Deviation: INVALID_REPLICA_ASSIGNMENT if replicas would
+have to move, or a reassignment would have to be cancelled.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol

@@ -1,9 +1,8 @@
-"""AlterReplicaLogDirs v1-v2: where replicas are to lie. Nothing is moved yet.
+"""AlterReplicaLogDirs v1-v2. Moving replicas between directories is not supported yet.
 
-NONE where a replica lies there already; LOG_DIR_NOT_FOUND for a path that is not in log.dirs, letter by
-letter, whatever the partition; KAFKA_STORAGE_ERROR for one that is offline; UNKNOWN_TOPIC_OR_PARTITION. A
-partition that is named again is answered once, for the last path. Deviation: INVALID_REQUEST where a
-replica would have to move.
+NONE if a replica is there already. LOG_DIR_NOT_FOUND for a path that is not exactly in log.dirs.
+KAFKA_STORAGE_ERROR for an offline directory. UNKNOWN_TOPIC_OR_PARTITION. A partition that occurs twice is
+answered once, for the last path. Deviation: INVALID_REQUEST if a replica would have to move.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol

@@ -1,13 +1,13 @@
-"""ApiVersions v0-v4: what this node serves, and the cluster's features.
+"""ApiVersions v0-v4: the APIs of the client's listener, and the cluster's features.
 
-v3 and above carry the client's software name and version, checked as Apache checks them. A version above
-v4 is answered in dispatch.py with a v0 reply (KIP-511).
+v3 and above have the client's software name and version, with Apache's checks. dispatch.py answers a version
+above v4 with a v0 reply (KIP-511).
 """
 
 import re
 from typing import TYPE_CHECKING, Any, Protocol
 
-from odradek.broker.apis import SERVED
+from odradek.broker.apis import ApiTable
 from odradek.broker.dispatch import RequestContext, serves
 from odradek.core.errors import ErrorCode
 from odradek.metadata.publisher import MetadataPublisher
@@ -23,6 +23,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 class Needs(Protocol):
+    apis: ApiTable
     metadata: MetadataPublisher
 
 
@@ -39,10 +40,10 @@ def api_versions(ctx: RequestContext[Needs], request: "ApiVersionsRequest") -> R
     response = types.ApiVersionsResponse(
         api_keys=[
             types.ApiVersion(api_key=key, min_version=versions.min, max_version=versions.max)
-            for key, versions in SERVED.items()
+            for key, versions in ctx.services.apis.served.items()
         ],
         supported_features=[
-            # Clients below v4 reject a minimum of 0, so Apache leaves such features out for them.
+            # Clients below v4 reject a minimum of 0, so these features are omitted for them, as in Apache.
             types.SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in SUPPORTED_FEATURES.items()
             if low > 0 or ctx.api_version >= 4

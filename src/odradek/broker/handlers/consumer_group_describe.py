@@ -1,6 +1,7 @@
 """ConsumerGroupDescribe v0-v1: state, epochs and members of consumer groups; the members' protocol in v1.
 
-Deviation: a group that is named again is answered once, since a few bytes ask for all its members.
+Deviation: a group that occurs twice is answered once, because a small request could ask for its members many
+times.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol
@@ -30,7 +31,7 @@ async def consumer_group_describe(ctx: RequestContext[Needs], request: "Consumer
     pace = ctx.services.slices.pacer()
     if not ctx.services.groups.serves_consumer_groups:
         code = ErrorCode.UNSUPPORTED_VERSION
-        refused: list[Any] = []  # they have the fields of the wire, as below
+        refused: list[Any] = []  # with the field names of the wire, as below
         for group_id in asked:
             refused.append(DescribedConsumerGroup(group_id=group_id, error_code=code))
             await pace(STEP)

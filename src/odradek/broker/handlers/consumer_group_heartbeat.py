@@ -1,8 +1,8 @@
 """ConsumerGroupHeartbeat v0-v1: a member joins, stays in and leaves a consumer group (KIP-848).
 
-From v1 on a client makes up its own id and may subscribe by regular expression. UNSUPPORTED_VERSION without
-`group.version` 1. Deviations: regular expressions of more than 10,000 states, and members that name more than
-MAX_TOPICS topics, are refused.
+Since v1 a client chooses its own member id and may subscribe by regular expression. UNSUPPORTED_VERSION
+without `group.version` 1. Deviations: regular expressions of more than 10,000 states are refused, and members
+with more than MAX_TOPICS topics.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol
@@ -65,7 +65,7 @@ async def consumer_group_heartbeat(
 
 
 def _owned(rows: Any) -> Paced[dict[UUID, frozenset[int]]]:
-    """A topic that is named again adds to what was named before."""
+    """The owned partitions by topic. Rows of the same topic are merged."""
     owned: dict[UUID, frozenset[int]] = {}
     for row in rows:
         before = owned.get(row.topic_id)
@@ -76,7 +76,7 @@ def _owned(rows: Any) -> Paced[dict[UUID, frozenset[int]]]:
 
 
 def _trouble(request: "ConsumerGroupHeartbeatRequest", version: int) -> str | None:
-    """What is wrong with a request whatever the group; None if nothing is."""
+    """Why a request is invalid, independent of the group; None if it is valid."""
     epoch = request.member_epoch
     if max(len(request.subscribed_topic_names or ()), len(request.topic_partitions or ())) > MAX_TOPICS:
         return f"A member may name {MAX_TOPICS} topics at most."

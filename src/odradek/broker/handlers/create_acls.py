@@ -1,6 +1,6 @@
-"""CreateAcls v1-v3: each is refused with SECURITY_DISABLED, as Apache does without an authorizer.
+"""CreateAcls v1-v3: each ACL gets SECURITY_DISABLED, as in Apache without an authorizer.
 
-An unknown element (0) in any of them closes the connection, as there.
+An unknown element (0) in any ACL closes the connection, as in Apache.
 """
 
 from typing import TYPE_CHECKING, Any

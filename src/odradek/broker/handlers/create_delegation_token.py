@@ -1,7 +1,7 @@
-"""CreateDelegationToken v1-v3: refused, as Apache refuses it on a listener without authentication.
+"""CreateDelegationToken v1-v3: refused, as in Apache on a listener without authentication.
 
-DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, with the owner that was asked for and no times. An owner without a
-name is the one who asks, User:ANONYMOUS.
+DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, with the requested owner and no times. Without a name the owner is the
+client, User:ANONYMOUS.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
-"""CreatePartitions v0-v3: decided by the controller, answered once the partitions are committed.
+"""CreatePartitions v0-v3: the controller decides. The answer leaves when the partitions are committed.
 
-Deviation: a request for more than 10,000 new partitions is refused as a whole topic with POLICY_VIOLATION;
-Apache answers UNKNOWN_SERVER_ERROR and creates some of them.
+Deviation: a topic with more than 10,000 new partitions gets POLICY_VIOLATION. Apache answers
+UNKNOWN_SERVER_ERROR and creates some of them.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol

@@ -1,6 +1,6 @@
-"""DeleteAcls v1-v3: each filter is refused with SECURITY_DISABLED, as Apache does without an authorizer.
+"""DeleteAcls v1-v3: each filter gets SECURITY_DISABLED, as in Apache without an authorizer.
 
-An unknown element (0) in any of them closes the connection, as there.
+An unknown element (0) in any filter closes the connection, as in Apache.
 """
 
 from typing import TYPE_CHECKING, Any

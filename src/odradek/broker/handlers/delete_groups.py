@@ -1,4 +1,4 @@
-"""DeleteGroups v0-v2: remove empty groups and their offsets. No deviation from Apache."""
+"""DeleteGroups v0-v2: removes empty groups and their offsets. No deviation from Apache."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

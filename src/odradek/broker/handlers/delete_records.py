@@ -1,4 +1,4 @@
-"""DeleteRecords v0-v2: moves the start of partitions up to an offset, -1 standing for the high watermark."""
+"""DeleteRecords v0-v2: advances the log start of partitions to an offset; -1 means the high watermark."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

@@ -1,4 +1,4 @@
-"""DeleteTopics v1-v6, by name or, from v6 on, by id. The files go file.delete.delay.ms later."""
+"""DeleteTopics v1-v6: by name, or since v6 by id. The files are removed after file.delete.delay.ms."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

@@ -1,6 +1,6 @@
-"""DescribeAcls v1-v3: refused, as Apache refuses it without an authorizer. A node here never has one.
+"""DescribeAcls v1-v3: SECURITY_DISABLED without resources, as in Apache without an authorizer.
 
-SECURITY_DISABLED without resources. An unknown element (0) in the filter closes the connection, as there.
+An unknown element (0) in the filter closes the connection, as in Apache.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,8 @@
-"""DescribeClientQuotas v0-v1: there are none. AlterClientQuotas is not served.
+"""DescribeClientQuotas v0-v1: the answer is empty, because Odradek has no quotas. AlterClientQuotas is not
+served.
 
-A filter that Apache refuses is refused with its error and null entries; else the answer is empty, and so is
-its message. Deviation: quotas that an opened directory holds are kept, not shown: nobody is held to them
-here.
+A filter that Apache refuses gets Apache's error and null entries. Deviation: quotas in the metadata of a
+directory from Apache are kept but not shown, because they are not enforced.
 """
 
 from typing import TYPE_CHECKING, Any

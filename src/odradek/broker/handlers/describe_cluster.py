@@ -1,4 +1,4 @@
-"""DescribeCluster v0-v2: the brokers that can be reached through the listener that was asked."""
+"""DescribeCluster v0-v2: the brokers that are reachable on the client's listener."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

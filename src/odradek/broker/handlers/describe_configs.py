@@ -1,8 +1,9 @@
-"""DescribeConfigs v1-v4: what is in force for topics, groups, this broker and its loggers, and where from.
+"""DescribeConfigs v1-v4: the current configs of topics, groups, this broker and its loggers, with their
+sources.
 
-Deviations: documentation is Odradek's own, and says so of keys that do not act; loggers have Odradek's
-names; client metrics have no configs here; a resource that is named again with the same keys is answered
-once, since a few bytes ask for hundreds of entries.
+Deviations: the documentation is Odradek's own and says which keys have no effect. Loggers have Odradek's
+names. Client metrics have no configs. A resource that occurs twice with the same keys is answered once,
+because a small request could ask for the same entries many times.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -113,7 +114,7 @@ def _entries(ctx: RequestContext[Needs], kind: int, name: str, keys: frozenset[s
 
 
 def _documentation(request: "DescribeConfigsRequest", kind: int, entry: ConfigEntry) -> str | None:
-    """Of a logger it is empty, asked for or not, as Apache has it."""
+    """The documentation of an entry. For a logger it is always empty, as in Apache."""
     if kind == RESOURCE_BROKER_LOGGER:
         return ""
     return _DOCUMENTATION[kind](entry.name) if request.include_documentation else None

@@ -1,6 +1,7 @@
-"""DescribeDelegationToken v1-v3: refused, as Apache refuses it on a listener without authentication.
+"""DescribeDelegationToken v1-v3: refused, as in Apache on a listener without authentication.
 
-An empty list of owners is refused as well. Tokens that an opened directory holds are kept, not shown.
+An empty list of owners is refused too. Tokens in the metadata of a directory from Apache are kept but not
+shown.
 """
 
 from typing import TYPE_CHECKING, Any

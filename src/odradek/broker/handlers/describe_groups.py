@@ -1,8 +1,8 @@
 """DescribeGroups v0-v6: state and members of classic groups.
 
-Up to v5 an unknown group is described as Dead without an error, from v6 on it is GROUP_ID_NOT_FOUND with a
-message. Deviations: groups are answered in the order of the request, Apache's is that of its partitions; one
-that is named again is answered once, since a few bytes ask for all its members.
+Up to v5 an unknown group is Dead without an error, since v6 it is GROUP_ID_NOT_FOUND with a message.
+Deviations: groups are in the order of the request, in Apache in the order of partitions. A group that occurs
+twice is answered once, because a small request could ask for its members many times.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol
@@ -34,7 +34,7 @@ async def describe_groups(ctx: RequestContext[Needs], request: "DescribeGroupsRe
     for group_id in dict.fromkeys(request.groups):
         asked.append(ctx.services.groups.describe_group(group_id))
         await pace(2 * STEP)
-    groups: list[Any] = []  # they have the fields of the wire
+    groups: list[Any] = []  # with the field names of the wire
     for reply in asked:
         group = await reply
         groups.append(group)

@@ -1,4 +1,4 @@
-"""DescribeLogDirs v1-v5: what lies in this broker's log directories, and how full their volumes are."""
+"""DescribeLogDirs v1-v5: the partitions in this broker's log directories, and the space on their volumes."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

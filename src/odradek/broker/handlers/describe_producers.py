@@ -1,6 +1,7 @@
-"""DescribeProducers v0: the producers a partition's leader remembers, with their open transactions.
+"""DescribeProducers v0: the producers of partitions that this broker leads, with their open transactions.
 
-Deviation: a partition that is named again is answered once, since a few bytes ask for all its producers.
+Deviation: a partition that occurs twice is answered once, because a small request could ask for its producers
+many times.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol
@@ -48,7 +49,7 @@ def describe_producers(ctx: RequestContext[Needs], request: "DescribeProducersRe
 
 
 def _producers(partition: "Partition") -> Paced[list[Any]]:
-    """Those of this moment, though some may be forgotten before the answer is complete."""
+    """The current producers. Some may expire before the answer is complete."""
     types = responses.describe_producers
     rows = []
     for entry in list(partition.log.producers.entries.values()):

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions v0: topics in order of name, some partitions at a time, with a cursor."""
+"""DescribeTopicPartitions v0: topics by name, a limited number of partitions per answer, with a cursor."""
 
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Protocol
@@ -94,7 +94,7 @@ def _failed(types: Any, name: str, code: ErrorCode, operations: int = NOT_ASKED)
 def _partition(
     ctx: RequestContext[Needs], types: Any, image: MetadataImage, index: int, partition: PartitionRegistration
 ) -> Any:
-    """No leader is no error here, as little as in Apache Kafka's answer."""
+    """A partition without a leader has no error, as in Apache Kafka."""
     return types.DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.NONE,
         partition_index=index,

@@ -1,8 +1,8 @@
-"""DescribeUserScramCredentials v0: nobody has any. AlterUserScramCredentials is not served.
+"""DescribeUserScramCredentials v0: no user has credentials. AlterUserScramCredentials is not served.
 
-All users (null or an empty list): an empty answer whose message is empty, not null. A user that is named
-gets RESOURCE_NOT_FOUND, one that is named again DUPLICATE_RESOURCE, once. Deviation: credentials that an
-opened directory holds are kept, not shown: they protect nothing here.
+For all users (null or an empty list) the answer is empty, and its message is empty, not null. A named user
+gets RESOURCE_NOT_FOUND. A user that occurs twice gets DUPLICATE_RESOURCE, once. Deviation: credentials in the
+metadata of a directory from Apache are kept but not shown, because they have no effect.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
-"""ElectLeaders v0-v2: decided by the controller, answered once the new leaders are committed.
+"""ElectLeaders v0-v2: the controller decides. The answer leaves when the new leaders are committed.
 
-ELECTION_NOT_NEEDED where the preferred replica leads, or (unclean) anybody; null asks for all topics, and
-such partitions are left out of that answer, not their topics. v0 elects the preferred replica.
+ELECTION_NOT_NEEDED if the preferred replica leads, or in an unclean election any replica. null asks for all
+topics: then such partitions are omitted, but not their topics. v0 elects the preferred replica.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol

@@ -1,8 +1,8 @@
-"""EndTxn v0-v5: commit or abort. From v5 on the answer brings the identity of the next transaction.
+"""EndTxn v0-v5: commit or abort. Since v5 the answer has the producer id and epoch of the next transaction.
 
-Deviation: below v5, an abort where nothing was begun is answered, also after a commit, if the same connection
-was told before that its commit succeeded. Apache Kafka answers INVALID_TXN_STATE, which ends the producer;
-librdkafka sends such an abort when the first write of a transaction is still on its way.
+Deviation: below v5 an abort of a transaction without partitions succeeds, also after a commit, if the same
+connection got the answer to its commit before. Apache Kafka answers INVALID_TXN_STATE, and the producer
+fails. librdkafka sends such an abort while the first write of a transaction is still in flight.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol
@@ -59,7 +59,8 @@ def end_txn(ctx: RequestContext[Needs], request: "EndTxnRequest") -> Reply[Any]:
 
 
 def told(code: ErrorCode, version: int, first_with_abortable: int) -> ErrorCode:
-    """A refusal in the words of a version: clients before v2 know no fence, and later ones no abortable."""
+    """The error code for a version: clients before v2 do not know PRODUCER_FENCED, and older ones than
+    `first_with_abortable` do not know TRANSACTION_ABORTABLE."""
     if code is ErrorCode.TRANSACTION_ABORTABLE and version < first_with_abortable:
         code = ErrorCode.PRODUCER_FENCED
     if code is ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:

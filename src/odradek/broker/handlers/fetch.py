@@ -1,9 +1,9 @@
 """Fetch v4-v18: records from the log, long polling, incremental sessions (KIP-227).
 
-Coded by hand (wire/fetch.py): the records never enter Python, only their place in the log file does.
-A fetch that finds less than min_bytes waits on its partitions until they move or max_wait_ms has passed.
-A fetch of many partitions reads them in slices: each is looked at, leadership and all, when its turn comes.
-Deviation: the preferred read replica is never set: reading from a follower needs a second node.
+The codec is hand-written (wire/fetch.py). Records are sent from the log files without a copy in Python. A
+fetch that finds less than min_bytes waits until its partitions change or max_wait_ms has passed. A fetch of
+many partitions reads them in slices, and checks the leadership of each one when it is read. Deviation: the
+preferred read replica is never set, because a node does not serve reads from followers yet.
 """
 
 from typing import TYPE_CHECKING

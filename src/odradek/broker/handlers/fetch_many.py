@@ -1,4 +1,4 @@
-"""Fetch requests that name more partitions than are read in one go: decoded as any other, in slices."""
+"""Fetch requests with many partitions: decoded and handled in slices."""
 
 from typing import Any
 

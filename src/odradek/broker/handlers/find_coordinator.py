@@ -1,9 +1,9 @@
-"""FindCoordinator v0-v6: the broker that coordinates a group or a transactional id, by the partition its name
-falls on.
+"""FindCoordinator v0-v6: the broker that coordinates a group or a transactional id, from the hash of its
+name.
 
-Deviation: where the internal topic does not exist yet it is created and waited for, so that the first
-answer already names the coordinator; Apache answers COORDINATOR_NOT_AVAILABLE until the client asks again. A
-key that is named again is answered once.
+Deviation: if the internal topic does not exist yet, it is created, and the answer waits for it. So the first
+answer already names the coordinator. Apache answers COORDINATOR_NOT_AVAILABLE, and the client retries. A key
+that occurs twice is answered once.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -13,7 +13,7 @@ from odradek.broker.topics import TopicCreation
 from odradek.coordinators.groups.coordinator import GroupCoordinator
 from odradek.coordinators.transactions.coordinator import TransactionCoordinator
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.types import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC
+from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.runtime.slices import STEP, Paced, Slices
 from odradek.wire import responses
@@ -60,11 +60,12 @@ async def find_coordinator(ctx: RequestContext[Needs], request: "FindCoordinator
 
 
 def _leader(ctx: RequestContext[Needs], topic: str, key: str) -> tuple[int, str, int] | _Refusal:
-    """Node id, host and port on the listener that was asked."""
+    """(node id, host, port) on the client's listener. The image may not have a new topic yet."""
     services, image = ctx.services, ctx.services.metadata.image
     coordinator = services.groups if topic == GROUP_METADATA_TOPIC else services.transactions
-    partition = image.topics_by_name[topic].partitions[coordinator.partition_for(key)]
-    broker = None if partition.leader == NO_LEADER else image.brokers.get(partition.leader)
+    known = image.topics_by_name.get(topic)
+    partition = None if known is None else known.partitions.get(coordinator.partition_for(key))
+    broker = None if partition is None else image.brokers.get(partition.leader)
     if broker is None or broker.fenced or ctx.listener not in broker.endpoints:
         return _Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_AVAILABLE)
     host, port = broker.endpoints[ctx.listener][:2]

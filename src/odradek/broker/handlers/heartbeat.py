@@ -1,4 +1,4 @@
-"""Heartbeat v0-v4: a member shows that it lives and learns whether to rejoin. No deviation from Apache."""
+"""Heartbeat v0-v4: a member stays alive, and learns whether it must rejoin. No deviation from Apache."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

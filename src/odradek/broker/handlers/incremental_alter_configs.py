@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs v0-v1: sets, deletes, appends to and subtracts from single configs.
 
-Levels of this broker's loggers are changed by SET and DELETE, at once and until the process ends; the names
-are those of Odradek's loggers, which DescribeConfigs lists. Deviation: client metrics have no configs here.
+SET and DELETE change the levels of this broker's loggers, at once and until the node stops. The names are
+those of Odradek's loggers, as in DescribeConfigs. Deviation: client metrics have no configs.
 """
 
 from typing import TYPE_CHECKING, Any

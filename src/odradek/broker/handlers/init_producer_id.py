@@ -1,8 +1,8 @@
-"""InitProducerId v0-v6: an id and an epoch for a producer, bound to its transactional id where it has one.
+"""InitProducerId v0-v6: a producer id and epoch, bound to the transactional id if there is one.
 
-Deviations: v6 (KIP-939: two-phase commit, and a prepared transaction kept open) is served and advertised,
-where Apache 4.3.1 hides it behind `unstable.api.versions.enable` and does not keep transactions open yet.
-Where no producer id is at hand the first request waits for the controller instead of being sent away.
+Deviations: v6 (KIP-939: two-phase commit, and prepared transactions that stay open) is served and advertised.
+Apache 4.3.1 serves it only with `unstable.api.versions.enable` and does not keep transactions open yet. If no
+producer id is available, the request waits for the controller instead of failing.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol

@@ -1,8 +1,8 @@
-"""JoinGroup v0-v9: a member joins its group's next generation. Waits until that begins.
+"""JoinGroup v0-v9: a member joins the next generation of its group. The answer waits until that starts.
 
-From v4 on a member without an id is sent away with one first (KIP-394); a v9 client understands that it may
-skip the assignment. Deviation: a member that names more than MAX_PROTOCOLS protocols is refused; Apache
-compares them all with those of every other member.
+Since v4 a member without an id first gets one and must join again (KIP-394). A v9 client supports
+`skip_assignment`. Deviation: a member with more than MAX_PROTOCOLS protocols is refused. Apache compares all
+of them with those of every other member.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol

@@ -1,4 +1,4 @@
-"""LeaveGroup v0-v5: members leave, several at once from v3 on. No deviation from Apache."""
+"""LeaveGroup v0-v5: members leave, several in one request since v3. No deviation from Apache."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

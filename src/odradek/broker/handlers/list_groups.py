@@ -1,6 +1,6 @@
-"""ListGroups v0-v5: the groups this node coordinates, by state from v4 on, by type from v5 on.
+"""ListGroups v0-v5: the groups that this node coordinates. Filters by state since v4, by type since v5.
 
-No deviation from Apache: filters ignore case, and one that no group can match gives an empty list.
+No deviation from Apache: filters ignore case, and an unknown value matches nothing.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol
@@ -34,5 +34,5 @@ async def list_groups(ctx: RequestContext[Needs], request: "ListGroupsRequest") 
     found = await ctx.services.groups.list_groups(ListGroups(frozenset(states), frozenset(kinds)))
     if isinstance(found, ErrorCode):
         return types.ListGroupsResponse(error_code=found)
-    groups: list[Any] = found  # they have the fields of the wire
+    groups: list[Any] = found  # with the field names of the wire
     return types.ListGroupsResponse(groups=groups)

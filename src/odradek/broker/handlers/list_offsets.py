@@ -1,7 +1,7 @@
-"""ListOffsets v1-v11: offsets by time, and the special times earliest, latest, max-timestamp.
+"""ListOffsets v1-v11: offsets by timestamp, and the special timestamps earliest, latest, max-timestamp.
 
--4 (earliest local) is the log start and -5 (latest tiered) is unknown, since no tier below the disk exists.
-A batch that takes long to look into is looked into away from the loop.
+Without tiered storage -4 (earliest local) is the log start, and -5 (latest tiered) is unknown. If the search
+of a batch takes long, it runs in another thread.
 """
 
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from odradek.wire.requests.list_offsets import ListOffsetsRequest
 
 EARLIEST_PENDING_UPLOAD = -6
-# The first version that knows each special time; below it Apache answers UNSUPPORTED_VERSION.
+# The first version of each special timestamp. Below it Apache answers UNSUPPORTED_VERSION.
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 _SINCE_NOT_AVAILABLE = 5
 CONSUMER = -1
@@ -57,7 +57,7 @@ async def list_offsets(ctx: RequestContext[Needs], request: "ListOffsetsRequest"
 
 
 def _look_up(ctx: RequestContext[Needs], request: "ListOffsetsRequest") -> "Paced[tuple[Any, list[_Search]]]":
-    """What can be answered, and where to search for the rest."""
+    """(the response, searches for the rest)."""
     types = responses.list_offsets
     asked: dict[TopicPartition, int] = {}
     for topic in request.topics:
@@ -91,7 +91,7 @@ def _look_up(ctx: RequestContext[Needs], request: "ListOffsetsRequest") -> "Pace
 
 
 class _Search:
-    """A lookup by time that has come to a batch which takes long to look into."""
+    """A lookup that reached a batch whose search takes long."""
 
     __slots__ = ("answer", "batch_search", "limit", "log", "when")
 
@@ -122,7 +122,7 @@ def _lookup(
     limit = log.bound(_isolation(request))
     if when == LATEST:
         if request.replica_id == CONSUMER and not leader.is_caught_up:
-            # KIP-207: an end that lies before one that was told already would look like a loss.
+            # KIP-207: an end offset lower than an earlier answer would look like data loss.
             known = ctx.api_version >= _SINCE_NOT_AVAILABLE
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE)
         return -1, limit, leader.epoch

@@ -1,7 +1,7 @@
-"""ListPartitionReassignments v0: which partitions are on their way to other replicas, as this broker knows.
+"""ListPartitionReassignments v0: the partitions that are being reassigned, from this broker's metadata.
 
-None begins here yet; one that an opened directory brings is listed. Partitions that are not being
-reassigned, or do not exist, are left out without an error. All topics: null; an empty list asks for none.
+Odradek starts none yet, but lists those in the metadata of a directory from Apache. Other partitions, and
+unknown ones, are omitted without an error. null asks for all topics, an empty list for none.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def _named(image: MetadataImage, asked: Any) -> Iterator[_Row]:
     for row in asked:
         topic = image.topics_by_name.get(row.name)
         if topic is None:
-            yield row.name, 0, None  # a step of its own: there may be many
+            yield row.name, 0, None  # one step each: there may be many
             continue
         for index in row.partition_indexes:
             yield row.name, index, topic.partitions.get(index)

@@ -1,4 +1,4 @@
-"""ListTransactions v0-v2: of this coordinator, by state, producer, age and pattern."""
+"""ListTransactions v0-v2: the transactions of this coordinator, by state, producer, age and pattern."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,7 +28,7 @@ async def list_transactions(ctx: RequestContext[Needs], request: "ListTransactio
     unknown = [name for name in request.state_filters if name not in known]
     response = types.ListTransactionsResponse(unknown_state_filters=unknown)
     if unknown and not known:
-        return response  # asked for states only that there are not
+        return response  # only unknown states were requested
     try:
         pattern = None
         if request.transactional_id_pattern:

@@ -1,8 +1,8 @@
 """Metadata v0-v13: brokers, topics, leaders.
 
-Deviation: a topic that is created on demand is waited for, so that the first answer already names its
-leaders; Apache answers UNKNOWN_TOPIC_OR_PARTITION and lets the client ask again. One request creates at most
-MAX_CREATED topics: the others are answered in that way.
+Deviation: if a topic is created automatically, the answer waits for it, so that it already names the leaders.
+Apache answers UNKNOWN_TOPIC_OR_PARTITION, and the client retries. One request creates at most MAX_CREATED
+topics; the others are answered as in Apache.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage, PartitionRegistration, TopicImage
     from odradek.wire.requests.metadata import MetadataRequest, MetadataRequestTopic
 
-# v0 has only replicas that can be reached, and an error where there are others.
+# v0 has only reachable replicas, and an error if there are others.
 UNREACHABLE_REPLICAS_FROM = 1
 LISTENER_NOT_FOUND_FROM = 6
 IDS_FROM = 12
-# Each is a directory with files. Apache has no such bound.
+# Each partition is a directory with files. Apache has no such limit.
 MAX_CREATED = 100
 PARTITION_STEP = 30
 
@@ -67,7 +67,7 @@ def _may_create(ctx: RequestContext[Needs], request: "MetadataRequest") -> bool:
 
 
 def _missing(ctx: RequestContext[Needs], request: "MetadataRequest") -> Paced[list[str]]:
-    """The first names that can be created; the client asks again for the others."""
+    """The first missing topics that can be created. The client retries for the others."""
     known = ctx.services.metadata.image.topics_by_name
     missing: dict[str, None] = {}
     for topic in request.topics or ():
@@ -75,7 +75,7 @@ def _missing(ctx: RequestContext[Needs], request: "MetadataRequest") -> Paced[li
         yield STEP
         if name is None or topic.topic_id != ZERO_UUID:
             if ctx.api_version < IDS_FROM:
-                return []  # refused as a whole
+                return []  # the whole request is refused
         elif name not in known and why_unknown(name) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             missing[name] = None
             if len(missing) == MAX_CREATED:
@@ -113,7 +113,7 @@ def _answer(
                 )
             )
         else:
-            assert topic.name is not None  # else it is asked for by its id
+            assert topic.name is not None  # otherwise the request has its id
             code = creation_errors.get(topic.name) or why_unknown(topic.name)
             internal = topic.name in INTERNAL_TOPICS
             failed.append(
@@ -125,7 +125,7 @@ def _answer(
 
 
 def _refuse_ids(wanted: "Sequence[MetadataRequestTopic]") -> Paced[Any]:
-    """v10 and v11 have a field for topic ids, but no topic can be asked for by it."""
+    """v10 and v11 have a field for topic ids, but must not use it."""
     types = responses.metadata
     refused = []
     for topic in wanted:

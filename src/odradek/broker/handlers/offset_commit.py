@@ -1,6 +1,6 @@
-"""OffsetCommit v2-v10: topics by name up to v9, by id in v10; an own retention time up to v4.
+"""OffsetCommit v2-v10: topics by name up to v9, by id in v10; with a retention time up to v4.
 
-Deviation: partitions are answered in the order of the request, Apache puts refused ones first.
+Deviation: partitions are answered in the order of the request. In Apache refused ones come first.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol
@@ -59,7 +59,7 @@ async def _commit_many(ctx: RequestContext[Needs], request: "OffsetCommitRequest
 def _accept(
     ctx: RequestContext[Needs], request: "OffsetCommitRequest"
 ) -> Paced[tuple[Any, list[Any], CommitOffsets | None]]:
-    """The answer, its rows that are still to be decided, and what the group is asked about them."""
+    """(the response, its open rows, the offsets for the group)."""
     types = responses.offset_commit
     image = ctx.services.metadata.image
     by_id = ctx.api_version >= _FIRST_WITH_TOPIC_IDS

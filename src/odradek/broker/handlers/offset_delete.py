@@ -1,4 +1,4 @@
-"""OffsetDelete v0: remove offsets of topics that the group does not read. No deviation from Apache."""
+"""OffsetDelete v0: removes offsets of topics that the group does not read. No deviation from Apache."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -44,7 +44,7 @@ async def offset_delete(ctx: RequestContext[Needs], request: "OffsetDeleteReques
 def _accept(
     ctx: RequestContext[Needs], request: "OffsetDeleteRequest"
 ) -> Paced[tuple[Any, list[tuple[str, list[Any]]]]]:
-    """The answer, and its rows that are still to be decided."""
+    """(the response, its open rows)."""
     types = responses.offset_delete
     known = ctx.services.metadata.image.topics_by_name
     topics = []

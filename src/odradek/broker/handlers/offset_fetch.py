@@ -1,7 +1,7 @@
-"""OffsetFetch v1-v10: one group up to v7, several since v8; topics by id in v10; null for all of them.
+"""OffsetFetch v1-v10: one group up to v7, several since v8; topics by id in v10; null for all topics.
 
-An unknown group, topic name or partition has offset -1 and no error. Deviation: a group of which all topics
-are asked for again is answered once, since a few bytes ask for all its commits.
+An unknown group, topic name or partition has offset -1 and no error. Deviation: a second request for all
+topics of a group is answered once, because a small request could ask for its offsets many times.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ async def offset_fetch(ctx: RequestContext[Needs], request: "OffsetFetchRequest"
             found: Any = await slices.run(_refused(ctx, group))
         else:
             found = await slices.run(_with_ids(ctx, result)) + unknown
-        row.topics = found  # FetchedTopic has the fields of the wire
+        row.topics = found  # FetchedTopic has the field names of the wire
         groups.append(row)
         await pace(GROUP_STEP)
     return types.OffsetFetchResponse(groups=groups)
@@ -63,7 +63,7 @@ async def offset_fetch(ctx: RequestContext[Needs], request: "OffsetFetchRequest"
 def _without_repeats(
     groups: "Sequence[OffsetFetchRequestGroup]",
 ) -> "Paced[list[OffsetFetchRequestGroup]]":
-    """A group that is asked for again in the same way is answered once."""
+    """The groups without duplicates."""
     whole: set[str] = set()
     kept = []
     for group in groups:
@@ -79,7 +79,7 @@ def _without_repeats(
 def _wanted(
     ctx: RequestContext[Needs], group: Any
 ) -> Paced[tuple[list[WantedTopic] | None, list[FetchedTopic]]]:
-    """What to ask for, and what can only be answered with UNKNOWN_TOPIC_ID."""
+    """(the topics to fetch, the answers with UNKNOWN_TOPIC_ID)."""
     if group.topics is None:
         return None, []
     by_id = ctx.api_version >= _FIRST_WITH_TOPIC_IDS
@@ -104,7 +104,7 @@ def _wanted(
 
 
 def _with_ids(ctx: RequestContext[Needs], topics: list[FetchedTopic]) -> Paced[list[FetchedTopic]]:
-    """From v10 on a topic without an id cannot be named: what is left of a deleted one is not shown."""
+    """Since v10 a topic needs an id: offsets of a deleted topic are omitted."""
     if ctx.api_version < _FIRST_WITH_TOPIC_IDS:
         return topics
     known = ctx.services.metadata.image.topics_by_name
@@ -118,7 +118,7 @@ def _with_ids(ctx: RequestContext[Needs], topics: list[FetchedTopic]) -> Paced[l
 
 
 def _refused(ctx: RequestContext[Needs], group: Any) -> Paced[list[FetchedTopic]]:
-    """Only v1 repeats the topics, to put the group's error into each partition."""
+    """Only v1 repeats the topics, with the group's error in each partition."""
     topics: list[FetchedTopic] = []
     if ctx.api_version >= _FIRST_WITH_GROUP_ERROR:
         return topics

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch v2-v4: where a leader epoch ends, so that a reader finds where its view diverged."""
+"""OffsetForLeaderEpoch v2-v4: the end offset of a leader epoch, so that a reader can detect a divergence."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

@@ -1,9 +1,9 @@
-"""Produce v3-v13 (v0-v2 are advertised, as Apache does for librdkafka's sake, and refused).
+"""Produce v3-v13 (v0-v2 are advertised, as in Apache for librdkafka, but refused).
 
-Coded by hand (wire/produce.py) and called with all neighbouring Produce frames of one receive: every
-partition is checked once and written once for the whole run. A frame whose check takes long (gzip, zstd,
-recompression), or that begins a transaction whose coordinator has to be waited for, leaves the loop for it,
-and the connection waits: nothing behind it overtakes.
+The codec is hand-written (wire/produce.py). The handler gets all consecutive Produce frames of one receive,
+and checks and writes each partition once for all of them. If a check takes long (gzip, zstd, recompression),
+or a frame starts a transaction and its coordinator must be asked, the connection waits, so that later frames
+do not overtake it.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.broker.apis import is_served
+from odradek.broker.apis import BROKER_APIS
 from odradek.broker.faults import PlantedErrors
 from odradek.broker.produce.requests import (
     ACKS_ALL,
@@ -64,8 +64,8 @@ def handle_run(
     view: memoryview,
     frames: list[tuple[int, int]],
 ) -> int:
-    """Handle neighbouring frames of a buffer as one; returns how many: fewer when one left the loop, or has
-    other acks than those before it."""
+    """Handle consecutive frames of a buffer together. Returns how many: fewer if one must wait, or has other
+    acks than those before it."""
     taken = _handle_routed(services, connection, buffer, view, frames) if connection.routes else 0
     if taken == len(frames):
         return taken
@@ -84,7 +84,7 @@ def handle_run(
                 return taken + 1
             break
         if requests and request.acks != requests[0].acks:
-            break  # an append has one acks: the next run begins here
+            break  # an append has one acks: the next run starts here
         taken += 1
         _place(services, request)
         question = check_transaction(services, request) if request.transactional_id is not None else None
@@ -120,9 +120,9 @@ def _handle_routed(
     view: memoryview,
     frames: list[tuple[int, int]],
 ) -> int:
-    """The leading frames that go the way of earlier ones, to one partition, and can be answered at once.
+    """Handle the first frames that have a cached route to one partition and can be answered at once.
 
-    What is the same as in the frames before is not looked at again; every record is.
+    The bytes of the route are not parsed again. Every record is checked.
     """
     start, stop = frames[0]
     route, records = find_route(connection.routes, buffer, view, start, stop)
@@ -155,7 +155,7 @@ def _handle_routed(
 
 
 def _is_direct(services: Needs, partition: "Partition", acks: int) -> bool:
-    """Whether an append is committed with the write itself, so that its reply need not wait."""
+    """Whether the write itself commits an append, so that the reply does not wait."""
     leader = partition.leader
     if acks == ACKS_NONE or leader is None or partition.rules.target_codec:
         return False
@@ -167,7 +167,7 @@ def _is_direct(services: Needs, partition: "Partition", acks: int) -> bool:
 async def _handle_later(
     services: Needs, connection: "Connection", request: PendingProduce, question: Question | None
 ) -> None:
-    """Wait, check away from the loop, append on it."""
+    """Wait, check in another thread, then append on the loop."""
     try:
         await _write(services, request, question, is_heavy=True)
         request.finish()
@@ -182,7 +182,7 @@ async def _handle_later(
 
 
 async def handle_part(services: Needs, part: PendingProduce) -> None:
-    """Write a few partitions of a request that has many. Whoever waits for the outcome is told later."""
+    """Write a few partitions of a request that has many."""
     _place(services, part)
     question = check_transaction(services, part) if part.transactional_id is not None else None
     try:
@@ -194,8 +194,8 @@ async def handle_part(services: Needs, part: PendingProduce) -> None:
 async def _write(
     services: Needs, request: PendingProduce, question: Question | None, *, is_heavy: bool
 ) -> None:
-    """Check and append, after the transaction's coordinator was asked. The check of heavy records leaves the
-    loop; meanwhile the leader or the ISR may change, so the append looks at both."""
+    """Check and append, after the transaction coordinator was asked. Heavy checks run in another thread. The
+    leader or the ISR may change during that time, so the append checks both again."""
     groups: dict[tuple[Partition, int], list[Entry]] = {}
     if question is not None:
         await question
@@ -216,7 +216,7 @@ async def _write(
 def _parse(
     connection: "Connection", header: RequestHeader, frame: memoryview, position: int, most: int
 ) -> PendingProduce:
-    if not is_served(ApiKey.PRODUCE, header.api_version):
+    if not BROKER_APIS.serves(ApiKey.PRODUCE, header.api_version):
         raise ProtocolError(
             f"unsupported request from client {header.client_id!r}: api PRODUCE v{header.api_version}"
         )
@@ -235,7 +235,7 @@ def _is_heavy(request: PendingProduce) -> bool:
 
 
 def _place(services: Needs, request: PendingProduce) -> None:
-    """Find the partition of every entry; those that cannot be written get their error here."""
+    """Find the partition of every entry. Entries that cannot be written get their error here."""
     refused = services.faults.take(ApiKey.PRODUCE) if services.faults.active else None
     if refused is None and request.transactional_id is None and _is_transactional(request):
         refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -254,15 +254,15 @@ def _place(services: Needs, request: PendingProduce) -> None:
                 entry.partition = partition
                 leader = partition.require_leader()
                 if request.acks == ACKS_ALL and leader.under_min_isr:
-                    raise leader.not_enough_replicas()  # before work is spent on it: the append asks again
+                    raise leader.not_enough_replicas()  # early, to save work: the append checks again
                 if entry.records is None:
                     entry.records = memoryview(b"")
             except KafkaError as e:
-                entry.outcome = e.with_traceback(None)  # whose frames would stay as long as the request
+                entry.outcome = e.with_traceback(None)  # its frames would live as long as the request
 
 
 def _group(request: PendingProduce, groups: "dict[tuple[Partition, int], list[Entry]]") -> int:
-    """Sort the entries that may be written by their partitions; how many entries there are."""
+    """Group the entries by partition. Returns the number of entries."""
     count = 0
     for _, entries in request.topics:
         count += len(entries)

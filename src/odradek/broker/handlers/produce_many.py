@@ -1,9 +1,8 @@
-"""Produce requests that name more partitions than are written in one go: the same steps, some at a time.
+"""Produce requests with many partitions: handled in parts, a few partitions at a time.
 
-Each partition's records are one append, whatever else its request brings. Whatever may have changed since a
-part of the request was looked at (who leads, whether its transaction goes on) is looked at again with the
-append. The records were copied when the request was decoded, and belong to it. What was decided is encoded
-before more is looked at: of a partition that brings nothing, only its answer is kept.
+The records of each partition are one append. Each append checks again what may have changed since the part
+was placed: the leader, and whether the transaction is still open. The records were copied when the request
+was decoded. The answers of a part are encoded before the next part, so that only little memory is used.
 """
 
 from collections.abc import Iterator
@@ -21,19 +20,19 @@ from odradek.wire.api_keys import ApiKey
 from odradek.wire.produce import ProduceRequest, TopicRecords, encode_partitions, produce_response_in_slices
 
 _TOPIC_IDS_FROM = 13
-_WRITE_CALLS = 120  # for one partition, its answer included
+_WRITE_CALLS = 120  # per partition, including its answer
 
 
 class _Part:
-    """A few partitions of the request, and the answers for them once they are known."""
+    """A few partitions of the request, and their answers."""
 
     __slots__ = ("_pending", "_wait", "answers", "begins")
 
     def __init__(self, pending: PendingProduce, begins: bool) -> None:
         self._pending: PendingProduce | None = pending
         self._wait: Reply[None] | None = None
-        self.begins = begins  # its first topic, which otherwise began in the part before
-        self.answers: list[bytes] = []  # one for each of its topics
+        self.begins = begins  # whether its first topic starts in this part
+        self.answers: list[bytes] = []  # one per topic
 
     async def write(self, ctx: RequestContext[Needs], refused: KafkaError | None) -> None:
         pending = self._pending
@@ -115,7 +114,7 @@ def _is_transactional(message: Any) -> Paced[bool]:
 
 
 def _parts(ctx: RequestContext[Needs], message: Any, at_a_time: int) -> Iterator[_Part]:
-    """The request as several, each of a few topics and partitions. A topic may lie in several of them."""
+    """Split the request into parts of a few topics and partitions. A topic may be in several parts."""
     assert ctx.place is not None
     header, by_id = ctx.place.header, ctx.api_version >= _TOPIC_IDS_FROM
     topics: list[TopicRecords] = []
@@ -147,7 +146,7 @@ def _parts(ctx: RequestContext[Needs], message: Any, at_a_time: int) -> Iterator
 def _topics(
     ctx: RequestContext[Needs], message: Any, parts: list[_Part]
 ) -> Iterator[tuple[str | UUID, int, list[bytes]]]:
-    """In the order of the request; a topic that lies in several parts is one again."""
+    """The topics in the order of the request. A topic of several parts is merged."""
     by_id = ctx.api_version >= _TOPIC_IDS_FROM
     answers: list[bytes] = []
     remaining = iter(message.topic_data)

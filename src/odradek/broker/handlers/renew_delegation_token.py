@@ -1,4 +1,4 @@
-"""RenewDelegationToken v1-v2: refused, as Apache refuses it on a listener without authentication."""
+"""RenewDelegationToken v1-v2: refused, as in Apache on a listener without authentication."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,6 +1,7 @@
-"""SyncGroup v0-v5: the leader brings the assignment, everybody takes theirs. Waits for the leader's.
+"""SyncGroup v0-v5: the leader sends the assignment, and every member gets its own. The answer waits for the
+leader.
 
-From v5 on protocol type and name must be given (KIP-559). No deviation from Apache.
+Since v5 protocol type and name are required (KIP-559). No deviation from Apache.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol

@@ -1,7 +1,8 @@
-"""TxnOffsetCommit v0-v5: offsets that count when their transaction commits, fenced by the group's generation.
+"""TxnOffsetCommit v0-v5: offsets that take effect when their transaction commits, fenced by the group's
+generation.
 
-From v5 on the commit itself makes the offsets' partition part of the transaction; before, AddOffsetsToTxn
-has, and the coordinator is asked whether it has.
+Since v5 the commit itself adds the offsets' partition to the transaction. Before, AddOffsetsToTxn has added
+it, and the coordinator is asked whether it has.
 """
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -77,7 +78,7 @@ async def txn_offset_commit(ctx: RequestContext[Needs], request: "TxnOffsetCommi
 async def _commit(
     ctx: RequestContext[Needs], request: "TxnOffsetCommitRequest", offsets: list[OffsetToCommit]
 ) -> list[int]:
-    """One code per offset."""
+    """One error code per offset."""
     groups = ctx.services.groups
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     try:
@@ -87,7 +88,7 @@ async def _commit(
     except KafkaError as e:
         return [_told(e.code, ctx.api_version)] * len(offsets)
     if ctx.api_version < _FIRST_THAT_ADDS:
-        # What was held back since the last transaction would take the group's offsets back to that.
+        # A delayed request of the last transaction would move the group's offsets back.
         ctx.services.offset_speakers.require_newest(request.transactional_id, ctx.connection.number)
     ctx.services.offset_speakers.heard(request.transactional_id, ctx.connection.number)
     return await groups.commit_offsets(
@@ -106,7 +107,7 @@ async def _commit(
 async def _join_transaction(
     ctx: RequestContext[Needs], request: "TxnOffsetCommitRequest", producer: ProducerIdAndEpoch, index: int
 ) -> None:
-    """Have the offsets' partition be part of the transaction. Raises KafkaError."""
+    """Add the offsets' partition to the transaction, or verify it. Raises KafkaError."""
     services = ctx.services
     partition = services.replicas.find(GROUP_METADATA_TOPIC, index)
     if partition is None:
@@ -128,7 +129,7 @@ async def _join_transaction(
 
 
 def _is_ongoing_here(partition: "Partition", producer: ProducerIdAndEpoch) -> bool:
-    """Whether the transaction goes on here. Raises INVALID_PRODUCER_EPOCH for a zombie, before all else."""
+    """Whether the transaction is open here. First raises INVALID_PRODUCER_EPOCH for a zombie."""
     if partition.log.producers.is_fenced(*producer):
         raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
     return partition.log.producers.in_transaction(*producer)

@@ -1,8 +1,7 @@
-"""UnregisterBroker v0: the controller forgets a broker, which leads and holds nothing from then on.
+"""UnregisterBroker v0: the controller removes a broker's registration.
 
-BROKER_ID_NOT_REGISTERED for one that it does not know; the message of a success is empty, not null.
-Deviation: INVALID_REQUEST for one that is alive. Apache takes it out of the cluster, and it is in none
-until its restart.
+BROKER_ID_NOT_REGISTERED for an unknown broker. After a success the message is empty, not null. Deviation:
+INVALID_REQUEST for a broker that is alive. Apache removes it, and it is not in the cluster until its restart.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol

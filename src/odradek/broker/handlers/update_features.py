@@ -1,4 +1,4 @@
-"""UpdateFeatures v0-v2: all features of a request change, or none. kraft.version never goes down."""
+"""UpdateFeatures v0-v2: changes all features of a request, or none. kraft.version cannot be downgraded."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers v1-v2: a coordinator brings the end of transactions to partitions that this node leads."""
+"""WriteTxnMarkers v1-v2: a coordinator writes transaction markers to partitions that this node leads."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -34,7 +34,7 @@ async def write_txn_markers(ctx: RequestContext[Needs], request: "WriteTxnMarker
         await pace(STEP)
         partitions = await slices.run(_partitions(marker.topics))
         if not partitions:
-            continue  # not answered either
+            continue  # no answer either
         markers = WriteMarkers(
             "",
             ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch),
@@ -56,7 +56,7 @@ async def write_txn_markers(ctx: RequestContext[Needs], request: "WriteTxnMarker
 
 
 def _partitions(topics: Sequence[Any]) -> Paced[list[TopicPartition]]:
-    """Each once: a marker that is written again would say the same."""
+    """The partitions without duplicates: a second marker would be the same."""
     partitions: dict[TopicPartition, None] = {}
     for topic in topics:
         yield FEW

@@ -1,6 +1,6 @@
-"""How many connections one address may have: max.connections.per.ip and max.connections.per.ip.overrides.
+"""Counts connections per address: max.connections.per.ip and max.connections.per.ip.overrides.
 
-Only counts and answers; who is over the limit is closed by the server. A change acts on those who come next.
+The server closes connections over the limit. A changed limit applies to new connections.
 """
 
 import ipaddress
@@ -12,7 +12,7 @@ from odradek.runtime.api import Runtime
 
 
 class AddressLimits:
-    """Connections by address. An IPv4 address that an IPv6 listener sees is the same address."""
+    """Connections by address. An IPv4 address on an IPv6 listener counts as the same address."""
 
     __slots__ = ("_asked", "_counts", "_default", "_overrides", "_runtime")
 
@@ -24,8 +24,8 @@ class AddressLimits:
         self._asked: object = None
 
     async def configure(self, config: NodeConfig) -> None:
-        """Take the limits in force. Raises ConfigError for a host name without an address: the overrides
-        that were in force stay then."""
+        """Apply the current limits. Raises ConfigError for a host name that cannot be resolved: then the
+        previous overrides stay."""
         self._default = config.int("max.connections.per.ip")
         asked = self._asked = object()
         found = {}
@@ -33,7 +33,7 @@ class AddressLimits:
             if item:
                 host, _, count = item.rpartition(":")
                 found[await self._resolved(host.strip(), item)] = int(count)
-        if asked is self._asked:  # names may take longer to resolve than the next change to come
+        if asked is self._asked:  # the configuration may have changed again while names were resolved
             self._overrides = found
 
     async def _resolved(self, host: str, item: str) -> str:
@@ -73,7 +73,7 @@ def _is_address(text: str) -> bool:
 
 @lru_cache(1024)
 def _normal(text: str) -> str:
-    """One text for one address; what is no address stays as it is."""
+    """The normal form of an address. Other texts stay as they are."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Receive buffers that connections share: taken while a request is incomplete, given back after it.
+"""Receive buffers that connections share. A connection has one while a request is incomplete.
 
-An idle connection owns none, so thousands of them cost nothing; a busy one keeps its own. Where
-queued.max.request.bytes is set, all of them together take no more than that: whoever finds them taken waits
-for its turn, and is not read from meanwhile. As in Apache Kafka the last one let in may go beyond the bound.
+An idle connection has none, so thousands of them cost nothing. queued.max.request.bytes limits all buffers
+together: above it a connection waits for its turn and is not read from. As in Apache Kafka, the last one
+admitted may exceed the limit.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ NO_BOUND = -1
 class BufferPool:
     """Free lists of two sizes. Larger buffers are made for one request and dropped.
 
-    While `is_full`, nobody begins a request, and of those whose requests outgrow their buffers only one goes
-    on: else all of them could wait for each other.
+    While `is_full`, no connection starts a request. Of the requests that outgrow their buffers only one
+    continues: otherwise all of them could wait for each other.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class BufferPool:
             self._look()
 
     def drop(self, size: int) -> None:
-        """A buffer of so many bytes, which had left the pool with a request, is gone."""
+        """A buffer of `size` bytes that a request took from the pool was freed."""
         self.in_use -= size
         if self._most >= 0:
             self._look()
@@ -75,7 +75,7 @@ class BufferPool:
     # --- waiting for room -----------------------------------------------------------------------------
 
     def may_grow(self, owner: object) -> bool:
-        """Whether a request that outgrows its buffer may have a larger one. `grown` says that it is over."""
+        """Whether a request that outgrows its buffer may get a larger one. `grown` ends this."""
         if self.is_full and self._grower is not owner:
             if self._grower is not None:
                 return False
@@ -88,7 +88,7 @@ class BufferPool:
             self._look()
 
     def wait(self, on_room: Callable[[], None], *, to_grow: bool) -> None:
-        """Have this called, from the loop, when there may be room. Who waited longest comes first."""
+        """Call this from the loop when there may be room, in the order of waiting."""
         (self._growing if to_grow else self._beginning)[on_room] = None
 
     def forget(self, on_room: Callable[[], None]) -> None:
@@ -102,13 +102,13 @@ class BufferPool:
             asyncio.get_running_loop().call_soon(self._wake)
 
     def _next_in_line(self) -> dict[Callable[[], None], None]:
-        """Those of whom one may go on now; requests that were begun go before new ones."""
+        """The callbacks of which one may continue now. Started requests come before new ones."""
         if self._growing and (self._grower is None or not self.is_full):
             return self._growing
         return self._beginning if not self.is_full else {}
 
     def _wake(self) -> None:
-        """One in each turn, as long as there is room."""
+        """Call one in each turn, while there is room."""
         self._is_waking = False
         line = self._next_in_line()
         if line:

@@ -1,8 +1,8 @@
-"""One client connection: frames in, replies out in the order of the requests. Knows no API but Produce.
+"""Connection: one client connection. Frames in, replies out in the order of the requests.
 
-A receive may bring many frames. Neighbouring Produce frames are handed on together, so that one receive
-costs one write per partition (handlers/produce.py). Views of the receive buffer are valid only until the
-handler returns. A peer that does not read its replies is not read from either.
+A receive may have many frames. Consecutive Produce frames are handled together, so that one receive needs one
+write per partition (handlers/produce.py). Views of the receive buffer are valid only until the handler
+returns. A peer that does not read its replies is not read from.
 """
 
 import asyncio
@@ -36,21 +36,21 @@ T = TypeVar("T")
 _FRAME = Struct(">ih")
 _SIZE = Struct(">i")
 SMALLEST_FRAME = 8  # a request header without a client id
-_PRODUCE = 0
-# What a peer may have asked for and not been answered yet, since an earlier reply is still to come.
+# Limits for requests that wait because an earlier reply is not ready.
 MAX_PENDING_REPLIES = 1000
 MAX_PARKED_BYTES = 4 << 20
-MAX_WAITING_PARTITIONS = 1000  # of the fetches that wait for records; the last one may go beyond
-PIECE_BYTES = 100  # of a piece of a reply beside its content
-# What frames are taken to cost, in Python calls: a flood of short requests is handled a slice in each turn.
+MAX_WAITING_PARTITIONS = 1000  # of waiting fetches; the last one may exceed it
+PIECE_BYTES = 100  # overhead of a piece of a reply
+# The estimated cost of frames in Python calls: many short requests are handled in slices.
 PRODUCE_CALLS = 80
 REQUEST_CALLS = 250
-# All but Produce are decoded into objects, many times larger than their bytes; Apache has no such bound.
+# All requests but Produce are decoded into objects, many times larger than their bytes. Apache has no such
+# limit.
 MAX_DECODED_BYTES = 8 << 20
 
 
 class Place:
-    """A place in the order of replies, filled when its handler is done."""
+    """A place in the order of replies. It is filled when its handler is done."""
 
     __slots__ = ("done", "header", "partitions", "pieces", "received_at")
 
@@ -58,7 +58,7 @@ class Place:
         self.header = header
         self.received_at = received_at
         self.pieces: tuple[bytes | Slice, ...] = ()
-        self.partitions = 0  # that it waits for
+        self.partitions = 0  # that its handler waits for
         self.done = False
 
 
@@ -96,24 +96,24 @@ class Connection:
         self.listener = listener
         self.number = number
         self.closed = False
-        # The producer whose commit this connection acknowledged last. None while a commit is not answered.
+        # The producer whose commit this connection acknowledged last. None while a commit is unanswered.
         self.acknowledged_commit: tuple[str, ProducerIdAndEpoch] | None = None
-        self.on_close: dict[object, Callable[[], object]] = {}  # what waits on behalf of the peer
-        self.last_active = server.loop.time()  # when something was received
-        self.last_sent = self.last_active  # when a peer that is slow to read took more
+        self.on_close: dict[object, Callable[[], object]] = {}  # called when the connection closes
+        self.last_active = server.loop.time()  # the time of the last receive
+        self.last_sent = self.last_active  # the time when a slow peer last read something
         self.output = OutputQueue(
             server.runtime, sock, server.turns, self._on_moving, self._on_drained, self._on_output_error
         )
         self._input = InputBuffer(server.buffers)
-        self.routes: list[Route] = []  # the ways that this producer's requests take
+        self.routes: list[Route] = []  # routes of this producer's requests
         self._pending: deque[Place] = deque()
-        self._parked_bytes = 0  # of the replies in it that are done
-        self._waiting_partitions = 0  # of all of them
+        self._parked_bytes = 0  # bytes of finished replies that wait for earlier ones
+        self._waiting_partitions = 0  # of all places
         self._tasks: dict[asyncio.Task[Any], None] = {}
-        self._suspended = False  # the request in hand takes several turns: nothing behind it runs
+        self._suspended = False  # the current request takes several turns: later ones wait
         self._reading = True
-        self._no_room = False  # the requests of all connections take all that they may
-        self._more = False  # whole frames wait in the buffer for another turn
+        self._no_room = False  # queued.max.request.bytes is used up
+        self._more = False  # complete frames in the buffer wait for another turn
         server.runtime.net.add_reader(sock, self.on_readable)
 
     # --- in -------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Connection:
         self._work()
 
     def _work(self) -> None:
-        """Handle every complete frame in the buffer, then send what that made ready."""
+        """Handle every complete frame in the buffer, then send the replies that are ready."""
         try:
             self._take_frames()
         except ProtocolError as e:
@@ -173,12 +173,12 @@ class Connection:
         self._adjust_reading()
 
     def _go_on(self) -> None:
-        """Handle the frames that wait in the buffer, unless something else will."""
+        """Handle the waiting frames in the buffer, unless another callback does."""
         if self._more and not (self.closed or self._suspended or self.output or self._is_full()):
             self._work()
 
     def _is_full(self) -> bool:
-        """Whether so much waits for an earlier reply that no more may be asked; `fulfil` goes on then."""
+        """Whether too much waits for an earlier reply. `fulfil` continues later."""
         return (
             len(self._pending) >= MAX_PENDING_REPLIES
             or self._parked_bytes >= MAX_PARKED_BYTES
@@ -186,7 +186,7 @@ class Connection:
         )
 
     def _take_frames(self) -> None:
-        """Handle every whole frame; a run of Produce frames as one."""
+        """Handle every complete frame, and consecutive Produce frames together."""
         waiting = self._input
         buffer, view = waiting.buffer, waiting.view
         if buffer is None or view is None:
@@ -197,19 +197,20 @@ class Connection:
         produces: list[tuple[int, int]] = []
         need = 4
         self._more = False
-        left = self._server.services.slices.slice_calls
+        services = self._server.services
+        left, produce_key = services.slices.slice_calls, services.apis.produce_key
         while end - start >= 6:
             if left <= 0 or (pending and self._is_full()):
                 self._more = True
                 break
             size, api_key = _FRAME.unpack_from(buffer, start)
-            if size < SMALLEST_FRAME or size > limit or (size > MAX_DECODED_BYTES and api_key != _PRODUCE):
+            if size < SMALLEST_FRAME or size > limit or (size > MAX_DECODED_BYTES and api_key != produce_key):
                 break
             stop = start + 4 + size
             if stop > end:
                 need = 4 + size
                 break
-            if api_key == _PRODUCE:
+            if api_key == produce_key:
                 left -= PRODUCE_CALLS
                 produces.append((start + 4, stop))
             else:
@@ -221,7 +222,7 @@ class Connection:
                 waiting.start = stop
                 frame = view[start + 4 : stop]
                 header, position = parse_request_header(frame)
-                dispatch(self._server.services, self, header, frame, position)
+                dispatch(services, self, header, frame, position)
                 if self.closed or self._suspended:
                     return
             start = stop
@@ -231,12 +232,12 @@ class Connection:
             waiting.start = start
             return
         if end - start >= 4:
-            _check_size(buffer, start, end, limit)
+            _check_size(buffer, start, end, limit, produce_key)
         waiting.keep(start, need)
 
     def _produce(self, buffer: bytearray, view: memoryview, frames: list[tuple[int, int]]) -> bool:
-        """Hand a run of Produce frames on. True when nothing behind them may run in this turn: one of them
-        takes longer, or not all were taken."""
+        """Handle consecutive Produce frames. Returns True if later frames must wait: one of them takes
+        longer, or not all were handled."""
         waiting = self._input
         taken = produce.handle_run(self._server.services, self, buffer, view, frames)
         if waiting.buffer is buffer:
@@ -249,7 +250,7 @@ class Connection:
         return taken < len(frames)
 
     def suspend(self) -> None:
-        """Stop taking frames until `resume`: the request in hand takes more than this turn."""
+        """Stop handling frames until `resume`: the current request takes more than this turn."""
         self._suspended = True
 
     def resume(self) -> None:
@@ -260,9 +261,10 @@ class Connection:
     def answer_in_slices(
         self, header: RequestHeader, frame: memoryview, position: int, end: int | None = None
     ) -> None:
-        """Have a long request answered, and wait for that. Its frame is its own from now on.
+        """Answer a long request in slices, and suspend the connection until then. The request takes over its
+        frame.
 
-        It is the last one that was taken, or ends where `end` says.
+        It is the last frame taken, or the one that ends at `end`.
         """
         if end is not None:
             self._input.start = end
@@ -289,7 +291,7 @@ class Connection:
     # --- out ------------------------------------------------------------------------------------------
 
     def reply(self, header: RequestHeader, *pieces: bytes | Slice) -> None:
-        """Answer a request that was just received. It leaves with the next flush, behind earlier replies."""
+        """Answer a request that was just received. It is sent with the next flush, after earlier replies."""
         if self._pending:
             self._park(self.reserve(header), pieces)
         else:
@@ -297,7 +299,7 @@ class Connection:
         self._server.observe(header.api_key, header.api_version, self.last_active)
 
     def reply_many(self, header: RequestHeader, replies: list[bytes]) -> None:
-        """Answer as many requests of one API and version."""
+        """Answer several requests of one API and version."""
         if self._pending:
             for frame in replies:
                 self.reply(header, frame)
@@ -306,13 +308,14 @@ class Connection:
             self._server.observe(header.api_key, header.api_version, self.last_active, len(replies))
 
     def reserve(self, header: RequestHeader) -> Place:
-        """Keep the place of the reply to a request that was just received; `fulfil` fills it."""
+        """Reserve the place of a reply to a request that was just received. `fulfil` fills it."""
         place = Place(header, self.last_active)
         self._pending.append(place)
         return place
 
     def wait_for(self, place: Place, partitions: int) -> None:
-        """Its handler waits for so many partitions, or may: where that is many, no more may be asked."""
+        """Its handler may wait for `partitions` partitions. If all waits together are many, the connection is
+        not read."""
         more = partitions - place.partitions
         if more > 0:
             place.partitions = partitions
@@ -347,14 +350,14 @@ class Connection:
         self._parked_bytes += _held_bytes(pieces)
 
     def spawn(self, work: Coroutine[Any, Any, T], name: str) -> "asyncio.Task[T]":
-        """Run work that belongs to this connection; the server ends it when it stops."""
+        """Run work that belongs to this connection. The server cancels it when it stops."""
         task = self._server.loop.create_task(work, name=name)
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
         return task
 
     def refuse(self, error: ProtocolError) -> None:
-        """Hang up on a peer that does not keep to the protocol; what it asked before is answered."""
+        """Close the connection after a protocol error. Earlier requests are still answered."""
         _log.warning(
             "Closing connection %s from %s:%d: %s",
             self.number,
@@ -402,7 +405,7 @@ class Connection:
         self._server.forget(self)
 
     async def end(self) -> None:
-        """Close, and end what still runs for this connection, in order of birth."""
+        """Close, and cancel the tasks of this connection in the order of their start."""
         self.close(None)
         for task in list(self._tasks):
             task.cancel()
@@ -413,17 +416,17 @@ class Connection:
 
 
 def _held_bytes(pieces: tuple[bytes | Slice, ...]) -> int:
-    """The memory that a reply takes until it is sent; of parts of files only their names."""
+    """The memory of a reply until it is sent. Slices of files count as small."""
     of_bytes = compress(pieces, map(is_, map(type, pieces), repeat(bytes)))  # no call for each piece
     return sum(map(len, cast(Iterator[bytes], of_bytes))) + PIECE_BYTES * len(pieces)
 
 
-def _check_size(buffer: bytearray, start: int, end: int, limit: int) -> None:
-    """Refuse an incomplete frame as soon as its head tells that it will not be taken."""
+def _check_size(buffer: bytearray, start: int, end: int, limit: int, produce_key: int) -> None:
+    """Refuse an incomplete frame as soon as its first bytes show that it is too large."""
     (size,) = _SIZE.unpack_from(buffer, start)
     if size < SMALLEST_FRAME or size > limit:
         raise ProtocolError(f"frame of {size} bytes (allowed: 8 to socket.request.max.bytes={limit})")
     if size > MAX_DECODED_BYTES and end - start >= 6:
         _, api_key = _FRAME.unpack_from(buffer, start)
-        if api_key != _PRODUCE:
+        if api_key != produce_key:
             raise ProtocolError(f"api {api_key} with {size} bytes (allowed: {MAX_DECODED_BYTES})")

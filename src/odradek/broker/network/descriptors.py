@@ -1,7 +1,7 @@
-"""Who may have how many of the process's descriptors: clients never take those that the logs need. Pure.
+"""Divides the file descriptors of the process: clients never use those that the logs need. Pure.
 
-An idle connection keeps its descriptor for minutes, a log opens its files while it serves: both have their
-share from the start, so that neither waits for the other. A reply that is not sent yet keeps its files open.
+An idle connection keeps its descriptor for minutes, and logs open files at any time. Both have a fixed share,
+so that neither waits for the other. A reply that is not sent yet keeps its files open.
 """
 
 from typing import Final, NamedTuple
@@ -13,8 +13,8 @@ MAX_OTHERS: Final = 128
 
 
 class DescriptorShares(NamedTuple):
-    """`connections` of clients, `files` that logs keep open, those that only `replies` keep open, connections
-    for `health` and metrics.
+    """`connections` of clients, `files` of logs, files that only `replies` keep open, connections for
+    `health` and metrics.
 
     The rest is for listeners, locks, checkpoints, flushes and cleanings.
     """
@@ -30,5 +30,5 @@ def share_descriptors(limit: int) -> DescriptorShares:
     files = min(MAX_FILES, limit // 4)
     replies = min(MAX_REPLIES, limit // 8)
     health = min(MAX_HEALTH, max(1, limit // 16))
-    others = min(MAX_OTHERS, limit // 4)  # a roll of many partitions opens and syncs their files for a moment
+    others = min(MAX_OTHERS, limit // 4)  # rolling many partitions opens and syncs their files for a moment
     return DescriptorShares(max(1, limit - files - replies - health - others), files, replies, health)

@@ -1,6 +1,6 @@
-"""What one connection has received and not handled yet: a stretch of a pooled buffer, owned while needed.
+"""InputBuffer: the received and not yet handled bytes of one connection, in a pooled buffer.
 
-Where a frame begins and ends is connection.py's to know.
+connection.py finds the frames in it.
 """
 
 from odradek.broker.network.buffers import LARGE_BYTES, SMALL_BYTES, BufferPool
@@ -10,7 +10,8 @@ RECEIVE_BYTES = SMALL_BYTES
 
 
 class InputBuffer:
-    """`buffer[start:end]` is what waits; `view` is the same memory. None while nothing waits."""
+    """`buffer[start:end]` has the waiting bytes; `view` is the same memory. Both are None if nothing
+    waits."""
 
     __slots__ = ("_expected", "_pool", "_receive", "buffer", "end", "lacks_room", "start", "view")
 
@@ -20,12 +21,12 @@ class InputBuffer:
         self.view: memoryview | None = None
         self.start = 0
         self.end = 0
-        self._receive = RECEIVE_BYTES  # at most so many bytes with the next receive
-        self.lacks_room = 0  # bytes of a frame that this buffer does not hold and the pool does not give
-        self._expected = RECEIVE_BYTES  # a peer that sent a large frame is believed to send another one
+        self._receive = RECEIVE_BYTES  # the maximum of the next receive
+        self.lacks_room = 0  # missing bytes of a frame that do not fit, while the pool is full
+        self._expected = RECEIVE_BYTES  # a peer that sent a large frame probably sends another one
 
     def receive(self, sock: Socket) -> int:
-        """Read what the socket has; 0 when the peer is done. Raises OSError."""
+        """Receive from the socket. Returns 0 if the peer has closed. Raises OSError."""
         view = self.view
         if view is None:
             self.buffer = self._pool.take(self._expected)
@@ -51,7 +52,7 @@ class InputBuffer:
             self.start = self.end = 0
 
     def keep(self, start: int, need: int) -> None:
-        """Everything before `start` is handled; what is left is the beginning of a frame of `need` bytes."""
+        """Everything before `start` is handled. The rest is the start of a frame of `need` bytes."""
         buffer = self.buffer
         assert buffer is not None
         self.start = start
@@ -62,19 +63,19 @@ class InputBuffer:
             self._make_room(buffer, need)
             if self.lacks_room:
                 return
-        # A large frame is received to its very end: what follows it would only have to be moved.
+        # A large frame is received exactly to its end: later bytes would have to be moved.
         self._receive = RECEIVE_BYTES if need <= RECEIVE_BYTES else need - (self.end - self.start)
 
     def make_room(self) -> None:
-        """Try again where the pool had no room for the rest of a frame."""
+        """Try again after the pool had no room for the rest of a frame."""
         need, self.lacks_room = self.lacks_room, 0
         if self.buffer is not None:
             self.keep(self.start, need)
 
     def surrender(self) -> int:
-        """Leave the buffer to whoever has views of what was handled; what waits moves to another one.
+        """Leave the buffer to the handler that has views of it. Waiting bytes move to another buffer.
 
-        Gives the bytes that the pool has to be told of when it is gone.
+        Returns the size to pass to `BufferPool.drop` when the buffer is freed.
         """
         assert self.view is not None and self.buffer is not None
         size = len(self.buffer)
@@ -89,13 +90,13 @@ class InputBuffer:
         return size
 
     def expect(self, frame_bytes: int) -> None:
-        """A whole frame was taken: the next one is likely of the same size."""
+        """A complete frame was handled: the next one probably has the same size."""
         self._expected = min(max(frame_bytes, RECEIVE_BYTES), LARGE_BYTES)
 
     def _make_room(self, buffer: bytearray, need: int) -> None:
-        """Move the incomplete frame to the front of a buffer that can take more of it.
+        """Move the incomplete frame to the front of a larger buffer.
 
-        A large frame's buffer grows as its bytes arrive: neither a length nor a few bytes reserve memory.
+        The buffer of a large frame grows as its bytes arrive: a length alone does not reserve memory.
         """
         held = self.end - self.start
         assert self.view is not None

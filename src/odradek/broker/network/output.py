@@ -1,8 +1,8 @@
-"""What waits to be sent on one connection: bytes, and parts of log files that never enter Python.
+"""OutputQueue: the replies of one connection: bytes, and slices of log files.
 
-Small parts are read and sent together with the bytes around them; large ones go by sendfile. A part that
-the page cache does not hold is read in the pool, chunk by chunk, so the loop never waits for a disk.
-What was read and the socket did not take is read again later: a peer that does not read takes no memory.
+Small slices are read and sent together with the bytes around them. Large ones are sent with sendfile. A slice
+that is not in the page cache is read in the pool, chunk by chunk, so the loop never waits for a disk. Bytes
+that the socket did not accept are read again later, so a peer that does not read takes no memory.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _ENDS_EARLY = "the log file ends before the end of the slice to send"
 
 
 class Slice(Protocol):
-    """A stretch of an open file; holding it keeps the descriptor open."""
+    """A part of an open file. It keeps the descriptor open."""
 
     @property
     def fd(self) -> int: ...
@@ -38,7 +38,7 @@ class Slice(Protocol):
 
 
 class _Rest:
-    """What is still to be sent of a slice that was begun."""
+    """The rest of a slice that is partly sent."""
 
     __slots__ = ("fd", "owner", "position", "size")
 
@@ -65,12 +65,12 @@ def _no_error(error: OSError) -> None:
 
 
 class OutputQueue:
-    """Pieces in order, sent as far as the socket takes them, the rest as it takes more.
+    """Pieces in order. They are sent as fast as the socket accepts them.
 
-    `on_moving` is called when a socket that was full takes more, which is a sign of life of the peer,
-    `on_drained` when a queue that could not be sent at once has become empty,
-    `on_error` when the socket or the file failed: nothing more can be sent then.
-    `turns` tells how much may be sent now; all queues share it.
+    `on_moving` is called when a full socket accepts more, which shows that the peer is alive,
+    `on_drained` when a queue that could not be sent at once is empty again,
+    `on_error` when the socket or a file failed: nothing can be sent after that.
+    `turns` limits how much may be sent in one turn; all queues share it.
     """
 
     __slots__ = (
@@ -109,7 +109,7 @@ class OutputQueue:
 
     @property
     def holds_files(self) -> bool:
-        """Whether files stay open for what is to be sent. Between two parts of files are few bytes."""
+        """Whether the queue keeps files open. There are few bytes between two slices."""
         return any(not isinstance(piece, bytes) for piece in islice(self._pieces, 4))
 
     def push(self, data: bytes) -> None:
@@ -117,12 +117,12 @@ class OutputQueue:
         self._pieces.append(data)
 
     def push_all(self, pieces: Sequence[bytes | Slice]) -> None:
-        """In one go, however many they are."""
+        """Add all pieces at once."""
         assert b"" not in pieces, "an empty piece would be sent forever"
         self._pieces.extend(pieces)
 
     def flush(self) -> bool:
-        """Send what the socket takes now. True when nothing is left."""
+        """Send what the socket accepts now. Returns whether the queue is empty."""
         pieces = self._pieces
         if self._state is _State.IDLE and pieces:
             head = pieces[0]
@@ -144,7 +144,7 @@ class OutputQueue:
     def close(self) -> None:
         self._move_to(_State.IDLE)
         self._pieces.clear()
-        # Else the queue and its connection would keep each other alive.
+        # Break the reference cycle of queue and connection.
         self._on_moving = self._on_drained = _nothing
         self._on_error = _no_error
 
@@ -215,7 +215,7 @@ class OutputQueue:
         return _State.IDLE
 
     def _gather(self) -> list[bytes | bytearray]:
-        """Bytes and small cached parts up to the next piece that must go another way."""
+        """Bytes and small cached slices, up to the next piece that must be sent in another way."""
         gathered: list[bytes | bytearray] = []
         total = 0
         for piece in islice(self._pieces, GATHER_PIECES):
@@ -249,7 +249,7 @@ class OutputQueue:
             return
 
     def _is_cached(self, part: Slice) -> bool:
-        """Whether the next chunk can be sent without touching the disk: its ends stand for the whole."""
+        """Whether the next chunk is in the page cache. Only its first and last bytes are checked."""
         last = part.position + min(part.size, CHUNK_BYTES) - 1
         try:
             for position in (part.position, last):
@@ -259,7 +259,7 @@ class OutputQueue:
         return True
 
     def _read_cached(self, part: Slice) -> bytearray | None:
-        """A whole small part, if that needs no disk."""
+        """A complete small slice, if it is in the page cache."""
         data = allocate(part.size)
         try:
             count = self._runtime.disk.preadv_nowait(part.fd, (data,), part.position)
@@ -276,13 +276,13 @@ class OutputQueue:
         return data
 
     def _read_in_pool(self, part: Slice) -> None:
-        """Read the next chunk away from the loop, send what the socket takes of it, and go on."""
+        """Read the next chunk in another thread, send what the socket accepts of it, and continue."""
         size = min(part.size, CHUNK_BYTES)
         future = self._runtime.offload(lambda: self._read(part.fd, size, part.position))
 
         def on_read(done: "asyncio.Future[bytes]") -> None:
             if self._state is not _State.READING_DISK:
-                return  # closed meanwhile
+                return  # the connection was closed
             self._state = _State.IDLE
             sent = 0
             try:

@@ -1,7 +1,7 @@
-"""Bounds what all connections together send in one turn of the loop. The rest is sent in the next turn.
+"""Limits how much all connections together send in one turn of the loop.
 
-A socket takes megabytes at once. A thousand peers that read as fast as they can must not make one turn of it.
-Short replies do not ask. What is sent, and to whom, is not known here.
+A socket accepts megabytes at once. A thousand peers that read fast must not make one turn too long. Short
+replies are not limited.
 """
 
 from collections import deque
@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Final
 
 TURN_BYTES: Final = 8 << 20
-"""About as long as a slice, 5 ms."""
+"""Takes about as long as a slice, 5 ms."""
 PIECE_COST_BYTES: Final = 32 << 10
-"""What a piece costs beside its bytes: a read of its own, and the calls around it."""
+"""The cost of a piece besides its bytes: its read, and the calls around it."""
 
 
 class SendingTurns:
-    """`charge` what was sent; where nothing is `left`, `wait`."""
+    """`charge` the sent bytes. If nothing is `left`, call `wait`."""
 
     __slots__ = ("_call_soon", "_is_scheduled", "_waiting", "left")
 
@@ -30,7 +30,7 @@ class SendingTurns:
         self._schedule()
 
     def wait(self, go_on: Callable[[], None]) -> None:
-        """Have this called in a turn that has something left, behind those that wait already."""
+        """Call this in a turn that has bytes left, after those that already wait."""
         self._waiting.append(go_on)
         self._schedule()
 

@@ -1,10 +1,10 @@
-"""Listeners and the connections they accept. What a frame means is not known here."""
+"""Server: the listeners of a node and their connections."""
 
 import asyncio
 import logging
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from odradek.broker.network.address_limits import AddressLimits
 from odradek.broker.network.buffers import BufferPool
@@ -16,6 +16,7 @@ from odradek.log.files import FilePool
 from odradek.runtime.api import ListeningSocket, Runtime, Socket
 
 if TYPE_CHECKING:
+    from odradek.broker.controller_services import ControllerServices
     from odradek.broker.services import Services
 
 _log = logging.getLogger(__name__)
@@ -28,10 +29,10 @@ SLOW_LOOK_S = 0.1
 
 
 class Server:
-    """Accepts connections on named listeners and keeps count of them."""
+    """Accepts connections on named listeners and counts them."""
 
     services: "Services"
-    """What connections hand to handlers, from `open` on."""
+    """The services for handlers. Set by `open`."""
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class Server:
         files: FilePool,
         max_connections: int,
     ) -> None:
-        """`files` are those that replies keep open; `max_connections` is what descriptors allow."""
+        """`files` is the pool of log files; `max_connections` is the limit by descriptors."""
         self._config = config
         self._files = files
         self._max_connections = max_connections
@@ -54,12 +55,12 @@ class Server:
         self.connections: dict[int, Connection] = {}
         self.address_limits = AddressLimits(runtime)
         self._by_listener: Counter[str] = Counter()
-        self._refused = 0  # for their address, since it was last told
+        self._refused = 0  # connections rejected by address since the last log message
         self._told_refused_s = -TELL_S
         self._max_idle_s = config.int("connections.max.idle.ms") / 1000
         self.addresses: dict[str, tuple[str, int]] = {}
         self._listeners: dict[str, ListeningSocket] = {}
-        self._waiting: dict[str, None] = {}  # listeners that accept nobody until somebody leaves
+        self._waiting: dict[str, None] = {}  # listeners that accept no connection until another one closes
         self._is_open = False
         self._accepted = 0
         self._idle_sweep: asyncio.TimerHandle | None = None
@@ -72,9 +73,9 @@ class Server:
         self.addresses[name] = listener.address
         return listener.address
 
-    def open(self, services: "Services") -> None:
-        """Begin to accept."""
-        self.services = services
+    def open(self, services: "Services | ControllerServices") -> None:
+        """Start to accept connections. Each handler has its own type for the services that it needs."""
+        self.services = cast("Services", services)
         self._is_open = True
         for name in self._listeners:
             self._accept_again(name)
@@ -136,7 +137,7 @@ class Server:
             self._close_least_recently_used(listener_name)
         try:
             self.connections[self._accepted] = Connection(self, sock, listener_name, self._accepted)
-        except OSError:  # no memory to watch it with
+        except OSError:  # no memory to register it
             sock.close()
             raise
         self._by_listener[listener_name] += 1
@@ -146,7 +147,7 @@ class Server:
 
     @property
     def max_connections(self) -> int:
-        """max.connections, but never so many that the logs would lack descriptors."""
+        """max.connections, but at most the share of descriptors for clients."""
         return min(self._config.int("max.connections"), self._max_connections)
 
     def max_connections_of(self, listener: str) -> int:
@@ -164,7 +165,7 @@ class Server:
         return len(self.connections) >= self.max_connections
 
     def _is_preferred(self, name: str) -> bool:
-        """Brokers are let in when clients are too many, where they have a listener of their own."""
+        """Brokers are admitted above max.connections if they have their own listener."""
         return (
             name == self._config.inter_broker_listener_name
             and len(self._listeners) > 1
@@ -172,13 +173,13 @@ class Server:
         )
 
     def _close_least_recently_used(self, name: str) -> None:
-        """Make room for a connection of a listener among those of the others."""
+        """Close a connection of another listener to make room."""
         others = [connection for connection in self.connections.values() if connection.listener != name]
         oldest = min(others, key=lambda connection: max(connection.last_active, connection.last_sent))
         oldest.close("least recently used connection, and max.connections is reached")
 
     def _wait(self, name: str, listener: ListeningSocket) -> None:
-        """Leave who comes in the backlog until somebody goes."""
+        """Leave new connections in the backlog until another one closes."""
         if self._is_full():
             count, limit, what = len(self.connections), self.max_connections, "max.connections"
         else:
@@ -197,14 +198,15 @@ class Server:
         self.runtime.net.remove_reader(listener)
 
     def accept_waiting(self) -> None:
-        """Somebody has gone, or more are allowed now."""
+        """A connection was closed, or the limit was raised: accept again."""
         if self._is_open:
             for name in [name for name in self._waiting if self._has_room(name)]:
                 del self._waiting[name]
                 self._accept_again(name)
 
     def _tell_refused(self, address: str) -> None:
-        """Who connects again and again does not fill the log."""
+        """Log rejected connections, but not each one: a client that reconnects all the time must not fill the
+        log."""
         self._refused += 1
         now_s = self.loop.time()
         if now_s >= self._told_refused_s + TELL_S:
@@ -218,7 +220,7 @@ class Server:
             self._refused, self._told_refused_s = 0, now_s
 
     def close_slow_readers(self) -> None:
-        """Let go of files that replies keep open: of peers that read nothing, the longest first."""
+        """Close peers that do not read their replies, to release files. The longest silent first."""
         now, files = self.loop.time(), self._files
         if now < self._next_slow_look:
             return
@@ -235,7 +237,7 @@ class Server:
             connection.close("the client does not read its replies, and they keep too many files open")
 
     def _sweep_idle(self) -> None:
-        """Close what has neither sent nor taken anything for connections.max.idle.ms, half-open peers too."""
+        """Close connections without traffic for connections.max.idle.ms, including half-open ones."""
         oldest = self.loop.time() - self._max_idle_s
         for connection in list(self.connections.values()):
             if connection.last_active < oldest and connection.last_sent < oldest:

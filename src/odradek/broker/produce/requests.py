@@ -1,4 +1,4 @@
-"""One Produce request from its frame to its reply: what became of each partition, and what it waits for."""
+"""PendingProduce: one Produce request from its frame to its reply, with the outcome of each partition."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _TOLD_WITH_LOG_START = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorC
 
 
 class Entry:
-    """What one request brings for one partition, and what became of it."""
+    """The records of one request for one partition, and their outcome."""
 
     __slots__ = ("guard", "index", "leader", "outcome", "partition", "records")
 
@@ -32,9 +32,9 @@ class Entry:
         self.index = index
         self.records = records
         self.partition: Partition | None = None
-        self.leader: PartitionLeader | None = None  # that appended it
+        self.leader: PartitionLeader | None = None  # the leader that appended it
         self.outcome: AppendInfo | KafkaError | None = None
-        self.guard: Guard | None = None  # while its transaction's coordinator is asked
+        self.guard: Guard | None = None  # while the transaction coordinator is asked
 
     def answer(self) -> PartitionProduced:
         assert self.outcome is not None
@@ -44,7 +44,7 @@ class Entry:
 def produced(
     index: int, outcome: AppendInfo | KafkaError, partition: "Partition | None"
 ) -> PartitionProduced:
-    """The answer for one partition, in the words of Apache, which explains only errors that name records."""
+    """The answer for one partition. As in Apache, only errors that name records have a message."""
     if not isinstance(outcome, KafkaError):
         return PartitionProduced(
             index, 0, outcome.first_offset, outcome.log_append_time_ms, outcome.log_start_offset
@@ -87,7 +87,7 @@ class PendingProduce:
         self.waiting: dict[Entry, None] = {}
         self.place: Place | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.then: Callable[[], None] | None = None  # what follows the wait
+        self.then: Callable[[], None] | None = None  # called after the wait
 
     @property
     def entries(self) -> Iterator[Entry]:
@@ -95,7 +95,7 @@ class PendingProduce:
             yield from entries
 
     def detach(self) -> None:
-        """Keep the records beyond the receive buffer that they came in."""
+        """Copy the records, because the receive buffer will be reused."""
         for _, entries in self.topics:
             for entry in entries:
                 if entry.records is not None:
@@ -106,9 +106,9 @@ class PendingProduce:
         return encode_produce_response(self.header.api_version, self.header.correlation_id, topics)
 
     def finish(self) -> None:
-        """Reply now, or when the high watermark has passed everything that was written.
+        """Reply now, or when the high watermark has passed all written records.
 
-        With acks=1 where flush.messages asks for it: when everything that was written is flushed.
+        With acks=1 and flush.messages: when all written records are flushed.
         """
         if self.acks == ACKS_NONE:
             self._finish_unacknowledged()
@@ -127,7 +127,7 @@ class PendingProduce:
         self._begin_to_wait(self._reply_late)
 
     def when_acknowledged(self) -> Reply[None]:
-        """The same wait for a part of a request: it replies nothing by itself."""
+        """The same wait for a part of a request, without a reply."""
         if self.acks != ACKS_NONE:
             for entry in self.entries:
                 self._wait_for_acks(entry)
@@ -148,13 +148,13 @@ class PendingProduce:
 
     def _finish_unacknowledged(self) -> None:
         if self.place is None:
-            self.connection.reply(self.header)  # nothing, but the request counts
+            self.connection.reply(self.header)  # an empty reply, so that the request is counted
         else:
             self.connection.fulfil(self.place)
         self.raise_if_refused()
 
     def raise_if_refused(self) -> None:
-        """A producer without acknowledgements learns of an error only by losing its connection."""
+        """With acks=0 the only way to report an error is to close the connection."""
         for _, entries in self.topics:
             for entry in entries:
                 if isinstance(entry.outcome, KafkaError):
@@ -166,7 +166,7 @@ class PendingProduce:
             return
         leader = entry.leader
         if leader is None or partition.leader is not leader:
-            # It resigned since the append: another record may be at that offset by now.
+            # It resigned since the append: another record may be at that offset now.
             if self.acks == ACKS_ALL:
                 entry.outcome = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return

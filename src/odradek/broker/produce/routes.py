@@ -1,8 +1,8 @@
-"""What a producer repeats in every request to one partition, remembered per connection.
+"""Routes: the bytes that a producer repeats in every request to one partition, cached per connection.
 
-A Produce frame for a single partition differs from the one before only in its correlation id and its
-records. Once such a frame has been parsed in full, the bytes between the two are its route: a frame with
-the same bytes needs no parsing. Only flexible versions (v9 and above) have the layout used here:
+Consecutive Produce frames for a single partition differ only in correlation id and records. After such a
+frame was parsed completely, the bytes between the two are its route: a frame with the same bytes needs no
+parsing. This is the layout of flexible versions (v9 and above):
 
     api_key i16, api_version i16, correlation_id i32 | route … | records size uvarint, records | 3 empty tags
 """
@@ -25,7 +25,7 @@ _NO_TAGS = b"\0\0\0"
 
 
 class Route:
-    """One producer's way to one partition."""
+    """The route of one producer to one partition."""
 
     __slots__ = ("_reply", "acks", "bytes", "end", "header", "index", "topic", "version")
 
@@ -43,7 +43,7 @@ class Route:
         return self._reply(correlation_id, info.first_offset, info.log_append_time_ms, info.log_start_offset)
 
     def records(self, buffer: bytearray, view: memoryview, start: int, stop: int) -> memoryview | None:
-        """The records of a frame on this route; None where it is not on it, or its check may take long."""
+        """The records of a frame on this route; None if it is not on it, or if its check may take long."""
         position = start + self.end
         if (
             position + HEADER_BYTES > stop
@@ -71,7 +71,7 @@ class Route:
 def find_route(
     routes: list[Route], buffer: bytearray, view: memoryview, start: int, stop: int
 ) -> tuple[Route | None, memoryview | None]:
-    """The route a frame is on, and its records; `view` is of the buffer that holds it."""
+    """(the route of a frame, its records). `view` is a view of the buffer."""
     for route in routes:
         records = route.records(buffer, view, start, stop)
         if records is not None:
@@ -82,7 +82,7 @@ def find_route(
 def learn_route(
     routes: list[Route], header: RequestHeader, request: ProduceRequest, frame: memoryview
 ) -> None:
-    """Remember the route of a parsed frame, where it has one; the oldest gives way."""
+    """Cache the route of a parsed frame, if it has one. The oldest route is dropped."""
     if header.api_version < FLEXIBLE_FROM or request.transactional_id is not None or len(request.topics) != 1:
         return
     partitions = request.topics[0][1]

@@ -1,7 +1,7 @@
-"""The first write of a transaction to a partition: its coordinator is told of it, or asked about it.
+"""The first write of a transaction to a partition: adds the partition to the transaction, or verifies it.
 
-From Produce v12 on the write itself makes the partition part of the transaction (KIP-890); before, the client
-has told the coordinator, and we ask whether it has. Later writes of the same transaction need neither.
+Since Produce v12 the write itself adds the partition (KIP-890). Before, the client has added it, and the
+leader asks the coordinator whether it has. Later writes of the same transaction need neither.
 """
 
 from collections.abc import Coroutine
@@ -33,7 +33,7 @@ _ASK_AGAIN = frozenset(
 
 
 Question: TypeAlias = Coroutine[Any, Any, None]
-"""A wait for the coordinator, which refuses the entries that may not be written."""
+"""A request to the coordinator. It refuses the entries that must not be written."""
 
 
 class Needs(Protocol):
@@ -41,7 +41,7 @@ class Needs(Protocol):
 
 
 class _First(NamedTuple):
-    """An entry that may begin a transaction on its partition."""
+    """An entry that may start a transaction on its partition."""
 
     entry: Entry
     partition: "Partition"
@@ -49,7 +49,7 @@ class _First(NamedTuple):
 
 
 def is_transactional(records: memoryview | None) -> bool:
-    """Whether a set claims to be part of a transaction."""
+    """Whether a set has the transactional flag."""
     return (
         records is not None
         and len(records) >= HEADER_BYTES
@@ -58,9 +58,10 @@ def is_transactional(records: memoryview | None) -> bool:
 
 
 def check_transaction(services: Needs, request: PendingProduce) -> Question | None:
-    """Refuse the entries that are not part of a transaction; what to await where that is not known yet.
+    """Refuse the entries that are not part of a transaction. Returns a coroutine if the coordinator must be
+    asked.
 
-    The rest have guards until they are appended.
+    The other entries have guards until they are appended.
     """
     firsts: list[_First] = []
     producers: dict[ProducerIdAndEpoch, None] = {}
@@ -100,9 +101,9 @@ def check_transaction(services: Needs, request: PendingProduce) -> Question | No
 
 
 def _is_known_here(partition: "Partition", producer: ProducerIdAndEpoch) -> bool:
-    """Whether the partition itself knows: the transaction goes on, or the producer is a zombie."""
+    """Whether the partition itself can decide: the transaction is open here, or the producer is a zombie."""
     producers = partition.log.producers
-    # A zombie is told so by the append, before anything else about it is looked at (KAFKA-19690).
+    # The append refuses a zombie before all other checks (KAFKA-19690).
     return producers.is_fenced(*producer) or producers.in_transaction(*producer)
 
 
@@ -114,9 +115,9 @@ def _take_guards(producer: ProducerIdAndEpoch, firsts: list[_First]) -> None:
 
 
 def _expect_starts(request: PendingProduce, producer: ProducerIdAndEpoch, firsts: list[_First]) -> None:
-    """Should these be refused, those under way behind them must be too, lest they be taken for the first.
+    """If these entries are refused, later ones in flight must be refused too: they must not become the first.
 
-    With an epoch per transaction the first is always 0.
+    With an epoch per transaction the first sequence is always 0.
     """
     for _, partition, sequence in firsts:
         first = 0 if _adds(request) else sequence
@@ -135,7 +136,8 @@ def release_guards(request: PendingProduce) -> None:
 def unless_overtaken(
     services: Needs, entries: list[Entry], checked: list[CheckedRecords | KafkaError]
 ) -> list[CheckedRecords | KafkaError]:
-    """What may be appended now: while it was asked about or checked, its transaction may have ended here."""
+    """The entries that may still be appended: their transaction may have ended here since they were
+    checked."""
     return [
         _overtaken() if services.txn_partitions.verifies and _is_overtaken(entry) else outcome
         for entry, outcome in zip(entries, checked, strict=True)
@@ -159,7 +161,7 @@ def _overtaken() -> KafkaError:
 def _ask(
     services: Needs, request: PendingProduce, producer: ProducerIdAndEpoch, firsts: list[_First]
 ) -> Reply[Any]:
-    """NONE, or one code per entry."""
+    """NONE, or one error code per entry."""
     assert request.transactional_id is not None
     partitions = [first.partition.topic_partition for first in firsts]
     if _adds(request):
@@ -168,7 +170,8 @@ def _ask(
 
 
 def _adds(request: PendingProduce) -> bool:
-    """The version alone tells, as in Apache Kafka, not what the cluster has agreed on."""
+    """Whether the write adds the partition. As in Apache Kafka only the request version decides, not the
+    feature."""
     return request.header.api_version >= FIRST_THAT_ADDS
 
 
@@ -191,10 +194,10 @@ async def _wait(
 async def _ask_until(
     services: Needs, request: PendingProduce, producer: ProducerIdAndEpoch, firsts: "list[_First]"
 ) -> None:
-    """The producer's last transaction is still being ended: a moment that the client need not know of.
+    """Retry while the producer's last transaction is still ending. The client need not see this.
 
-    The end that voids the guards is that of the last transaction (KAFKA-18575): an end of this one would have
-    another epoch.
+    The end that makes the guards invalid belongs to the last transaction (KAFKA-18575): the end of this one
+    would have another epoch.
     """
     assert request.transactional_id is not None
     try:
@@ -229,7 +232,7 @@ def _refuse_all(request: PendingProduce, error: KafkaError) -> None:
 
 
 def _as_produce_error(request: PendingProduce, error: KafkaError) -> KafkaError:
-    """The coordinator's refusal in words that a producer's client understands."""
+    """The coordinator's error as an error code for Produce."""
     code, version = error.code, request.header.api_version
     if code is ErrorCode.PRODUCER_FENCED:
         code = ErrorCode.INVALID_PRODUCER_EPOCH

@@ -1,10 +1,10 @@
-"""`odradek cluster`: brokers, features, configuration and log directories. Configuration requests are
-config_admin.py's."""
+"""`odradek cluster`: brokers, quorum, features, configuration, log directories and their formatting. What is
+asked of the cluster is in cli/requests."""
 
 from typing import Annotated, Any
 
-from odradek.cli.declaring import Noun, option
-from odradek.cli.errors import kafka_failure, usage
+from odradek.cli.declaring import Argument, Noun, option
+from odradek.cli.errors import Failure, FoundProblem, kafka_failure, usage
 from odradek.cli.options import DryRun, Unset, Watch, Yes, command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
@@ -38,25 +38,134 @@ def info(
         session.sections(describe_cluster(session.cluster))
 
 
-@command(app, "features")
-def features(session: Session) -> None:
-    """Show the features of the cluster.
+@command(app, "quorum")
+def quorum(session: Session, watch: Watch = None) -> None:
+    """Show the quorum of the metadata log.
 
-    For each feature: the finalized level, and the levels that brokers support.
+    Its leader, epoch and high watermark, and how far each voter and observer is behind the leader.
     """
-    from odradek import __version__
-    from odradek.wire.api_keys import ApiKey
-    from odradek.wire.messages import request_types
+    from odradek.cli.requests.quorum import describe_quorum, quorum_sections
 
-    types = request_types(ApiKey.API_VERSIONS)
-    request = types.ApiVersionsRequest(client_software_name="odradek", client_software_version=__version__)
-    response = session.cluster.send(ApiKey.API_VERSIONS, request)
-    finalized = {feature.name: feature.max_version_level for feature in response.finalized_features}
-    rows = [
-        [feature.name, finalized.get(feature.name), feature.min_version, feature.max_version]
-        for feature in sorted(response.supported_features, key=lambda feature: str(feature.name))
-    ]
-    session.table(Table(columns("FEATURE FINALIZED# MIN-SUPPORTED# MAX-SUPPORTED#"), rows))
+    def show() -> None:
+        found = describe_quorum(session.properties)
+        if found is None:
+            raise Failure("there is no active controller", "next: odradek cluster health")
+        session.sections(quorum_sections(found))
+
+    session.watch(watch, show)
+
+
+@command(app, "health")
+def health(session: Session) -> None:
+    """Say whether the cluster is healthy.
+
+    Exits with 3 if there is no active controller, if a voter lags or does not fetch, if a broker is fenced or
+    if a partition has no leader; says why, and what to do next.
+    """
+    from odradek.cli.requests.health import examine, findings, verdict
+
+    examined = examine(session.properties, session.cluster)
+    found = findings(examined)
+    if session.format not in ("text", "wide"):
+        session.table(Table(columns("PROBLEM CAUSE NEXT"), [list(finding) for finding in found]))
+    elif not found:
+        session.terminal.data(f"{verdict(examined)}\n")
+    if found:
+        lines = [f"{finding.problem} ({finding.cause})" for finding in found]
+        raise FoundProblem(lines, f"next: {found[0].next}")
+
+
+@command(app, "features")
+def features(
+    session: Session,
+    change: Annotated[
+        list[str] | None,
+        Argument(metavar="CHANGE", help="upgrade FEATURE LEVEL, or downgrade FEATURE LEVEL."),
+    ] = None,
+    unsafe: Annotated[
+        bool, option("--unsafe", help="Downgrade even if metadata is lost; not every cluster can.")
+    ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Show or change the features of the cluster.
+
+    For each feature: the finalized level, and the levels that brokers support. A downgrade asks first. The
+    controller checks a dry run, too.
+    """
+    from odradek.cli.requests.features import (
+        FeatureChange,
+        feature_rows,
+        finalized_level,
+        update_feature,
+    )
+
+    cluster = session.cluster
+    if not change:
+        table = Table(columns("FEATURE FINALIZED# MIN-SUPPORTED# MAX-SUPPORTED#"), feature_rows(cluster))
+        session.table(table)
+        return
+    with usage():
+        wanted = FeatureChange.parse(change)
+    row = [wanted.feature, finalized_level(cluster, wanted.feature), wanted.level]
+    table = Table(columns("FEATURE BEFORE# AFTER#"), [row])
+    update_feature(cluster, wanted, is_unsafe=unsafe, validate_only=True)
+    question = f"Downgrade {wanted.feature} to {wanted.level}?"
+    if session.confirm(table, question, yes=yes or not wanted.is_downgrade, dry_run=dry_run):
+        update_feature(cluster, wanted, is_unsafe=unsafe, validate_only=False)
+        session.wait_until_shown(lambda: finalized_level(cluster, wanted.feature) == wanted.level)
+        session.table(table)
+
+
+@command(app, "format", connects=False)
+def format_storage(
+    session: Session,
+    config: Annotated[str, option("-c", "--config", metavar="FILE", help="A server.properties file.")],
+    cluster_id: Annotated[str, option("-t", "--cluster-id", metavar="ID", help="The id of the cluster.")],
+    standalone: Annotated[
+        bool, option("-s", "--standalone", help="The node is the only voter, until others are added.")
+    ] = False,
+    initial_controllers: Annotated[
+        str | None,
+        option(
+            "-I",
+            "--initial-controllers",
+            metavar="VOTERS",
+            help="The first voters, as ID@HOST:PORT:DIRECTORY-ID,...; the same on all nodes.",
+            show_default=False,
+        ),
+    ] = None,
+    no_initial_controllers: Annotated[
+        bool, option("-N", "--no-initial-controllers", help="The node joins voters that exist.")
+    ] = False,
+    ignore_formatted: Annotated[
+        bool, option("-g", "--ignore-formatted", help="Leave formatted directories as they are.")
+    ] = False,
+) -> None:
+    """Format the directories of a node that does not run.
+
+    Takes the options of Apache Kafka's storage tool. Without controller.quorum.voters, a controller needs one
+    of --standalone, --initial-controllers and --no-initial-controllers.
+    """
+    from odradek.cli.commands.start import config_of_file
+    from odradek.cli.node.formatting import choose_first_voters, directory_kind, format_node
+    from odradek.cli.node.voter_list import parse_voters
+    from odradek.metadata.versions import NEWEST_RELEASE
+
+    node = config_of_file(config)
+    with usage():
+        initial = None
+        if initial_controllers is not None:
+            initial = parse_voters(initial_controllers, node.controller_listener_names[0])
+        voters = choose_first_voters(
+            node, standalone=standalone, initial=initial, nobody=no_initial_controllers
+        )
+    formatted = format_node(node, cluster_id, voters, ignores_formatted=ignore_formatted)
+    for path in formatted:
+        kind = directory_kind(node, path, voters)
+        session.terminal.data(f"Formatting {kind} {path} with metadata.version {NEWEST_RELEASE}.\n")
+    if not formatted:
+        session.terminal.data("All of the log directories are already formatted.\n")
 
 
 @command(app, "config")

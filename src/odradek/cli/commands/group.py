@@ -222,8 +222,8 @@ def seek(
 
 
 def _within_log(session: Session, tp: TopicPartition, place: "FoundOffset") -> "FoundOffset":
-    """The nearest offset that the log has, with a word about it: a group that stands elsewhere is reset to
-    wherever its consumers' auto.offset.reset says."""
+    """The nearest offset in the log, with a note: consumers would reset an offset outside the log by their
+    auto.offset.reset."""
     nearest = min(max(place.offset, place.start), place.end)
     if nearest != place.offset:
         side = "beyond the end" if nearest < place.offset else "before the start"

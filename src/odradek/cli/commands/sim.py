@@ -12,6 +12,7 @@ _Transactions = Annotated[
     bool, option("--transactions", help="Simulate transactions instead of producers and groups.")
 ]
 _Pipelines = Annotated[bool, option("--pipelines", help="Simulate a Spark query that writes exactly once.")]
+_Quorum = Annotated[bool, option("--quorum", help="Simulate the metadata quorum's machine alone.")]
 
 
 def run(
@@ -23,6 +24,7 @@ def run(
     ] = None,
     transactions: _Transactions = False,
     pipelines: _Pipelines = False,
+    quorum: _Quorum = False,
 ) -> None:
     """Run seeds until one has a finding.
 
@@ -30,7 +32,7 @@ def run(
     """
     from odradek.sim.main import run as run_seeds
 
-    raise SystemExit(run_seeds(seeds, start, minutes, story=_story(transactions, pipelines)))
+    raise SystemExit(run_seeds(seeds, start, minutes, story=_story(transactions, pipelines, quorum)))
 
 
 def replay(
@@ -38,19 +40,29 @@ def replay(
     trace: Annotated[bool, option("--trace", help="Show every event as it happens.")] = False,
     transactions: _Transactions = False,
     pipelines: _Pipelines = False,
+    quorum: _Quorum = False,
 ) -> None:
     """Replay one seed and show what happened to the node."""
     from odradek.sim.main import replay as replay_seed
 
-    raise SystemExit(replay_seed(seed, trace=trace, story=_story(transactions, pipelines)))
+    raise SystemExit(replay_seed(seed, trace=trace, story=_story(transactions, pipelines, quorum)))
 
 
-def _story(transactions: bool, pipelines: bool) -> "StoryKind":
+def _story(transactions: bool, pipelines: bool, quorum: bool) -> "StoryKind":
     from odradek.sim.main import StoryKind
 
-    if transactions and pipelines:
-        raise Usage("--transactions and --pipelines cannot be combined")
-    return StoryKind.TRANSACTIONS if transactions else StoryKind.PIPELINES if pipelines else StoryKind.GROUPS
+    asked = [
+        story
+        for story, wanted in (
+            (StoryKind.TRANSACTIONS, transactions),
+            (StoryKind.PIPELINES, pipelines),
+            (StoryKind.QUORUM, quorum),
+        )
+        if wanted
+    ]
+    if len(asked) > 1:
+        raise Usage(f"{asked[0].value} and {asked[1].value} cannot be combined")
+    return asked[0] if asked else StoryKind.GROUPS
 
 
 app = Noun()

@@ -80,6 +80,11 @@ def _port(flag: str, text: str) -> int:
     return int(text)
 
 
+def config_of_file(path: str) -> "NodeConfig":
+    """The configuration with which `odradek start --config FILE` would run."""
+    return _configure(_read_properties(path), {}, None, None, None)[0]
+
+
 def _read_properties(path: str) -> dict[str, str]:
     from odradek.core.configs import parse_properties
     from odradek.log.files import read_file
@@ -134,7 +139,7 @@ def _configure(
 
 
 def _with_this_host(config: "NodeConfig") -> str:
-    """A listener without a host is bound to every address; clients are told this machine's name."""
+    """A listener without a host is bound to every address. Clients get this machine's name."""
     from socket import getfqdn
 
     here = getfqdn()

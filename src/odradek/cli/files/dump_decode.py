@@ -36,14 +36,15 @@ def _plain(key: bytes | None, value: bytes | None) -> tuple[Any, Any]:
 
 
 def _metadata(key: bytes | None, value: bytes | None) -> tuple[Any, Any]:
-    from odradek.metadata.records import decode_record
+    from odradek.metadata.records import OpaqueRecord, decode_record
 
     if value is None:
         return _plain(key, value)
     try:
-        return readable(key), _object(decode_record(value))
+        record = decode_record(value)
     except ProtocolError:
         return _plain(key, value)
+    return _plain(key, value) if isinstance(record, OpaqueRecord) else (readable(key), _object(record))
 
 
 def _group(key: bytes | None, value: bytes | None) -> tuple[Any, Any]:

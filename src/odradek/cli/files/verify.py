@@ -106,7 +106,7 @@ def _told(located: Located | Unreadable | None) -> tuple[str | int | None, ...]:
 
 
 def _place(disk: RealDisk, path: str) -> _Place:
-    """A partition's directory or a log directory, told apart by what is in it."""
+    """Whether a path is a partition's directory or a log directory, by its content."""
     path = os.path.normpath(path)
     try:
         names = disk.listdir(path)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from odradek.cli.errors import Failure
 from odradek.log.names import LOCK, META_PROPERTIES
-from odradek.raft.driver import PARTITION_DIR
+from odradek.raft.opening import PARTITION_DIR
 from odradek.raft.snapshots import BOOTSTRAP_FILE
 from odradek.runtime.real import RealDisk
 

@@ -41,7 +41,7 @@ class LogLimit(logging.Filter):
         cause = Cause(record.pathname, record.lineno, str(record.msg), peer)
         with self._lock:
             if cause not in self._counts and len(self._counts) >= MAX_CAUSES:
-                # Peers are too many to be told apart. Places are as many as the code has.
+                # There may be too many peers to count each one. The number of places in the code is fixed.
                 cause = cause._replace(template="", peer=None)
             count = self._counts[cause] = self._counts.get(cause, 0) + 1
             if count <= (MAX_WARNINGS if record.levelno >= logging.WARNING else MAX_NOTES):
@@ -50,7 +50,7 @@ class LogLimit(logging.Filter):
             return False
 
     def end_window(self) -> None:
-        """Tell what was suppressed, and begin to count anew."""
+        """Log how many messages were suppressed, and reset the counts."""
         with self._lock:
             suppressed, self._suppressed, self._counts = self._suppressed, {}, {}
         for cause, count in suppressed.items():

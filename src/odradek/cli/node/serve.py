@@ -43,7 +43,7 @@ def serve(
     http_is_optional: bool,
     ready_as_json: bool,
 ) -> None:
-    """Run the node until a signal; what keeps it from starting is told in one line."""
+    """Run the node until a signal. If it cannot start, print the reason in one line."""
     tell_start(config)
     for warning in [*warnings, *check_data_dirs(config.log_dirs)]:
         _log.warning(warning)

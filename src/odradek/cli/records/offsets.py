@@ -18,7 +18,7 @@ class At(Enum):
 
 
 class Bound(NamedTuple):
-    """One end of a range: so many records after the start, before the end, an offset, or a time."""
+    """One end of a range: a number of records after the start or before the end, an offset, or a time."""
 
     at: At
     value: int = 0

@@ -211,7 +211,7 @@ def _taken_for_ms(timeout_ms: int) -> int:
 
 
 def commit_decided(cluster: ClusterAccess, described: Described) -> None:
-    """Have the coordinator commit what is open, on behalf of whoever decided that."""
+    """Commit an open transaction, as an external coordinator has decided."""
     from odradek.client.transaction_requests import TransactionRequests
     from odradek.core.types import ProducerIdAndEpoch
 

@@ -18,7 +18,7 @@ _RESET = "\x1b[0m"
 
 
 class ReaderGoneError(Exception):
-    """Whoever read stdout has seen enough. Not an OSError: no connection to a broker broke."""
+    """The reader of stdout has closed it. It is not an OSError, because no connection to a broker failed."""
 
 
 class UnwritableError(Failure):
@@ -103,7 +103,7 @@ class Terminal:
         self._tell(text, before="\r\x1b[K")
 
     def redraw_lines(self, lines: Sequence[str], drawn: int) -> None:
-        """Replace the last so many lines by these; only where `is_live`."""
+        """Replace the last lines with these. Only if `is_live`."""
         up = f"\x1b[{drawn}A" if drawn else ""
         self._tell("".join(f"{line}\n" for line in lines), before=f"{up}\r\x1b[J")
 

@@ -1,1 +1,1 @@
-"""The group coordinator: members, generations and committed offsets, as shards of `__consumer_offsets`."""
+"""The group coordinator: members, generations and committed offsets, in shards over `__consumer_offsets`."""

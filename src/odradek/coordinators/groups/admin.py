@@ -1,4 +1,4 @@
-"""Groups as administrators see them: listed, described, deleted; and the sweep of what has expired."""
+"""ListGroups, DescribeGroups, DeleteGroups, and the removal of expired offsets and of empty groups."""
 
 import logging
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def listed(group: "Group") -> ListedGroup:
 def list_groups(
     shard: "GroupShard", command: ListGroups, ticket: Ticket, now: Now
 ) -> Paced[CoordinatorResult]:
-    """Filters are in lower case; an empty one lets everything through."""
+    """Filters are in lower case. An empty filter matches everything."""
     rows = []
     for group in shard.groups.values():
         row = listed(group)
@@ -59,7 +59,7 @@ def list_groups(
 def describe(
     shard: "GroupShard", command: DescribeGroup, ticket: Ticket, now: Now
 ) -> Paced[CoordinatorResult]:
-    """Raises GROUP_ID_NOT_FOUND; what a client is told then depends on its version."""
+    """Raises GROUP_ID_NOT_FOUND. The handler's answer then depends on the client's version."""
     group = shard.groups.get(command.group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {command.group_id} not found.")
@@ -114,7 +114,7 @@ def _group_tombstones(group: "Group") -> Paced[list[Record]]:
 
 
 def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now) -> Paced[CoordinatorResult]:
-    """Tombstones for offsets whose time is up, and for empty groups that have none left."""
+    """Tombstones for expired offsets, and for empty groups without offsets."""
     records: list[Record] = []
     retention_ms = shard.config.offsets_retention_ms
     offsets = shard.offsets
@@ -144,12 +144,12 @@ def expire(shard: "GroupShard", command: ExpireOffsets, ticket: Ticket, now: Now
 
 
 def _is_abandoned(group: "Group") -> bool:
-    """Empty, and nobody was just given an id to come back with."""
+    """Whether the group is empty, and no new member has a pending member id."""
     return _is_empty(group) and not (isinstance(group, ClassicGroup) and group.pending_join)
 
 
 def _expiry_base(group: "Group") -> Callable[[CommittedOffset], int] | None:
-    """From when the retention of an offset counts; None while nothing of the group expires."""
+    """The start of an offset's retention time; None while no offset of the group expires."""
     if not isinstance(group, ClassicGroup) or group.protocol_type is None:
         return _commit_time
     if group.state is GroupState.EMPTY:

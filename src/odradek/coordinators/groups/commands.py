@@ -1,4 +1,4 @@
-"""What a group shard is asked. Plain data, free of protocol versions; the answers are in replies.py."""
+"""The commands of a group shard. Plain data, independent of protocol versions. replies.py has the answers."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -7,11 +7,11 @@ from typing import ClassVar, NamedTuple
 from odradek.coordinators.plain import plain
 
 FEW = 16
-"""A command about more entries waits behind the others when its group's shard is taken."""
+"""A command with more entries is long: it waits behind short ones if a command holds the slot."""
 
 
 class MemberProtocol(NamedTuple):
-    """A way to assign partitions that a member supports, with what it tells the leader about itself."""
+    """An assignment protocol that a member supports, with the member's metadata for it."""
 
     name: str
     metadata: bytes
@@ -29,11 +29,11 @@ class JoinGroup:
     protocol_type: str
     protocols: tuple[MemberProtocol, ...]
     new_member_id: str
-    """The id the member gets if it brings none."""
+    """The member's id, if it does not send one."""
     known_member_required: bool
-    """Send a member without an id away with one first (KIP-394)."""
+    """Answer a member without an id with a new id, with which it must join again (KIP-394)."""
     can_skip_assignment: bool
-    """The member's client knows `skip_assignment`."""
+    """Whether the member's client supports `skip_assignment`."""
 
 
 @plain(kw_only=True)
@@ -93,9 +93,9 @@ class CommitOffsets:
     offsets: Sequence[OffsetToCommit]
     retention_time_ms: int = -1
     unknown_group_is_illegal_generation: bool = False
-    """Clients before v9 know no GROUP_ID_NOT_FOUND here."""
+    """Clients before v9 do not know GROUP_ID_NOT_FOUND here."""
     producer: tuple[int, int] | None = None
-    """Whose transaction the commit is part of: producer id and epoch."""
+    """The producer (id and epoch) whose transaction contains the commit."""
 
     @property
     def is_long(self) -> bool:
@@ -103,7 +103,7 @@ class CommitOffsets:
 
 
 class WantedTopic(NamedTuple):
-    """A topic whose offsets are asked for; `topic_id` is zero where the client named it."""
+    """A topic whose offsets are requested. `topic_id` is zero if the client sent a name."""
 
     name: str
     topic_id: uuid.UUID
@@ -112,7 +112,7 @@ class WantedTopic(NamedTuple):
 
 @plain()
 class FetchOffsets:
-    """Without `topics`, all that the group has committed."""
+    """Without `topics`: all committed offsets of the group."""
 
     group_id: str
     topics: Sequence[WantedTopic] | None
@@ -151,14 +151,14 @@ class DeleteGroup:
 
 @plain()
 class ExpireOffsets:
-    """Drop what `offsets.retention.minutes` has run out for, and groups that have nothing left."""
+    """Remove offsets older than `offsets.retention.minutes`, and empty groups without offsets."""
 
     is_long: ClassVar = True
 
 
 @plain()
 class ForgetTopics:
-    """Topics were deleted, and so are their offsets, but not those of new topics with the same names."""
+    """Remove the offsets of deleted topics, but not those of new topics with the same names."""
 
     topics: Mapping[str, uuid.UUID]
     is_long: ClassVar = True
@@ -166,7 +166,7 @@ class ForgetTopics:
 
 @plain(kw_only=True)
 class ConsumerHeartbeat:
-    """What a member of a consumer group says; None where nothing has changed."""
+    """A heartbeat of a member of a consumer group. A field is None if it has not changed."""
 
     group_id: str
     member_id: str
@@ -181,7 +181,7 @@ class ConsumerHeartbeat:
     client_id: str = ""
     client_host: str = ""
     new_member_id: str = ""
-    """The id the member gets if it brings none."""
+    """The member's id, if it does not send one."""
 
     @property
     def is_long(self) -> bool:

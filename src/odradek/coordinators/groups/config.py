@@ -1,4 +1,4 @@
-"""The settings a group shard goes by, read once from the node's configuration."""
+"""The settings of group shards, read from the node's configuration."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from odradek.core.configs import NodeConfig
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-"""How long a member new to the group may wait in its first JoinGroup; fixed in Kafka too."""
+"""How long a new member may wait in its first JoinGroup. The same constant as in Kafka."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class GroupConfig:
     offsets_retention_check_interval_ms: int = 600_000
     offsets_load_buffer_bytes: int = 5_242_880
     consumer_protocol: bool = True
-    """Whether group.coordinator.rebalance.protocols has it."""
+    """Whether group.coordinator.rebalance.protocols contains `consumer`."""
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     consumer_max_size: int = (1 << 31) - 1
     consumer_session_timeout_ms: int = 45_000
@@ -36,12 +36,12 @@ class GroupConfig:
 
     @property
     def consumer_upgrades(self) -> bool:
-        """Classic groups become consumer groups when a member of that protocol joins."""
+        """Whether a classic group becomes a consumer group when a consumer member joins."""
         return self.consumer_migration_policy in ("upgrade", "bidirectional")
 
     @property
     def consumer_downgrades(self) -> bool:
-        """Consumer groups become classic ones when only members of that protocol are left."""
+        """Whether a consumer group becomes a classic group when only classic members are left."""
         return self.consumer_migration_policy in ("downgrade", "bidirectional")
 
     @classmethod

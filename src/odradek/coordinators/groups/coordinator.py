@@ -1,7 +1,7 @@
-"""The group coordinator of a node: finds a group's shard, and answers with Kafka's errors whatever happens.
+"""The group coordinator of a node: passes commands to the shard of a group, and turns refusals into answers.
 
-What all versions of the protocol share is here; which version a client speaks is known to the handlers in
-`broker/handlers`, which make the commands. No method raises: a refusal is an answer like any other.
+It is independent of protocol versions: `broker/handlers` turns requests into commands. A refusal is an answer
+with Kafka's error code, not an exception.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class GroupCoordinator:
         image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE,
         slices: Slices | None = None,
     ) -> None:
-        """`partition_count` tells how many partitions `__consumer_offsets` has, or will have."""
+        """`partition_count` is the number of partitions that `__consumer_offsets` has or will have."""
         self.config = config
         self.host = CoordinatorHost(
             GROUP_METADATA_TOPIC,
@@ -82,7 +82,7 @@ class GroupCoordinator:
     # --- life -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to sweep expired offsets."""
+        """Start to remove expired offsets."""
         self._scope.spawn(self._sweep(), name="expire offsets")
 
     async def close(self) -> None:
@@ -96,17 +96,18 @@ class GroupCoordinator:
         self.host.on_resigned(partition_index)
 
     def on_topics_deleted(self, topics: Mapping[str, uuid.UUID]) -> None:
-        """Their offsets go with them."""
+        """Remove the offsets of deleted topics."""
         self._scope.spawn(self._everywhere(c.ForgetTopics(topics)), name="forget offsets of deleted topics")
 
     def on_topics_changed(self, names: Set[str], *, has_new: bool) -> Paced[None]:
-        """Groups that read these topics are assigned anew, and regular expressions may match new ones."""
+        """Groups that read these topics compute a new assignment, and regular expressions may match new
+        topics."""
         for shard in list(self.host.all_shards()):
             assert isinstance(shard, GroupShard)
             yield from shard.topics_changed(names, has_new=has_new)
 
     def reconfigure(self, config: GroupConfig) -> None:
-        """Settings changed while the node runs: those that are read when they are needed act at once."""
+        """Apply settings that changed at run time."""
         self.config = config
         for shard in self.host.all_shards():
             assert isinstance(shard, GroupShard)
@@ -143,11 +144,11 @@ class GroupCoordinator:
         return f"{name}-{uuid.UUID(bytes=self._rng.randbytes(16), version=4)}"
 
     def new_consumer_id(self) -> str:
-        """In Kafka's text form of a Uuid, as its clients make them."""
+        """A random id in Kafka's text form of a Uuid, as its clients make it."""
         return uuid_to_text(uuid.UUID(bytes=self._rng.randbytes(16), version=4))
 
     def shards(self) -> Iterator[GroupShard]:
-        """Every loaded shard, to be read only."""
+        """Every loaded shard, for reading only."""
         for shard in self.host.shards():
             assert isinstance(shard, GroupShard)
             yield shard
@@ -180,7 +181,7 @@ class GroupCoordinator:
         return self._ask(command.group_id, command, _failed_heartbeat)
 
     def leave_group(self, command: c.LeaveGroup) -> Reply[LeaveGroupResponse]:
-        """UNKNOWN_MEMBER_ID for the whole where there is no such group: that is said of every member."""
+        """The whole answer is UNKNOWN_MEMBER_ID if the group does not exist."""
         if not command.group_id:
             return Reply(LeaveGroupResponse(ErrorCode.INVALID_GROUP_ID))
         return self._ask(command.group_id, command, lambda e: LeaveGroupResponse(coordinator_error(e.code)))
@@ -210,11 +211,11 @@ class GroupCoordinator:
         return self._ask(command.group_id, command, failed)
 
     def fetch_offsets(self, command: c.FetchOffsets) -> Reply[list[FetchedTopic] | ErrorCode]:
-        """What was asked for, or the error of the whole group."""
+        """The requested offsets, or one error for the group."""
         return self._ask(command.group_id, command, lambda e: coordinator_error(e.code))
 
     def delete_offsets(self, command: c.DeleteOffsets) -> Reply[list[list[int]] | ErrorCode]:
-        """A list of error codes per topic, or the error of the whole."""
+        """A list of error codes per topic, or one error for the request."""
         if not command.group_id:
             return Reply(ErrorCode.INVALID_GROUP_ID)
         return self._ask(command.group_id, command, lambda e: coordinator_error(e.code))
@@ -222,7 +223,8 @@ class GroupCoordinator:
     # --- administration -------------------------------------------------------------------------------
 
     async def list_groups(self, command: c.ListGroups) -> list[ListedGroup] | ErrorCode:
-        """The groups of every shard here; while one is loading the list would be wrong and is an error."""
+        """The groups of all shards of this node. An error while a shard is loading: the list would be
+        incomplete."""
         found: list[ListedGroup] = []
         for partition_index in self.host.partitions:
             try:
@@ -234,7 +236,7 @@ class GroupCoordinator:
         return found
 
     def describe_group(self, group_id: str) -> Reply[DescribedGroup]:
-        """An unknown group is Dead and not found, with a message."""
+        """An unknown group has state Dead, GROUP_ID_NOT_FOUND and a message."""
 
         def failed(error: KafkaError) -> DescribedGroup:
             not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
@@ -266,7 +268,7 @@ class GroupCoordinator:
 
 
 def _failed_heartbeat(error: KafkaError) -> HeartbeatResponse:
-    """While the group is loading nobody can tell whether the member lives: it does."""
+    """While the group is loading, the member counts as alive."""
     code = coordinator_error(error.code)
     return HeartbeatResponse(NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)
 

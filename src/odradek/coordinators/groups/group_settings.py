@@ -1,4 +1,4 @@
-"""What a group was set to by itself, within the bounds of the broker, or else what the broker is set to."""
+"""The settings of one group: its own, within the bounds of the broker, or the broker's defaults."""
 
 from collections.abc import Callable
 

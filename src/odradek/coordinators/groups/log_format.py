@@ -1,7 +1,7 @@
-"""The records of `__consumer_offsets` between bytes and what a group shard replays.
+"""Encodes and decodes the records of `__consumer_offsets`.
 
-Offsets, classic and consumer groups are decoded. Records of share and streams groups stay bytes: their keys
-all begin with the group's id, which is all that is needed to keep them apart.
+Records of offsets, classic groups and consumer groups are decoded. Records of share and streams groups stay
+bytes: only the group id at the start of their keys is read.
 """
 
 import struct
@@ -43,11 +43,11 @@ GROUP_TYPES: dict[int, str] = {
     **dict.fromkeys((9, 10, 11, 12, 13, 14, 15), "share"),
     **dict.fromkeys((17, 18, 19, 20, 21, 22, 23), "streams"),
 }
-"""Which kind of group the record types belong to that are kept as they are."""
+"""The kind of group for the record types that stay bytes."""
 
 
 class ModernKey(NamedTuple):
-    """A key of a share or streams group: its record type, its group, and the whole of it."""
+    """A key of a share or streams group: record type, group, and all its bytes."""
 
     record_type: int
     group: str
@@ -65,7 +65,7 @@ def encode(record: Record) -> Encoded:
 
 
 def encode_in_slices(record: Record) -> Paced[Encoded]:
-    """The same. The record of a group may name thousands of members, that of a member thousands of topics."""
+    """`encode` in slices. A group's record may have thousands of members, a member's thousands of topics."""
     key, value = record
     if value is None or isinstance(key, ModernKey | OffsetCommitKey):
         return encode(record)
@@ -74,7 +74,7 @@ def encode_in_slices(record: Record) -> Paced[Encoded]:
 
 
 def _encode_commit_key(key: OffsetCommitKey) -> bytes:
-    """By hand, as are the values: these are by far the most frequent records."""
+    """Packed by hand, like the values: these are by far the most frequent records."""
     group, topic = key.group.encode(), key.topic.encode()
     return b"".join(
         (
@@ -89,7 +89,7 @@ def _encode_commit_key(key: OffsetCommitKey) -> bytes:
 
 def _encode_commit_value(value: OffsetCommitValue) -> bytes:
     if value.expire_timestamp != -1:
-        return encode_value(value, _VERSION_WITH_EXPIRY)  # the only one with room for it
+        return encode_value(value, _VERSION_WITH_EXPIRY)  # the only version with this field
     metadata = value.metadata.encode()
     if len(metadata) > _LONGEST_SHORT_METADATA:
         return encode_value(value)
@@ -105,7 +105,7 @@ def _encode_commit_value(value: OffsetCommitValue) -> bytes:
 
 
 def decode(key: bytes | None, value: bytes | None) -> Record | None:
-    """None for a record type of a release newer than this one. Raises ProtocolError."""
+    """None for a record type of a newer release. Raises ProtocolError."""
     if key is None or len(key) < _KEY.size:
         raise ProtocolError("a record of __consumer_offsets has no key")
     record_type, length = _KEY.unpack_from(key)
@@ -117,7 +117,7 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
 
 
 def decode_in_slices(key: bytes | None, value: bytes) -> Paced[Record | None]:
-    """The same for a long value."""
+    """`decode` in slices, for a long value."""
     named = decode(key, None)
     if named is None or isinstance(named[0], ModernKey):
         return None if named is None else (named[0], value)

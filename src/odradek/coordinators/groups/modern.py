@@ -1,7 +1,8 @@
-"""A group of a protocol that this node does not serve, kept as the records it consists of.
+"""ModernGroup: a share or streams group. This node does not serve these protocols, and keeps the records as
+they are.
 
-Its members cannot be alive, so that the group counts as empty: its offsets are served, it is listed, deleted,
-expired and, if it is a streams group, turned into a classic one when a classic member joins.
+Its members cannot be alive, so the group counts as empty. Its offsets are served. It is listed, deleted and
+expired. A streams group becomes a classic group when a classic member joins.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ class ModernGroup:
 
     @property
     def members(self) -> Mapping[str, Any]:
-        """Nobody: see above."""
+        """Always empty."""
         return {}
 
     @property
@@ -35,5 +36,5 @@ class ModernGroup:
             self.records[key] = value
 
     def tombstones(self) -> list[Record]:
-        """Members before the group: the order in which Kafka takes such a group down."""
+        """Members first, then the group, as Kafka does."""
         return [(key, None) for key in sorted(self.records, key=lambda k: -k.record_type)]

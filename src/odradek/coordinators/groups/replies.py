@@ -1,4 +1,5 @@
-"""What a group shard answers. Field names are the wire's, so that encoders take the objects as they are."""
+"""The answers of a group shard. They have the field names of the wire, so that encoders can use them
+directly."""
 
 import uuid
 from collections.abc import Sequence
@@ -63,7 +64,7 @@ class LeaveGroupResponse:
 
 @plain()
 class FetchedPartition:
-    """A partition without an offset, or with an error in its place."""
+    """A partition without a committed offset, or with an error."""
 
     partition_index: int
     committed_offset: int = NO_OFFSET

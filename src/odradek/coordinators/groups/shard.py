@@ -1,7 +1,7 @@
-"""The groups and offsets behind one partition of `__consumer_offsets`: commands in, results out.
+"""GroupShard: the groups and offsets of one partition of `__consumer_offsets`. Commands in, results out.
 
-What each command does is in its own file; here are the state they share, its timers, and replay, the only
-place that changes what the log holds.
+Each command has its own file. This file has their common state, its timers, and `replay`, the only place that
+changes replicated state.
 """
 
 from collections.abc import Callable, Set
@@ -59,9 +59,10 @@ _HANDLERS: dict[type, Handler] = {
 
 
 class TimerKey(NamedTuple):
-    """What is waited for: a member's heartbeat, the members' JoinGroups, their SyncGroups.
+    """What a timer waits for: the heartbeat of a member, or the JoinGroups or SyncGroups of all members.
 
-    In a consumer group every member has its own, and one more for what it has to give up (`rebalance`).
+    In a consumer group every member has its own timers, and one for partitions that it must revoke
+    (`rebalance`).
     """
 
     group_id: str
@@ -85,13 +86,14 @@ class GroupShard:
     )
 
     def __init__(self, config: GroupConfig, image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE) -> None:
-        """`image` gives the cluster's metadata as it is now."""
+        """`image` returns the cluster's current metadata."""
         self.config = config
         self.image = image
         self.settings = GroupSettings(config, image)
         self.topic_hashes = TopicHashes()
         self.new_topics_version = image().offset
-        """The metadata in which a topic was last created: regular expressions are resolved in a later one."""
+        """The metadata offset at which a topic was last created. Regular expressions resolved before it are
+        stale."""
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
         self.timers: Timers[TimerKey] = Timers()
@@ -192,7 +194,7 @@ class GroupShard:
     # --- time -----------------------------------------------------------------------------------------
 
     def activate(self, now: Now) -> Paced[CoordinatorResult]:
-        """Every member gets a whole session to report in. A group over its size is called to a rebalance."""
+        """Every member gets a full session timeout. A group above the maximum size must rebalance."""
         self.is_active = True
         out = CoordinatorResult()
         for group in self.groups.values():
@@ -235,7 +237,7 @@ class GroupShard:
         return out
 
     def reconfigure(self, config: GroupConfig) -> None:
-        """Settings changed while the node runs."""
+        """Apply settings that changed at run time."""
         self.config = config
         self.settings = GroupSettings(config, self.image)
 
@@ -274,7 +276,8 @@ class GroupShard:
         return group
 
     def topics_changed(self, names: Set[str], *, has_new: bool) -> Paced[None]:
-        """Topics came, went or grew: groups that read them look at them anew with their next heartbeat."""
+        """Topics were created, deleted or got partitions. Groups that read them check them at the next
+        heartbeat."""
         self.topic_hashes.forget(names)
         if has_new:
             self.new_topics_version = self.image().offset
@@ -298,7 +301,7 @@ class GroupShard:
         self.timers.schedule(TimerKey(group.group_id, member.member_id), now.steady_ms + timeout_ms)
 
     def watch_revocation(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
-        """A member that has to give up partitions has its rebalance timeout to do so."""
+        """A member must revoke partitions within its rebalance timeout."""
         if (
             member.state is MemberState.UNREVOKED_PARTITIONS
             and not member.uses_classic_protocol

@@ -1,6 +1,7 @@
-"""What a leader asks the coordinator before the first write of a transaction: add a partition, or verify it.
+"""Requests of a partition leader to the coordinator before the first write of a transaction: add the
+partition, or verify it.
 
-Which of the two a write needs is known to the handlers in `broker/`.
+broker/produce/transactions.py decides which of the two a write needs.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ class AddPartitionsToTxnManager:
     async def add_with_retries(
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> None:
-        """Add partitions. While the producer's last transaction is being ended, ask again."""
+        """Add partitions. Retry while the producer's last transaction is still ending."""
         left_ms = self._max_backoff_ms
         while True:
             try:

@@ -39,5 +39,6 @@ def _matches(txn: TransactionMetadata, wanted: ListTransactions, now: Now) -> bo
         return False
     if wanted.states and txn.state not in wanted.states:
         return False
-    # As in Apache Kafka a transaction that ended still counts from its start, one never begun from 1970.
+    # As in Apache Kafka: the duration of an ended transaction counts from its start, of one never begun from
+    # 1970.
     return wanted.min_duration_ms < 0 or now.wall_ms - txn.start_ms > wanted.min_duration_ms

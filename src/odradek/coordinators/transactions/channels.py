@@ -1,7 +1,7 @@
-"""The two ways between the coordinator of a transaction and the brokers that lead its partitions.
+"""Protocols of the two channels between a transaction coordinator and the leaders of partitions.
 
-Each has a side on this node and, once there are more brokers, one over the wire. A channel carries; its users
-decide.
+Each has a local side and one over the wire: remote_markers.py, remote_coordinators.py. A channel only
+delivers requests and answers. Its users decide.
 """
 
 from typing import Protocol
@@ -19,9 +19,9 @@ class MarkerChannel(Protocol):
     def deliver(
         self, broker_id: int, markers: WriteMarkers, partitions: list[TopicPartition]
     ) -> Reply[Outcomes]:
-        """Have a broker write markers: one outcome for each partition, once the markers are committed.
+        """Let a broker write markers. Returns one outcome per partition, after the markers are committed.
 
-        A broker that cannot be reached is an outcome too: the sender of markers tries again.
+        An unreachable broker is an outcome too: the sender of markers retries.
         """
         ...
 
@@ -36,11 +36,11 @@ class TransactionChannel(Protocol):
         partitions: list[TopicPartition],
         client_version: int,
     ) -> Reply[ErrorCode]:
-        """NONE, once the transaction has them. A refusal is the reply's error."""
+        """NONE when the partitions are part of the transaction. A refusal is the reply's error."""
         ...
 
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> Reply[list[ErrorCode]]:
-        """Whether the transaction has them, partition by partition."""
+        """One error code per partition: NONE if it is part of the transaction."""
         ...

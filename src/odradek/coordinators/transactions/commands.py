@@ -1,4 +1,4 @@
-"""What a transaction shard is asked, and what it answers. Plain data, free of protocol versions."""
+"""The commands of a transaction shard, and its answers. Plain data, independent of protocol versions."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -17,30 +17,30 @@ class InitProducerId:
     transactional_id: str
     timeout_ms: int
     expected: ProducerIdAndEpoch | None
-    """Who the producer was, where it goes on after an error."""
+    """The producer's last identity, if it continues after an error."""
     keep_prepared: bool = False
-    """Leave an open transaction open: its outcome is known elsewhere (KIP-939)."""
+    """Keep an open transaction open: an external coordinator knows its outcome (KIP-939)."""
     connection: int
-    """The number of the connection it came by: a later one has a larger number."""
+    """The number of the client's connection. Later connections have larger numbers."""
 
 
 class Initialized(NamedTuple):
     producer_id: int
     producer_epoch: int
     ongoing: ProducerIdAndEpoch = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
-    """Who wrote the transaction that was kept open."""
+    """The identity that wrote the transaction that was kept open."""
 
 
 @plain()
 class AddPartitions:
-    """Answered by None; refused with one error for all."""
+    """The answer is ErrorCode.NONE, or one error for all partitions."""
 
     transactional_id: str
     producer: ProducerIdAndEpoch
     partitions: Sequence[TopicPartition]
     client_version: int
     connection: int | None
-    """None where a broker asks for its client."""
+    """None if a broker sends this on behalf of its client."""
 
     @property
     def is_long(self) -> bool:
@@ -49,7 +49,7 @@ class AddPartitions:
 
 @plain()
 class VerifyPartitions:
-    """Answered by one error code per partition, in order."""
+    """The answer is one error code per partition, in order."""
 
     transactional_id: str
     producer: ProducerIdAndEpoch
@@ -58,9 +58,9 @@ class VerifyPartitions:
 
 @plain()
 class EndTxn:
-    """Answered by the ProducerIdAndEpoch that the producer goes on with.
+    """The answer is the ProducerIdAndEpoch that the producer uses next.
 
-    `is_acknowledged`: the connection has told this producer already that its last commit succeeded.
+    `is_acknowledged`: this connection has already answered that the producer's last commit succeeded.
     """
 
     transactional_id: str
@@ -73,23 +73,23 @@ class EndTxn:
 
 @plain()
 class MarkersWritten:
-    """Every partition of a decided transaction has its marker, or is gone."""
+    """Every partition of a decided transaction has its marker, or no longer exists."""
 
     transactional_id: str
     producer: ProducerIdAndEpoch
-    """As the markers had it: whatever happened since makes this command void."""
+    """The identity in the markers. If the transaction has changed since, this command has no effect."""
 
 
 @plain()
 class DescribeTransaction:
-    """Answered by the TransactionMetadata."""
+    """The answer is the TransactionMetadata."""
 
     transactional_id: str
 
 
 @plain()
 class ListTransactions:
-    """Answered by a list of TransactionMetadata."""
+    """The answer is a list of TransactionMetadata."""
 
     states: frozenset[TxnState]
     producer_ids: frozenset[int]
@@ -100,13 +100,13 @@ class ListTransactions:
 
 @plain()
 class ExpireIds:
-    """Remove transactional ids that nobody has used for long. Answered by their number."""
+    """Remove transactional ids that were not used for a long time. The answer is their number."""
 
     is_long: ClassVar = True
 
 
 class WriteMarkers(NamedTuple):
-    """An effect: what a decided transaction asks of the partitions it wrote to."""
+    """An effect: write the markers of a decided transaction to its partitions."""
 
     transactional_id: str
     producer: ProducerIdAndEpoch

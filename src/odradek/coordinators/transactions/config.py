@@ -1,4 +1,4 @@
-"""The settings the transaction coordinator goes by, read once from the node's configuration."""
+"""The settings of the transaction coordinator, read once from the node's configuration."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,9 +12,9 @@ class TransactionConfig:
     max_timeout_ms: int = 900_000
     id_expiration_ms: int = 7 * 24 * 3_600_000
     abort_interval_ms: int = 10_000
-    """How often transactions that are over their time are looked for."""
+    """How often the coordinator looks for transactions over their timeout."""
     remove_interval_ms: int = 3_600_000
-    """How often transactional ids that nobody uses are looked for."""
+    """How often the coordinator looks for unused transactional ids."""
     two_phase_commit: bool = True
     load_buffer_bytes: int = 5_242_880
     commit_timeout_ms: int = 30_000

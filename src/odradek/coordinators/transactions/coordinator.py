@@ -1,7 +1,8 @@
-"""The transaction coordinator of a node: finds the shard of a transactional id, and drives what follows.
+"""The transaction coordinator of a node: passes commands to the shard of a transactional id, and sends
+markers.
 
-What all versions of the protocol share is here; which version a client speaks is known to the handlers in
-`broker/handlers`, which make the commands. A refusal is the error of a reply, with the code a client is told.
+It is independent of protocol versions: `broker/handlers` turns requests into commands. A refusal is the error
+of a reply, with the code that the client gets.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ from odradek.runtime.slices import Slices
 
 _log = logging.getLogger(__name__)
 
-_FLEXIBLE_LOG = 1  # the transaction version from which values of the log are written as version 1
+_FLEXIBLE_LOG = 1  # from this transaction version, values of the log have version 1
 
 
 class TransactionCoordinator:
@@ -50,7 +51,7 @@ class TransactionCoordinator:
         marker_channel: MarkerChannel,
         slices: Slices | None = None,
     ) -> None:
-        """`partition_count` tells how many partitions `__transaction_state` has, or will have;
+        """`partition_count` is the number of partitions that `__transaction_state` has or will have,
         `server_version` the cluster's transaction version. For the other two see MarkerSender."""
         self.config = config
         self._partition_count = partition_count
@@ -76,7 +77,7 @@ class TransactionCoordinator:
     # --- life -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to sweep transactional ids that nobody uses."""
+        """Start to remove unused transactional ids."""
         self._scope.spawn(self._sweep(), name="expire transactional ids")
 
     async def close(self) -> None:
@@ -85,7 +86,8 @@ class TransactionCoordinator:
         await self.host.close()
 
     def on_elected(self, partition_index: int, partition_log: PartitionLog) -> None:
-        """Lead a partition, unless their number changed: then an id's former coordinator cannot be found."""
+        """Lead a partition, unless the number of partitions changed: then the coordinators of ids changed
+        too."""
         count = self._partition_count()
         if self._loaded_partitions is not None and self._loaded_partitions != count:
             _log.error(
@@ -132,7 +134,7 @@ class TransactionCoordinator:
         self.markers.send(partition_index, effect)
 
     def _all_heard(self, partition_index: int, markers: c.WriteMarkers) -> None:
-        """Note that a transaction is complete; where the log does not take it now, ask again."""
+        """Complete a transaction. Retry if the log cannot be written now."""
         command = c.MarkersWritten(markers.transactional_id, markers.producer)
 
         def noted(reply: Reply[bool]) -> None:
@@ -154,7 +156,7 @@ class TransactionCoordinator:
         return coordinator_partition(transactional_id, self._loaded_partitions or self._partition_count())
 
     def shards(self) -> Iterator[TransactionShard]:
-        """Every loaded shard, to be read only."""
+        """Every loaded shard, for reading only."""
         for shard in self.host.shards():
             assert isinstance(shard, TransactionShard)
             yield shard
@@ -196,7 +198,8 @@ class TransactionCoordinator:
         client_version: int,
         connection: int | None = None,
     ) -> Reply[ErrorCode]:
-        """NONE, once the transaction has them. `connection` is None where a broker asks for its client."""
+        """NONE when the partitions are part of the transaction. `connection` is None if a broker sends this
+        on behalf of its client."""
         if not transactional_id:
             return _refused(ErrorCode.INVALID_REQUEST)
         command = c.AddPartitions(transactional_id, producer, partitions, client_version, connection)
@@ -205,7 +208,7 @@ class TransactionCoordinator:
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: list[TopicPartition]
     ) -> Reply[list[ErrorCode]]:
-        """Whether the transaction has them, partition by partition."""
+        """One error code per partition: NONE if it is part of the transaction."""
         if not transactional_id:
             return _refused(ErrorCode.INVALID_REQUEST)
         return self._ask(transactional_id, c.VerifyPartitions(transactional_id, producer, partitions))
@@ -220,7 +223,7 @@ class TransactionCoordinator:
         connection: int,
         is_acknowledged: bool,
     ) -> Reply[ProducerIdAndEpoch]:
-        """The identity to go on with; a ProtocolError for what an older connection held back."""
+        """The identity that the producer uses next. ProtocolError if the producer has a newer connection."""
         if not transactional_id:
             return _refused(ErrorCode.INVALID_REQUEST)
         command = c.EndTxn(transactional_id, producer, commit, client_version, connection, is_acknowledged)
@@ -232,7 +235,7 @@ class TransactionCoordinator:
         return self._ask(transactional_id, c.DescribeTransaction(transactional_id))
 
     async def list(self, command: c.ListTransactions) -> list[TransactionMetadata]:
-        """Of every shard. Raises COORDINATOR_LOAD_IN_PROGRESS while one is not loaded."""
+        """The transactions of all shards. Raises COORDINATOR_LOAD_IN_PROGRESS while one is loading."""
         found: list[TransactionMetadata] = []
         for partition_index in self.host.partitions:
             found.extend(await self.host.submit(partition_index, command))
@@ -247,5 +250,5 @@ def _refused(code: ErrorCode) -> Reply[Any]:
 
 
 def _raise_told(error: KafkaError) -> Any:
-    """Refuse with the code that a client is told."""
+    """Refuse with the code for the client."""
     raise KafkaError(coordinator_error(error.code), error.message) from error

@@ -1,7 +1,8 @@
-"""EndTxn: the decision, which stands once it is committed, and the way to it for both kinds of clients.
+"""EndTxn: decides whether a transaction commits or aborts. The decision is final when its record is
+committed.
 
-Below transaction version 2 a producer keeps its epoch, and an EndTxn that is answered by the state alone may
-be a retry. From version 2 on every end bumps the epoch, so that a retry names the epoch before.
+Below transaction version 2 a producer keeps its epoch, so an EndTxn in a completed state may be a retry.
+Since version 2 every end bumps the epoch, so a retry has the previous epoch.
 """
 
 import logging
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 UNCHANGED = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
-"""What a client that keeps its epoch is told."""
+"""The answer for a client that keeps its epoch."""
 _OUTCOME = {
     TxnState.PREPARE_COMMIT: True,
     TxnState.COMPLETE_COMMIT: True,
@@ -53,7 +54,8 @@ def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> Coor
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if txn.state in AT_REST:
         if command.client_version < EPOCH_PER_TRANSACTION:
-            # Aborting what was never begun changes nothing; refused, as Apache does, it ends the producer.
+            # Aborting a transaction that never began changes nothing. Apache refuses it, and the producer
+            # fails.
             if _OUTCOME.get(txn.state, False) is not command.commit and not is_next:
                 raise _invalid(txn, command.commit)
             return CoordinatorResult(UNCHANGED)
@@ -63,21 +65,22 @@ def end(shard: "TransactionShard", command: EndTxn, _: Ticket, now: Now) -> Coor
 
 
 def _check_same_epoch(shard: "TransactionShard", txn: TransactionMetadata, command: EndTxn) -> None:
-    """Check who asks, where the epoch does not tell one transaction of a producer from the next."""
+    """Check the producer by the rules of one epoch for many transactions."""
     producer_id, epoch = command.producer
     if producer_id != txn.client.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if epoch != txn.client.producer_epoch:
-        # Also where its time was over: what it may abort it cannot, without the epoch that an abort brings.
+        # Also after a timeout: TRANSACTION_ABORTABLE would not help, because it lacks the epoch of the abort.
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
     shard.speakers.require_newest(command.transactional_id, command.connection)
 
 
 def _is_of_the_next(shard: "TransactionShard", command: EndTxn) -> bool:
-    """Whether an abort is of a transaction that was not begun here, not of the one committed before it.
+    """Whether an abort belongs to a new transaction without partitions, not to the one that was committed
+    last.
 
-    A connection answers in order: who is told by it that this was aborted was told before that the last one
-    was committed. By another connection the commit may be one whose answer was lost.
+    Answers on one connection are in order: this client got the answer to its commit before it sends this
+    abort. On another connection, the answer to the commit may have been lost.
     """
     return (
         not command.commit
@@ -87,7 +90,7 @@ def _is_of_the_next(shard: "TransactionShard", command: EndTxn) -> bool:
 
 
 def _is_answered(shard: "TransactionShard", txn: TransactionMetadata, command: EndTxn) -> bool:
-    """Check who asks, by the rules of an epoch per transaction. True for a retry of what is complete."""
+    """Check the producer by the rules of an epoch per transaction. True for a retry of a completed end."""
     (producer_id, epoch), client = command.producer, txn.client
     rotated = (
         producer_id == txn.prev_producer_id
@@ -97,15 +100,15 @@ def _is_answered(shard: "TransactionShard", txn: TransactionMetadata, command: E
     )
     if producer_id != client.producer_id and not rotated:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    # Only such an end bumps the epoch. After one that does not, the epoch before is a predecessor's, which
-    # must not be told that what its successor committed was its own.
+    # Only an end of version 2 bumps the epoch. After an older one, the previous epoch is that of a
+    # predecessor. It must not get the successor's commit as its own.
     bumped = txn.client_version >= EPOCH_PER_TRANSACTION
     retried = bumped and (rotated or client.producer_epoch == epoch + 1)
     current = producer_id == client.producer_id and epoch == client.producer_epoch
     complete = txn.state in (TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT)
     if txn.state in PREPARED:
         if current:
-            # The producer has its answer and is at its next transaction; that it has to wait is no fence.
+            # The producer has its answer and begins its next transaction: it must wait, but is not fenced.
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         allowed = retried
     elif complete:
@@ -145,7 +148,7 @@ def _prepare(
 
 
 def abort(shard: "TransactionShard", txn: TransactionMetadata, now: Now, answer: Any) -> CoordinatorResult:
-    """Abort an open transaction on the coordinator's own account, fencing its producer."""
+    """Abort an open transaction without a request of its producer, and fence the producer."""
     version = shard.server_version()
     fresh_id = NO_PRODUCER_ID
     if version >= EPOCH_PER_TRANSACTION and is_exhausted(txn.client.producer_epoch):
@@ -157,7 +160,7 @@ def abort(shard: "TransactionShard", txn: TransactionMetadata, now: Now, answer:
 
 
 def markers_of(txn: TransactionMetadata, coordinator_epoch: int) -> WriteMarkers:
-    """What the partitions of a decided transaction are told."""
+    """The markers for the partitions of a decided transaction."""
     return WriteMarkers(
         txn.transactional_id,
         ProducerIdAndEpoch(txn.producer_id, txn.producer_epoch),

@@ -1,4 +1,4 @@
-"""What ends by itself: transactions over their time, and transactional ids that nobody uses."""
+"""Ends transactions over their timeout, and removes unused transactional ids."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -18,8 +18,8 @@ _log = logging.getLogger(__name__)
 
 
 def is_over_time(shard: "TransactionShard", txn: TransactionMetadata, now: Now) -> bool:
-    """One that begins in the future tells that the clock was set back. Until it has caught up nobody knows
-    since when the transaction is open: its time is counted from when that was first seen."""
+    """Whether a transaction is over its timeout. A start in the future means that the clock was set back.
+    Then the timeout counts from when the shard first saw this, until the clock has caught up."""
     if txn.state is not TxnState.ONGOING or not txn.has_timeout:
         return False
     if txn.start_ms <= now.wall_ms:
@@ -33,7 +33,7 @@ def is_over_time(shard: "TransactionShard", txn: TransactionMetadata, now: Now) 
 
 
 def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) -> CoordinatorResult | None:
-    """Abort a transaction, if it is over its time; where that cannot be now, the next look will."""
+    """Abort a transaction if it is over its timeout. If that fails, the next tick tries again."""
     txn = shard.transactions.get(transactional_id)
     if txn is None or not is_over_time(shard, txn, now) or shard.is_pending(txn):
         return None
@@ -61,7 +61,7 @@ def abort_over_time(shard: "TransactionShard", transactional_id: str, now: Now) 
 
 
 def expire(shard: "TransactionShard", _: ExpireIds, __: Ticket, now: Now) -> Paced[CoordinatorResult]:
-    """Remove ids at rest that have not been used for transactional.id.expiration.ms."""
+    """Remove ids without a transaction that were not used for transactional.id.expiration.ms."""
     horizon = now.wall_ms - shard.config.id_expiration_ms
     gone: list[Record] = []
     for txn in shard.transactions.values():

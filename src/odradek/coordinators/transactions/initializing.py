@@ -1,4 +1,4 @@
-"""InitProducerId: a producer takes a transactional id, and whoever had it before is fenced."""
+"""InitProducerId: a producer takes over a transactional id, and the previous producer is fenced."""
 
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ def init(shard: "TransactionShard", command: InitProducerId, _: Ticket, now: Now
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if txn.state is TxnState.ONGOING:
         if command.expected is not None and command.expected != txn.client:
-            # A zombie must not abort what its successor has begun.
+            # A zombie must not abort the transaction of its successor.
             raise shard.fence(command.transactional_id, command.expected)
         if command.keep_prepared:
             return _keep(shard, txn, command, now)
@@ -54,24 +54,25 @@ def init(shard: "TransactionShard", command: InitProducerId, _: Ticket, now: Now
 
 
 def _may_continue(txn: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
-    """Whether a producer that names who it was may be given the next epoch; which one is decided later."""
+    """Whether a producer with this identity may get the next epoch. The caller decides which epoch that
+    is."""
     if txn.producer_epoch == NO_PRODUCER_EPOCH or expected.producer_id == txn.producer_id:
         return True
     if txn.is_kept and expected.producer_id == txn.next_producer_id:
         return True
-    # The answer that gave it a fresh id may have been lost on the way.
+    # The answer with its new producer id may have been lost.
     return expected.producer_id == txn.prev_producer_id and is_exhausted(expected.producer_epoch)
 
 
 def _abort_first(shard: "TransactionShard", txn: TransactionMetadata, now: Now) -> CoordinatorResult:
-    """The client has to ask again, when the transaction that the former producer left open is aborted."""
+    """Abort the open transaction of the previous producer. The client must retry afterwards."""
     return ending.abort(shard, txn, now, KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS))
 
 
 def _keep(
     shard: "TransactionShard", txn: TransactionMetadata, command: InitProducerId, now: Now
 ) -> CoordinatorResult:
-    """Give the producer an epoch of its own to decide with; what is open stays as it is."""
+    """Give the producer a new epoch with which it can decide. The open transaction stays open."""
     producer_id, epoch = txn.client
     if epoch + 1 >= MAX_EPOCH:
         successor = ProducerIdAndEpoch(shard.new_producer_id(), 0)

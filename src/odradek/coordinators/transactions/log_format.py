@@ -1,4 +1,4 @@
-"""The records of `__transaction_state` between bytes and what a transaction shard replays."""
+"""Encodes and decodes the records of `__transaction_state`."""
 
 import logging
 import struct
@@ -34,21 +34,21 @@ _PARTITION_CALLS = 2
 
 
 def record_format(value_version: Callable[[], int]) -> RecordFormat:
-    """`value_version` tells which version of values the cluster's transaction version asks for."""
+    """`value_version` is the version of values for the cluster's transaction version."""
     return RecordFormat(
         partial(encode, value_version), decode, partial(encode_in_slices, value_version), decode_in_slices
     )
 
 
 def encode(value_version: Callable[[], int], record: Record) -> Encoded:
-    """A key is a transactional id, a value its metadata."""
+    """The key is a transactional id, the value its metadata."""
     transactional_id, txn = record
     key = encode_key(TransactionLogKey(transactional_id=transactional_id))
     return key, None if txn is None else encode_value(at_once(_value(txn)), value_version())
 
 
 def encode_in_slices(value_version: Callable[[], int], record: Record) -> Paced[Encoded]:
-    """The same for a transaction of many partitions."""
+    """`encode` in slices, for a transaction with many partitions."""
     transactional_id, txn = record
     assert txn is not None
     key = encode_key(TransactionLogKey(transactional_id=transactional_id))
@@ -57,7 +57,7 @@ def encode_in_slices(value_version: Callable[[], int], record: Record) -> Paced[
 
 
 def decode(key: bytes | None, value: bytes | None) -> Record | None:
-    """None for a record of a version newer than this release knows. Raises ProtocolError."""
+    """None for a record of a newer version. Raises ProtocolError."""
     if key is None:
         raise ProtocolError("a record of __transaction_state has no key")
     if _is_newer(value):
@@ -74,7 +74,7 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
 
 
 def decode_in_slices(key: bytes | None, value: bytes) -> Paced[Record | None]:
-    """The same for a long value."""
+    """`decode` in slices, for a long value."""
     named = None if _is_newer(value) else decode(key, None)
     if named is None:
         return None
@@ -117,7 +117,7 @@ def _value(txn: TransactionMetadata) -> Paced[TransactionLogValue]:
 
 
 def _metadata(transactional_id: str, value: TransactionLogValue) -> Paced[TransactionMetadata]:
-    """The last epoch is not in the log: a retry that spans a change of the coordinator is not recognised."""
+    """The last epoch is not in the log. So a retry after a change of the coordinator is not recognised."""
     try:
         state = TxnState(value.transaction_status)
     except ValueError as e:

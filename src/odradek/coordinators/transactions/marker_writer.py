@@ -1,9 +1,10 @@
-"""Writing the end of a transaction to partitions that this broker leads, and bringing it to other brokers."""
+"""MarkerWriter: writes transaction markers to partitions that this broker leads."""
 
 import asyncio
 import logging
 
 from odradek.coordinators.host import CoordinatorHost
+from odradek.coordinators.transactions.channels import MarkerChannel
 from odradek.coordinators.transactions.commands import WriteMarkers
 from odradek.coordinators.transactions.markers import Outcomes
 from odradek.core.errors import ErrorCode, KafkaError
@@ -19,7 +20,7 @@ _log = logging.getLogger(__name__)
 class MarkerWriter:
     """Appends markers to partitions of this broker, for any coordinator.
 
-    Those of `__consumer_offsets` go through `groups`, whose shards replay them.
+    Markers for `__consumer_offsets` go through `groups`, whose shards replay them.
     """
 
     __slots__ = ("_clock", "_commit_timeout_ms", "_groups", "_replicas")
@@ -35,9 +36,9 @@ class MarkerWriter:
     def write(
         self, markers: WriteMarkers, partitions: list[TopicPartition], *, own: bool = False
     ) -> Reply[Outcomes]:
-        """Append a marker to each partition; the outcomes, once the markers are committed.
+        """Append a marker to each partition. Returns the outcomes after the markers are committed.
 
-        `own`: for this node's coordinator, who need not hear of partitions where there is nothing to end.
+        `own`: for this node's coordinator, for which a partition without an open transaction counts as done.
         """
         outcomes: Outcomes = {}
         waits: dict[TopicPartition, asyncio.Future[None]] = {}
@@ -56,10 +57,10 @@ class MarkerWriter:
         return Reply.later(asyncio.get_running_loop().create_task(_all_committed(outcomes, waits)))
 
     def _is_ended(self, markers: WriteMarkers, tp: TopicPartition) -> bool:
-        """Whether a newer epoch has written to the partition, where no transaction of the producer is open.
+        """Whether the producer has no open transaction here and a newer epoch has written to the partition.
 
-        Apache Kafka gives up then, and a write forged with a guessed producer id holds up the transactional
-        id.
+        Apache Kafka's coordinator then gives up on the marker, so a forged write with a guessed producer id
+        blocks the transactional id.
         """
         known = self._replicas.partition(tp).log.producers.get(markers.producer.producer_id)
         if known is None or known.current_txn_first_offset != NO_OFFSET:
@@ -90,19 +91,20 @@ class MarkerWriter:
 
 
 class BrokerMarkers:
-    """The MarkerChannel of this broker's coordinator. No other broker can be reached from here yet."""
+    """The MarkerChannel of this broker's coordinator. `remote` delivers to all other brokers."""
 
-    __slots__ = ("_broker_id", "_local")
+    __slots__ = ("_broker_id", "_local", "_remote")
 
-    def __init__(self, broker_id: int, local: MarkerWriter) -> None:
+    def __init__(self, broker_id: int, local: MarkerWriter, remote: MarkerChannel) -> None:
         self._broker_id = broker_id
         self._local = local
+        self._remote = remote
 
     def deliver(
         self, broker_id: int, markers: WriteMarkers, partitions: list[TopicPartition]
     ) -> Reply[Outcomes]:
         if broker_id != self._broker_id:
-            return Reply(dict.fromkeys(partitions, ErrorCode.BROKER_NOT_AVAILABLE))
+            return self._remote.deliver(broker_id, markers, partitions)
         return self._local.write(markers, partitions, own=True)
 
 

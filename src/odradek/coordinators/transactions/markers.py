@@ -1,8 +1,8 @@
-"""Bringing the outcome of a transaction to every partition it wrote to, however long that takes.
+"""MarkerSender: writes the markers of decided transactions to all their partitions, with retries.
 
-A partition without a leader is asked again later, one that is gone is left out. Transactions take turns, a
-few markers each, so that one with many partitions does not hold up the others. Who leads a partition and how
-a broker is reached is known to the node; what follows when all have heard is the coordinator's to decide.
+A partition without a leader is retried later. A partition that no longer exists is skipped. Transactions take
+turns, a few markers each, so that one with many partitions does not delay the others. The coordinator decides
+what happens when all markers are written.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ _log = logging.getLogger(__name__)
 
 RETRY_MS: Final = 100
 AT_A_TIME: Final = 4
-"""Markers of a transaction before it is another's turn."""
+"""How many markers of a transaction are sent before the next transaction has its turn."""
 LOOK_CALLS: Final = 6
-"""What it takes to find who leads a partition."""
+"""The cost of finding the leader of a partition."""
 WRITE_CALLS: Final = 100
-"""What it takes to write one marker, or to note that all are written."""
+"""The cost of writing one marker, or of noting that all are written."""
 
 Outcomes: TypeAlias = dict[TopicPartition, ErrorCode]
 
@@ -38,7 +38,7 @@ _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COO
 
 
 class _Order:
-    """What is left to do for one decided transaction."""
+    """The markers of one decided transaction that are not written yet."""
 
     __slots__ = ("is_fenced", "left", "markers", "partition_index", "timer", "under_way")
 
@@ -59,8 +59,8 @@ class MarkerSender:
         written: Callable[[int, WriteMarkers], None],
         slices: Slices,
     ) -> None:
-        """`leader_of` gives a broker, NO_LEADER, or None for a partition that is gone; `written` is called
-        with the coordinator's partition when every partition of an order has its marker."""
+        """`leader_of` returns a broker, NO_LEADER, or None for a partition that does not exist. `written` is
+        called with the coordinator's partition when every partition of an order has its marker."""
         self._leader_of = leader_of
         self._deliver = channel.deliver
         self._written = written
@@ -78,7 +78,7 @@ class MarkerSender:
         self._begin(order)
 
     def forget(self, partition_index: int) -> None:
-        """This node does not coordinate the partition any more: whoever does begins anew."""
+        """This node no longer coordinates the partition. Its new coordinator sends the markers again."""
         for order in [o for o in self._orders.values() if o.partition_index == partition_index]:
             self._drop(order.markers.transactional_id)
 
@@ -114,7 +114,7 @@ class MarkerSender:
         self._is_at_work = False
         if done.error is not None:
             _log.error("Markers could not be written", exc_info=done.error)
-        self._go_on()  # with what came after the last attempt had ended
+        self._go_on()  # continue with attempts that came after the last one ended
 
     def _attempt(self, order: _Order) -> Paced[None]:
         brokers: dict[int, list[TopicPartition]] = {}

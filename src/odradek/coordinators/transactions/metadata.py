@@ -1,7 +1,8 @@
-"""What the coordinator knows of one transactional id. Never changed: every transition gives a new one. Pure.
+"""TransactionMetadata: the state of one transactional id. Immutable: every transition returns a new one.
+Pure.
 
-An epoch of 32767 is kept for the last marker of a producer id; before a client would get it, the id is
-replaced by a fresh one at epoch 0.
+Epoch 32767 is reserved for the last marker of a producer id. Before a client would get it, the client gets a
+new producer id at epoch 0.
 """
 
 from collections.abc import Iterable
@@ -21,13 +22,13 @@ from odradek.core.types import (
 
 MAX_EPOCH: Final = 0x7FFF
 EPOCH_PER_TRANSACTION: Final = 2
-"""The transaction version from which every end of a transaction bumps the epoch (KIP-890)."""
+"""Since this transaction version every end of a transaction bumps the epoch (KIP-890)."""
 FEW_PARTITIONS: Final = 16
-"""The record of a transaction with more of them takes long to encode."""
+"""With more partitions, the record of a transaction takes long to encode."""
 
 
 def is_exhausted(epoch: int) -> bool:
-    """Whether a client may not be given the next epoch."""
+    """Whether a client must not get the next epoch."""
     return epoch >= MAX_EPOCH - 1
 
 
@@ -50,14 +51,16 @@ class TransactionMetadata(NamedTuple):
 
     @property
     def client(self) -> ProducerIdAndEpoch:
-        """Who may speak for this id next: the identity that its producer has been or will be told."""
+        """The identity that may use this id next: its producer has it already, or gets it with the next
+        answer."""
         if self.next_producer_id == NO_PRODUCER_ID:
             return ProducerIdAndEpoch(self.producer_id, self.producer_epoch)
         return ProducerIdAndEpoch(self.next_producer_id, max(0, self.next_producer_epoch))
 
     @property
     def is_kept(self) -> bool:
-        """Whether a restarted producer took over an open transaction without writing to it (KIP-939)."""
+        """Whether a restarted producer has taken over an open transaction (KIP-939). It may not write to
+        it."""
         return self.state is TxnState.ONGOING and self.next_producer_id != NO_PRODUCER_ID
 
     @property
@@ -79,9 +82,9 @@ class TransactionMetadata(NamedTuple):
     def with_next_epoch(
         self, expected_epoch: int | None, timeout_ms: int, now_ms: int
     ) -> "TransactionMetadata":
-        """A producer begins, or goes on after an error that it names with the epoch it had.
+        """A producer starts, or continues after an error with the epoch that it had (`expected_epoch`).
 
-        Raises PRODUCER_FENCED where the epoch it names is neither the current one nor, in a retry, the last.
+        Raises PRODUCER_FENCED if that is neither the current epoch nor, in a retry, the last one.
         """
         epoch, last_epoch = self.producer_epoch + 1, NO_PRODUCER_EPOCH
         if expected_epoch is not None:
@@ -105,7 +108,7 @@ class TransactionMetadata(NamedTuple):
     def with_new_id(
         self, producer_id: int, timeout_ms: int, now_ms: int, *, remember_epoch: bool
     ) -> "TransactionMetadata":
-        """The epochs of the old id are used up."""
+        """The producer gets a new id, because the epochs of the old one are used up."""
         return self._to(
             TxnState.EMPTY,
             now_ms,
@@ -118,7 +121,7 @@ class TransactionMetadata(NamedTuple):
         )
 
     def kept_for(self, client: ProducerIdAndEpoch, timeout_ms: int, now_ms: int) -> "TransactionMetadata":
-        """The open transaction stays open, for a new incarnation of its producer to decide (KIP-939)."""
+        """The transaction stays open. A new incarnation of its producer decides it (KIP-939)."""
         return self._to(
             TxnState.ONGOING,
             now_ms,
@@ -139,15 +142,15 @@ class TransactionMetadata(NamedTuple):
         )
 
     def fenced(self, server_version: int, now_ms: int) -> "TransactionMetadata":
-        """The producer may not go on: its transaction is about to be aborted by the coordinator itself.
+        """The producer is fenced, because the coordinator is about to abort its transaction.
 
-        With an epoch per transaction the abort bumps the epoch: bumping it here too were once too often.
+        With an epoch per transaction the abort itself bumps the epoch, so this does not.
         """
         if server_version >= EPOCH_PER_TRANSACTION:
             return self._to(TxnState.PREPARE_EPOCH_FENCE, now_ms)
         next_epoch = self.next_producer_epoch
         if self.next_producer_id != NO_PRODUCER_ID:
-            next_epoch = min(next_epoch + 1, MAX_EPOCH)  # whoever was to decide it has another epoch
+            next_epoch = min(next_epoch + 1, MAX_EPOCH)  # the producer that took it over has its own epoch
         return self._to(
             TxnState.PREPARE_EPOCH_FENCE,
             now_ms,
@@ -159,7 +162,8 @@ class TransactionMetadata(NamedTuple):
     def prepared(
         self, *, commit: bool, client_version: int, fresh_id: int, now_ms: int
     ) -> "TransactionMetadata":
-        """Decided. `fresh_id` is the producer id that follows where the epochs of this one are used up."""
+        """The transaction is decided. `fresh_id` is the next producer id, if the epochs of this one are used
+        up."""
         state = TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT
         start_ms = now_ms if self.state in AT_REST else self.start_ms
         if client_version < EPOCH_PER_TRANSACTION:

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn: which partitions a transaction writes to, told or asked before the first write."""
+"""AddPartitionsToTxn: adds partitions to a transaction, or verifies them, before the first write."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odradek.coordinators.transactions.shard import TransactionShard
 
 DONE = ErrorCode.NONE
-"""The answer to an AddPartitions that was taken."""
+"""The answer to a successful AddPartitions."""
 
 
 def add(shard: "TransactionShard", command: AddPartitions, _: Ticket, now: Now) -> CoordinatorResult:
@@ -36,7 +36,7 @@ def add(shard: "TransactionShard", command: AddPartitions, _: Ticket, now: Now) 
 
 
 def verify(shard: "TransactionShard", command: VerifyPartitions, _: Ticket, __: Now) -> CoordinatorResult:
-    """Pending transitions do not matter: the append itself is checked once more."""
+    """Pending transitions are ignored, because the append is checked again."""
     txn = _current(shard, command.transactional_id, command.producer)
     if txn.state in PREPARED:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -51,8 +51,8 @@ def verify(shard: "TransactionShard", command: VerifyPartitions, _: Ticket, __: 
 def _current(
     shard: "TransactionShard", transactional_id: str, producer: ProducerIdAndEpoch
 ) -> TransactionMetadata:
-    """The transaction of a producer that may speak for the id: with the identity that it was told last, which
-    may be a new producer id that its last transaction is still being ended for (KAFKA-18660)."""
+    """The transaction of the producer with the current identity. That may be a new producer id while the last
+    transaction is still ending (KAFKA-18660)."""
     txn = shard.transactions.get(transactional_id)
     if txn is None or txn.client.producer_id != producer.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -62,5 +62,5 @@ def _current(
 
 
 def _undecided() -> KafkaError:
-    """A write of the successor would give the partition an epoch above that of the marker to come."""
+    """The successor must not write: its epoch would be above that of the marker that follows."""
     return KafkaError(ErrorCode.INVALID_TXN_STATE, "commit or abort the prepared transaction first")

@@ -1,4 +1,4 @@
-"""Producer ids of this broker: taken from blocks that the controller hands out."""
+"""ProducerIds: the producer ids of this broker, from blocks that the controller allocates."""
 
 import asyncio
 import logging
@@ -13,11 +13,14 @@ from odradek.wire.messages import request_types
 _log = logging.getLogger(__name__)
 
 PREFETCH_AT_PERCENT: Final = 90
-"""How much of a block may be used before the next one is asked for."""
+"""The next block is requested when this much of the current one is used."""
+
+_READY_SECONDS: Final = 1.0
+"""How long a client is kept waiting for the first block: without a controller it had better ask again."""
 
 
 class ProducerIds:
-    """`take` gives an id that nobody else has or will have."""
+    """`take` returns a unique id."""
 
     __slots__ = (
         "_broker_id",
@@ -44,7 +47,7 @@ class ProducerIds:
         self.broker_epoch = -1
 
     def take(self) -> int:
-        """Raises COORDINATOR_LOAD_IN_PROGRESS, which clients retry, while there is none at hand."""
+        """Raises COORDINATOR_LOAD_IN_PROGRESS, which clients retry, while no id is available."""
         if self._next == self._end:
             if self._following is None:
                 self._ask()
@@ -62,17 +65,18 @@ class ProducerIds:
         return producer_id
 
     async def ready(self) -> None:
-        """Wait until there is an id at hand, or the controller has failed to give one."""
+        """Wait until an id is available, or the controller has failed to allocate a block, with a time
+        limit."""
         if self._next == self._end and self._following is None:
             self._ask()
             assert self._request is not None
-            await asyncio.wait([self._request])
+            await asyncio.wait([self._request], timeout=_READY_SECONDS)
 
     async def close(self) -> None:
         await self._scope.close()
 
     def _ask(self) -> None:
-        """Ask for the next block; one question at a time."""
+        """Request the next block. One request at a time."""
         if self._request is None or self._request.done():
             self._request = self._scope.spawn(self._fetch(), name="allocate producer ids")
 

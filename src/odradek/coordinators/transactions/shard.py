@@ -1,8 +1,9 @@
-"""The transactional ids behind one partition of `__transaction_state`: commands in, results out.
+"""TransactionShard: the transactional ids of one partition of `__transaction_state`. Commands in, results
+out.
 
-What each command does is in its own file; here are the state they share and replay, the only place that
-changes it. A transition is pending until the log has committed it: only then may its markers be written,
-and until then nothing else may happen to its transactional id.
+Each command has its own file. This file has their common state, and `replay`, the only place that changes it.
+A transition is pending until its record is committed. Until then its markers are not written, and its
+transactional id accepts no other transition.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from odradek.core.types import ProducerIdAndEpoch
 from odradek.runtime.slices import FEW, Paced
 
 LOOKS_AT_ONCE: Final = 32
-"""How many open transactions one tick looks at."""
+"""How many open transactions one tick checks."""
 
 Handler = Callable[["TransactionShard", Any, Ticket, Now], CoordinatorResult | Paced[CoordinatorResult]]
 
@@ -62,7 +63,8 @@ class TransactionShard:
         new_producer_id: Callable[[], int],
         server_version: Callable[[], int],
     ) -> None:
-        """`new_producer_id` raises KafkaError where none is at hand; the epoch is that of the partition."""
+        """`new_producer_id` raises KafkaError if none is available. The coordinator epoch is the partition's
+        leader epoch."""
         self.config = config
         self.coordinator_epoch = coordinator_epoch
         self.new_producer_id = new_producer_id
@@ -73,14 +75,15 @@ class TransactionShard:
         self.speakers = Speakers()
         self._timed_out: dict[str, ProducerIdAndEpoch] = {}
         self._next_look_ms: int | None = None
-        self._open: dict[str, None] = {}  # the ids whose transactions are ongoing
-        self._decided: dict[str, None] = {}  # those whose markers are to be written
+        self._open: dict[str, None] = {}  # ids with an ongoing transaction
+        self._decided: dict[str, None] = {}  # ids whose markers are not all written
         self._unfinished: list[str] = []
-        """What a former leader had decided, until its markers are sent again."""
+        """Ids that a former leader had decided, until their markers are sent again."""
         self.seen_ahead: dict[str, tuple[int, int]] = {}
-        """Ids whose transactions begin in the future: when, and since when that is known in steady time."""
+        """Ids whose transactions start in the future: the start, and the steady time when this was first
+        seen."""
         self._over_time: list[str] | None = None
-        """What one look has yet to look at."""
+        """Ids that the current check has not reached yet."""
 
     def handle(self, command: Any, ticket: Ticket, now: Now) -> CoordinatorResult | Paced[CoordinatorResult]:
         assert self.is_active
@@ -95,7 +98,7 @@ class TransactionShard:
         return txn.transactional_id in self._pending
 
     def transition(self, txn: TransactionMetadata, answer: Any) -> CoordinatorResult:
-        """Make `txn` what its transactional id is, and answer once that is committed."""
+        """Replace the state of a transactional id with `txn`, and answer when that is committed."""
         name = txn.transactional_id
         result = CoordinatorResult(answer, [(name, txn)])
         result.is_long = len(txn.partitions) > FEW_PARTITIONS
@@ -120,7 +123,7 @@ class TransactionShard:
         self._timed_out[transactional_id] = producer
 
     def fence(self, transactional_id: str, producer: ProducerIdAndEpoch) -> KafkaError:
-        """What a producer with an epoch that is over is told: that it took too long, if that is why."""
+        """The error for a producer with an old epoch. After a timeout it is TRANSACTION_ABORTABLE."""
         if self._timed_out.get(transactional_id) == producer:
             return KafkaError(
                 ErrorCode.TRANSACTION_ABORTABLE, "The transaction took longer than its timeout."
@@ -161,7 +164,7 @@ class TransactionShard:
     # --- time -----------------------------------------------------------------------------------------
 
     def activate(self, now: Now) -> CoordinatorResult:
-        """Finish what was decided, one with each tick; what is open is left to its timeout."""
+        """Finish decided transactions, one per tick. Open transactions are left to their timeout."""
         self.is_active = True
         self._unfinished = list(self._decided)
         self._next_look_ms = now.steady_ms + (0 if self._unfinished else self.config.abort_interval_ms)
@@ -187,7 +190,8 @@ class TransactionShard:
         return self._look(self._over_time, now)
 
     def _look(self, transactional_ids: list[str], now: Now) -> Paced[CoordinatorResult]:
-        """Abort the first of a few that is over its time; the next tick goes on behind it."""
+        """Abort the first of a few transactions that is over its timeout. The next tick continues after
+        it."""
         for _ in range(min(LOOKS_AT_ONCE, len(transactional_ids))):
             result = expiring.abort_over_time(self, transactional_ids.pop(), now)
             if result is not None:
@@ -196,7 +200,8 @@ class TransactionShard:
         return CoordinatorResult()
 
     def _finish(self, transactional_id: str) -> CoordinatorResult:
-        """Send the markers of what a former leader had decided, once all that it wrote is committed."""
+        """Send the markers of a transaction that a former leader decided, after all that it wrote is
+        committed."""
         out = CoordinatorResult()
 
         def committed(_: Now) -> CoordinatorResult:

@@ -1,9 +1,9 @@
-"""The newest connection by which each transactional producer spoke. Pure.
+"""Speakers: the newest connection of each transactional producer. Pure.
 
-Where the epoch does not tell one transaction of a producer from the next, a request that its producer has
-given up, to send it again by another connection, would count for the next transaction (KAFKA-17754). What is
-held back by an older connection is nobody's wish any more. Closing that one is safe: who still used it would
-come back by a new one.
+Below transaction version 2 all transactions of a producer have the same epoch. A producer may give up on a
+request and repeat it on a new connection. If the first request arrives late, it would count for the next
+transaction (KAFKA-17754). So requests on older connections are refused and the connection is closed. That is
+safe: a producer that still uses it connects again.
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 from odradek.core.errors import ProtocolError
 
 MAX_SPEAKERS: Final = 100_000
-"""Those that spoke first give way: they are the least likely to have something under way."""
+"""Above this number the oldest entries are dropped: they are the least likely to have requests in flight."""
 
 
 class Speakers:
@@ -24,18 +24,18 @@ class Speakers:
         return len(self._newest)
 
     def heard(self, transactional_id: str, connection: int) -> None:
-        """The producer itself, not a zombie of it, spoke by a connection."""
+        """Note the connection of a request from the current producer, not from a zombie."""
         if connection >= self._newest.get(transactional_id, connection):
             self._newest[transactional_id] = connection
             if len(self._newest) > MAX_SPEAKERS:
                 del self._newest[next(iter(self._newest))]
 
     def is_newest(self, transactional_id: str, connection: int) -> bool:
-        """Whether the producer is known to have spoken by this connection last."""
+        """Whether the producer's last request came by this connection."""
         return self._newest.get(transactional_id) == connection
 
     def require_newest(self, transactional_id: str, connection: int) -> None:
-        """Raises ProtocolError where the producer has connected anew since."""
+        """Raises ProtocolError if the producer has a newer connection."""
         if connection < self._newest.get(transactional_id, connection):
             raise ProtocolError(f"transactional id {transactional_id!r} has a newer connection")
 

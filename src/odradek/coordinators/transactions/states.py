@@ -1,4 +1,4 @@
-"""The states of a transaction and the ways between them, as the log and the protocol number and name them."""
+"""The states of a transaction and the transitions between them, with Kafka's numbers and names."""
 
 from enum import IntEnum
 from typing import Final
@@ -16,7 +16,7 @@ class TxnState(IntEnum):
 
     @property
     def title(self) -> str:
-        """The name that ListTransactions and DescribeTransactions give: `PrepareCommit`."""
+        """The name in ListTransactions and DescribeTransactions, such as `PrepareCommit`."""
         return _TITLES[self]
 
 
@@ -29,7 +29,7 @@ VALID_PREVIOUS: Final[dict[TxnState, frozenset[TxnState]]] = {
     TxnState.EMPTY: _AT_REST,
     TxnState.ONGOING: _AT_REST | {TxnState.ONGOING},
     TxnState.PREPARE_COMMIT: frozenset({TxnState.ONGOING}),
-    # With an epoch per transaction a client that does not know what became of its requests may abort nothing.
+    # With an epoch per transaction, a client that lost answers may abort a transaction that never began.
     TxnState.PREPARE_ABORT: _AT_REST | {TxnState.ONGOING, TxnState.PREPARE_EPOCH_FENCE},
     TxnState.COMPLETE_COMMIT: frozenset({TxnState.PREPARE_COMMIT}),
     TxnState.COMPLETE_ABORT: frozenset({TxnState.PREPARE_ABORT}),
@@ -39,6 +39,6 @@ VALID_PREVIOUS: Final[dict[TxnState, frozenset[TxnState]]] = {
 """The states from which each state may be entered. Nothing leaves DEAD."""
 
 PREPARED: Final = frozenset({TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT})
-"""Decided, with markers still to be written."""
+"""Decided, but not all markers are written."""
 AT_REST: Final = _AT_REST
-"""No transaction is under way."""
+"""No transaction is open or ending."""

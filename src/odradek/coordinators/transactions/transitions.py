@@ -1,7 +1,7 @@
-"""What must hold between two values of a transactional id, beside the table of states. Pure.
+"""Checks a transition of a transactional id, in addition to the table of states. Pure.
 
-Apache Kafka looks at the same before it takes over what it has written. Here a transition that breaks a rule
-is never written: whoever asked for it is not answered, and the transaction stays as it is.
+Apache Kafka checks the same after it has written the record. Odradek checks before: an invalid transition is
+never written, and the transaction stays as it is.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check(before: "TransactionMetadata", after: "TransactionMetadata") -> None:
-    """Raises AssertionError where one cannot follow the other."""
+    """Raises AssertionError for an invalid transition."""
     name = f"{before.transactional_id}: {before.state.name} to {after.state.name}"
     assert before.state in VALID_PREVIOUS[after.state], name
     assert after.last_update_ms >= before.last_update_ms, f"{name}: time goes back"
@@ -43,7 +43,8 @@ def _is_next_epoch(before: "TransactionMetadata", after: "TransactionMetadata") 
 
 
 def _is_next_start(before: "TransactionMetadata", after: "TransactionMetadata") -> bool:
-    """A transaction has one beginning. What was never begun may be aborted, and begins with that."""
+    """The start of a transaction never changes. If one that never began is aborted, the abort is its
+    start."""
     if after.state in (TxnState.EMPTY, TxnState.DEAD):
         return after.start_ms == NO_TIMESTAMP
     if before.state in AT_REST:

@@ -1,6 +1,7 @@
 """The configuration keys of Kafka: name, type, default, rule, and whether the key acts in Odradek.
 
-The table is definitions.json, taken from Apache Kafka 4.3.1. Current values are in node.py and topic.py.
+The table is definitions.json, taken from Apache Kafka 4.3.1; the few keys of our own are here. Current values
+are in node.py and topic.py.
 """
 
 import json
@@ -52,6 +53,13 @@ class ConfigKey(NamedTuple):
         return value
 
 
+_QUICK_FENCING = "odradek.quick.fencing"
+_OWN_KEYS = (
+    ConfigKey(_QUICK_FENCING, "boolean", "true", True, False, False, True, True, (_QUICK_FENCING,), None),
+)
+"""Keys that only Odradek knows. They begin with its name, and are described where they are set."""
+
+
 def _load() -> tuple[dict[str, ConfigKey], dict[str, ConfigKey], dict[str, ConfigKey]]:
     raw = json.loads(get_data(__package__, "definitions.json") or b"")
     acting_defaults = {
@@ -75,6 +83,7 @@ def _load() -> tuple[dict[str, ConfigKey], dict[str, ConfigKey], dict[str, Confi
         )
         for name, entry in raw["broker"].items()
     }
+    broker.update((key.name, key) for key in _OWN_KEYS)
     topic, group = (
         {
             name: ConfigKey(

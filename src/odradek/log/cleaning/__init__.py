@@ -1,1 +1,1 @@
-"""Compaction: which logs are cleaned, what of them stays, and how it takes the place of what was there."""
+"""Compaction: chooses the logs to clean, decides which records are kept, and replaces the segments."""

@@ -1,8 +1,8 @@
-"""Which logs may be cleaned, up to where, and which first. Deciding only; nothing is read or written but the
-timestamps that segments know.
+"""Decides which logs can be cleaned, up to which offset, and in which order. It reads only the timestamps of
+segments.
 
-A log is cleaned in whole segments: from the first one on up to the one that holds the first uncleanable
-offset. What lies below the first dirty offset has been cleaned before; its keys are all different.
+A log is cleaned in whole segments: from the first one up to the one that contains the first uncleanable
+offset. Records below the first dirty offset were cleaned before: each key occurs once there.
 """
 
 import logging
@@ -18,7 +18,7 @@ _NEVER_MS: Final = (1 << 63) - 1
 
 
 class LogToClean(NamedTuple):
-    """A compacted log as a cleaner finds it. `overdue`: max.compaction.lag.ms has passed."""
+    """A compacted log for the cleaner. `overdue`: max.compaction.lag.ms has passed."""
 
     log: "Log"
     first_dirty_offset: int
@@ -34,14 +34,14 @@ class LogToClean(NamedTuple):
 
     @property
     def is_due(self) -> bool:
-        """Whether it is dirty enough, or has waited for long enough."""
+        """Whether it is dirty enough or overdue."""
         if self.overdue and self.cleanable_bytes > 0:
             return True
         return self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
 
 
 def examine(log: "Log", now_ms: int) -> LogToClean:
-    """What a cleaner would have to do in a log. Raises OSError, KafkaError where segments cannot be read."""
+    """Find out what there is to clean in a log. Raises OSError, and KafkaError if segments cannot be read."""
     first_dirty = first_dirty_offset(log)
     segments = log.segments
     uncleanable = segments.floor(max(first_dirty, _first_uncleanable_offset(log, first_dirty, now_ms)))
@@ -56,7 +56,7 @@ def examine(log: "Log", now_ms: int) -> LogToClean:
 
 
 def first_dirty_offset(log: "Log") -> int:
-    """Where the last cleaning ended; where that cannot be, the whole log counts as dirty."""
+    """The end of the last cleaning. If it is outside the log, the whole log counts as dirty."""
     cleaned = log.cleaned_offset
     if cleaned is None or log.log_start_offset <= cleaned <= log.log_end_offset:
         return log.log_start_offset if cleaned is None else cleaned
@@ -72,7 +72,8 @@ def first_dirty_offset(log: "Log") -> int:
 
 
 def _first_uncleanable_offset(log: "Log", first_dirty: int, now_ms: int) -> int:
-    """Nothing undecided, nothing of the active segment, nothing younger than min.compaction.lag.ms."""
+    """Open transactions, the active segment, and records younger than min.compaction.lag.ms are not
+    cleaned."""
     bound = min(log.last_stable_offset, log.segments.active.base_offset)
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
@@ -83,7 +84,7 @@ def _first_uncleanable_offset(log: "Log", first_dirty: int, now_ms: int) -> int:
 
 
 def _is_overdue(log: "Log", first_dirty: int, now_ms: int) -> bool:
-    """Whether a dirty segment that is complete began longer ago than max.compaction.lag.ms."""
+    """Whether the first record of a complete dirty segment is older than max.compaction.lag.ms."""
     lag_ms, active = log.config.max_compaction_lag_ms, log.segments.active
     if lag_ms >= _NEVER_MS or first_dirty >= active.base_offset:
         return False
@@ -92,7 +93,7 @@ def _is_overdue(log: "Log", first_dirty: int, now_ms: int) -> bool:
 
 
 def dirtiest(candidates: Iterable[LogToClean]) -> LogToClean | None:
-    """The one to be cleaned next."""
+    """The log to clean next."""
     return max(
         (candidate for candidate in candidates if candidate.is_due),
         key=lambda candidate: candidate.dirty_ratio,

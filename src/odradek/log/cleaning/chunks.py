@@ -1,4 +1,4 @@
-"""A cleaning's reads and writes, in chunks: a segment as it was, and what stays of it."""
+"""Reads segments and writes cleaned ones in chunks."""
 
 from os import O_RDONLY
 
@@ -12,7 +12,7 @@ from odradek.runtime.api import Disk
 
 
 class SegmentChunks:
-    """A segment's file, chunk by chunk; each begins where the last one was consumed to."""
+    """Reads a segment's file in chunks. Each chunk starts where the last one was consumed."""
 
     __slots__ = ("_buffer", "_consumed", "_disk", "_file", "_position", "_size", "path")
 
@@ -26,7 +26,7 @@ class SegmentChunks:
         self._consumed: int | None = None
 
     def next(self) -> memoryview:
-        """What follows; empty at the end. A chunk too small for a batch is followed by a larger one."""
+        """The next chunk; empty at the end. If a chunk is too small for a batch, the next one is larger."""
         if self._consumed == 0:
             if self._position + len(self._buffer) >= self._size:
                 raise KafkaError(
@@ -51,7 +51,7 @@ class SegmentChunks:
 
 
 class Output:
-    """What stays, gathered until there is a chunk of it."""
+    """Collects kept batches and writes them in chunks."""
 
     __slots__ = ("_cleaned", "buffer", "filled", "written_bytes")
 
@@ -62,7 +62,7 @@ class Output:
         self.written_bytes = 0
 
     def make_room(self) -> None:
-        """Write what there is; where there is nothing, the buffer is too small."""
+        """Write the buffer. If it is empty, it is too small: enlarge it."""
         if self.filled:
             self.flush()
         else:

@@ -1,6 +1,7 @@
-"""The segment that a group of segments is cleaned into, under names of its own until it is whole and durable.
+"""CleanedSegment: the result of cleaning a group of segments. It has .cleaned names until it is complete and
+durable, then .swap names.
 
-Written away from the event loop with descriptors of its own. The log takes it over by its .swap files.
+It is written outside the event loop, with its own descriptors. The log takes over its .swap files.
 """
 
 from os import O_CREAT, O_RDWR, O_TRUNC
@@ -28,7 +29,7 @@ _DESCRIPTORS: Final = 4
 
 
 class CleanedSegment:
-    """Batches of magic 2 and their indexes, appended to and then made ready to be swapped in."""
+    """Batches of magic 2 with their indexes."""
 
     __slots__ = (
         "_aborted",
@@ -89,9 +90,10 @@ class CleanedSegment:
         self.has_txn_index = True
 
     def make_ready(self, mtime_ms: int) -> None:
-        """Make it durable, then rename it: from here on a restart completes the swap.
+        """Make it durable, then rename it to .swap: after that a restart completes the swap.
 
-        It bears the time of what it replaces: retention of records without timestamps goes by it.
+        It gets the modification time of the replaced segments, which retention uses for records without
+        timestamps.
         """
         disk = self._disk
         self._time_index.maybe_append(self._largest, self._largest_offset)
@@ -112,7 +114,7 @@ class CleanedSegment:
         disk.fsync_dir(self._directory)
 
     def discard(self) -> None:
-        """Remove whatever stands under its names. What was ready to be put in place must not come back."""
+        """Remove all files with its names, durably if there were .swap files: these must not come back."""
         was_ready = False
         for suffix in SEGMENT_SUFFIXES:
             unlink_if_exists(self._disk, self._path(suffix))

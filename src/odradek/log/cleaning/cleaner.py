@@ -1,8 +1,8 @@
-"""Keeps the node's compacted logs clean: the dirtiest first, a few at a time, away from the event loop.
+"""Cleaner: cleans the compacted logs of the node, the dirtiest first, a few at a time.
 
-The loop decides and swaps; reading, judging and writing are a job's, advanced a piece at a time, so that it
-can be throttled and abandoned. A log that changes under a job (truncated, deleted, failed) ends it, and it
-leaves no file behind.
+It chooses logs and swaps segments on the event loop. A job reads and writes in another thread, a piece at a
+time, so that it can be throttled and stopped. If the log is truncated, deleted or fails, the job ends and its
+files are removed.
 """
 
 import asyncio
@@ -39,11 +39,11 @@ _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _AbandonedError(Exception):
-    """The log is not what the job was prepared for any more."""
+    """The log has changed since the job was prepared."""
 
 
 class Cleaner:
-    """Counts what it does; `uncleanable` says why a log is left alone until the node is restarted."""
+    """Cleans logs and counts its work. `uncleanable` has the logs that it skips until a restart."""
 
     def __init__(self, runtime: Runtime, logs: LogManager, settings: CleanerSettings) -> None:
         self._runtime = runtime
@@ -65,11 +65,11 @@ class Cleaner:
         self._scope.spawn(self._run(), name="clean logs")
 
     async def close(self) -> None:
-        """End every job; what was swapped in stays, all other files of theirs are gone."""
+        """End every job. Swapped segments stay, all other files of the jobs are removed."""
         await self._scope.close()
 
     def reconfigure(self, settings: CleanerSettings) -> None:
-        """Take new settings: jobs under way keep their buffers, all the rest follows at once."""
+        """Apply new settings at once. Jobs in progress keep their buffers."""
         if settings != self.settings:
             self.settings = settings
             self._throttle.bytes_per_second = settings.max_bytes_per_second
@@ -92,13 +92,13 @@ class Cleaner:
 
     @property
     def uncleanable(self) -> dict[Log, str]:
-        """The logs that could not be cleaned, and why."""
+        """The logs that could not be cleaned, with the reason."""
         for log in [log for log in self._uncleanable if self._logs.get(log.topic_partition) is not log]:
             del self._uncleanable[log]
         return self._uncleanable
 
     def start_due(self) -> Reply[int]:
-        """Begin to clean the dirtiest logs, as many as may be cleaned at once; how many were begun."""
+        """Start to clean the dirtiest logs, up to `threads` at a time. Returns how many were started."""
         return self._logs.slices.run(self._start_due(), own=True)
 
     def _start_due(self) -> Paced[int]:
@@ -123,7 +123,7 @@ class Cleaner:
         return log.failure is None and self._logs.get(log.topic_partition) is log
 
     def _candidates(self, now_ms: int) -> Paced[list[LogToClean]]:
-        """Each as it is when it is looked at; it may be gone afterwards."""
+        """The compacted logs. A log may be deleted after it was examined."""
         left_alone = self.uncleanable
         found = []
         for tp, log in list(self._logs.logs.items()):
@@ -146,7 +146,7 @@ class Cleaner:
     # --- cleaning -------------------------------------------------------------------------------------
 
     async def _clean(self, candidate: LogToClean, now_ms: int) -> None:
-        # Loaded with the first log that is dirty, not with the node.
+        # Imported with the first dirty log, not at the start of the node.
         from odradek.log.cleaning.job import CleaningJob
         from odradek.log.cleaning.planning import prepare
 
@@ -154,7 +154,7 @@ class Cleaner:
         job: CleaningJob | None = None
         try:
             plan = prepare(candidate, self.settings, now_ms, self._runtime.rng)
-            # What a power loss could still take must not take with it the value that it replaced.
+            # Flush first: a power loss must not lose a new value after the cleaning removed the old one.
             await self._logs.flusher.flush(log)
             self._check(log, truncations)
             job = CleaningJob(self._runtime.disk, plan)
@@ -186,7 +186,7 @@ class Cleaner:
             try:
                 progress = await self._offload(partial(job.advance, budget))
             except Exception:
-                # What fails for a log that has changed under the job is no fault of anybody's.
+                # If the log has changed, the error is a consequence of that.
                 self._check(log, truncations)
                 raise
             if progress is None:
@@ -209,7 +209,7 @@ class Cleaner:
         self._check(log, truncations)
 
     async def _sync_directory(self, log: Log) -> None:
-        """The log reads from files that keep their .swap names until this is done: it is not given up."""
+        """Retry until it succeeds: the log's files keep their .swap names until then."""
         while True:
             try:
                 await self._offload(partial(self._runtime.disk.fsync_dir, log.path))
@@ -231,7 +231,7 @@ class Cleaner:
         self.recopied_ratio = job.written_bytes / job.read_bytes if job.read_bytes else 0.0
         self.last_clean_seconds = seconds
         _log.info(
-            "Cleaned %s up to %d in %.1f s: %d bytes, %d of them stay",
+            "Cleaned %s up to offset %d in %.1f s: %d bytes before, %d after",
             log.topic_partition,
             job.end_offset,
             seconds,
@@ -250,7 +250,7 @@ class Cleaner:
             raise _AbandonedError
 
     async def _offload(self, work: Callable[[], T]) -> T:
-        """Work away from the loop that is waited for even when this task is cancelled: files belong to it."""
+        """Run work in another thread, and wait for it even if this task is cancelled: it still uses files."""
         future = self._logs.work.in_background(work)
         cancelled: asyncio.CancelledError | None = None
         while not future.done():

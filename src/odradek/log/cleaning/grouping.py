@@ -1,4 +1,4 @@
-"""Which segments are cleaned into one: neighbours, as long as what they hold fits into a segment. Pure."""
+"""Groups adjacent segments that are cleaned into one, as long as their content fits into a segment. Pure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from odradek.records.header import MAX_INT32
 
 
 class Source(NamedTuple):
-    """A segment to be cleaned: its file, and where it and its offsets end."""
+    """A segment to clean: its offsets, file and size."""
 
     base_offset: int
     end_offset: int
@@ -24,7 +24,7 @@ class Sized(NamedTuple):
 
 
 def group(sources: Sequence[Sized], segment_bytes: int, index_bytes: int) -> list[list[Source]]:
-    """Every source in order, in groups that no limit of a segment would split: data, indexes, offsets."""
+    """All sources in order, in groups within the limits of a segment: data, indexes, offsets."""
     groups: list[list[Source]] = []
     size = offset_index_bytes = time_index_bytes = 0
     for source, of_offsets, of_times in sources:

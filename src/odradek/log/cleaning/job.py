@@ -1,7 +1,7 @@
-"""One cleaning of one log, done a piece at a time away from the event loop.
+"""CleaningJob: one cleaning of one log, a piece at a time, outside the event loop.
 
-Everything it goes by was fixed when it was prepared; it reads the old segments and writes new ones beside
-them with descriptors of its own. What it gives back tells the log what to swap in. It never touches the log.
+Its plan is fixed when it is prepared. It reads the old segments and writes new files with its own
+descriptors, and returns which segments to replace. It never uses the log itself.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -31,12 +31,12 @@ from odradek.records.header import BatchMeta, crc_matches, iter_batches
 from odradek.records.kernel import FULL, LEGACY, NO_ROOM, OK, PARTIAL
 from odradek.runtime.api import Disk
 
-_SINGLE_BATCHES: Final = 32  # looked at one by one between two breaths: half a millisecond of Python
+_SINGLE_BATCHES: Final = 32  # single batches between two pauses: half a millisecond of Python
 _BY_ONE: Final = (kernel.COMPRESSED, kernel.TRANSACTIONAL, LEGACY)
 
 
 class Limits(NamedTuple):
-    """What a segment may hold, and what a job may take."""
+    """The limits of a segment and of a job."""
 
     segment_bytes: int
     index_bytes: int
@@ -47,7 +47,7 @@ class Limits(NamedTuple):
 
 
 class CleaningPlan(NamedTuple):
-    """A cleaning as it was decided upon: nothing in it changes any more."""
+    """The plan of a cleaning. Immutable."""
 
     directory: str
     sources: tuple[Source, ...]
@@ -60,7 +60,7 @@ class CleaningPlan(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """A segment that is durable under its .swap names, and the base offsets of those it stands for."""
+    """A durable segment with .swap names, and the base offsets of the segments that it replaces."""
 
     base_offset: int
     size: int
@@ -69,7 +69,7 @@ class Replacement(NamedTuple):
 
 
 class CleaningProgress(NamedTuple):
-    """Bytes read and written by a piece of work. `breath`: others should have the interpreter now."""
+    """The bytes that a piece of work read and wrote. `breath`: release the interpreter now."""
 
     moved_bytes: int
     replacement: Replacement | None = None
@@ -77,7 +77,8 @@ class CleaningProgress(NamedTuple):
 
 
 class CleaningJob:
-    """`advance` until it gives None; after a replacement, only once the log has taken or refused it."""
+    """Call `advance` until it returns None. After a replacement, the log must swap it in or refuse it
+    first."""
 
     def __init__(self, disk: Disk, plan: CleaningPlan) -> None:
         self._disk = disk
@@ -86,11 +87,12 @@ class CleaningJob:
         self._cleaned: CleanedSegment | None = None
         self._offsets: OffsetMap
         self.end_offset = plan.first_dirty_offset
-        """Up to where the log is clean once all replacements are in place."""
+        """The log is clean up to this offset when all replacements are in place."""
         self.mapped_bytes = self.read_bytes = self.written_bytes = 0
 
     def advance(self, budget_bytes: int) -> CleaningProgress | None:
-        """Work for about so many bytes; None at the end. Raises OSError, KafkaError for a corrupt batch."""
+        """Process about `budget_bytes` bytes. None at the end. Raises OSError, KafkaError for a corrupt
+        batch."""
         moved_bytes = 0
         for progress in self._work:
             moved_bytes += progress.moved_bytes
@@ -99,11 +101,11 @@ class CleaningJob:
         return CleaningProgress(moved_bytes) if moved_bytes else None
 
     def taken(self) -> None:
-        """The log has taken the last replacement over."""
+        """The log has swapped in the last replacement."""
         self._cleaned = None
 
     def discard(self) -> None:
-        """Leave nothing behind of what the log has not taken. Raises OSError."""
+        """Remove the files that the log has not swapped in. Raises OSError."""
         cleaned, self._cleaned = self._cleaned, None
         if cleaned is not None:
             cleaned.discard()
@@ -169,7 +171,7 @@ class CleaningJob:
         return False
 
     def _map_batch(self, chunk: Buffer, batch: BatchMeta, transactions: CleanedTransactions) -> int:
-        """Put the keys of one batch, unless it is a marker or was aborted; OK or FULL."""
+        """Put the keys of one batch into the map, unless it is a marker or aborted. Returns OK or FULL."""
         if batch.magic < 2:
             return self._offsets.put_each(_records(chunk, batch))
         if batch.is_control:
@@ -236,7 +238,7 @@ class CleaningJob:
             return 0
 
     def _legacy_horizon_ms(self, sources: Sequence[Source]) -> int:
-        """Tombstones of magic 0 and 1 have no horizon of their own: their segment's age decides."""
+        """Tombstones of magic 0 and 1 have no delete horizon: the age of their segment decides."""
         clean = [s for s in sources if s.base_offset < self._plan.first_dirty_offset]
         if not clean:
             return 0
@@ -244,7 +246,8 @@ class CleaningJob:
 
 
 class _SourceCleaning:
-    """The batches of one segment: the kernel judges runs of plain ones, the others are judged one by one."""
+    """Cleans the batches of one segment: the kernel handles runs of plain batches, the others go one by
+    one."""
 
     def __init__(
         self,
@@ -264,7 +267,7 @@ class _SourceCleaning:
         self._keep_legacy_tombstones = keep_legacy_tombstones
 
     def run(self, chunk: Buffer, position: int) -> tuple[int, bool]:
-        """(where the whole batches end, or a breath is due; whether it is)."""
+        """(position after the processed batches, whether to pause now)."""
         output = self._output
         singles = 0
         while True:
@@ -303,7 +306,7 @@ class _SourceCleaning:
             self._retain_plain(chunk, batch)
 
     def _retain_plain(self, chunk: Buffer, batch: BatchMeta) -> None:
-        """A batch of a transaction that was committed."""
+        """A batch of a committed transaction."""
         output = self._output
         finding = NO_ROOM
         while finding == NO_ROOM:
@@ -317,10 +320,10 @@ class _SourceCleaning:
 
 
 def _batch_at(chunk: Buffer, position: int, finding: int, source: Source) -> BatchMeta:
-    """The batch before which the kernel stopped; CORRUPT_MESSAGE where it is none that can be gone over."""
+    """The batch where the kernel stopped. Raises CORRUPT_MESSAGE if it is not a valid batch."""
     if finding not in (*_BY_ONE, FULL):
         raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"No good batch in {source.path} (finding {finding} at {position})."
+            ErrorCode.CORRUPT_MESSAGE, f"No valid batch in {source.path} (finding {finding} at {position})."
         )
     batch = next(iter_batches(chunk, position))
     if finding == LEGACY and not crc_matches(chunk, batch):

@@ -1,4 +1,5 @@
-"""The newest offset of every key in the dirty part of a log, by a keyed hash: what decides who stays."""
+"""OffsetMap: the newest offset of every key in the dirty part of a log, by a keyed hash. It decides which
+records are kept."""
 
 import random
 from collections.abc import Sequence
@@ -13,9 +14,9 @@ _SECRET_BYTES: Final = 16
 
 
 class OffsetMap:
-    """Bounded: once it holds as many keys as the load factor allows, what follows waits for the next round.
+    """Limited in size: when it is full, the rest of the log waits for the next cleaning.
 
-    `latest_offset` is where the mapping has come to. Above it nothing is known, and everything stays.
+    `latest_offset` is the last mapped offset. All records above it are kept.
     """
 
     __slots__ = ("_most", "_used", "latest_offset", "secret", "slots", "start_offset")
@@ -32,16 +33,16 @@ class OffsetMap:
     def for_range(
         cls, secret: bytes, start_offset: int, end_offset: int, max_bytes: int, load_factor: float
     ) -> "OffsetMap":
-        """A map for a range of offsets: no larger than it can need, and within the node's buffer."""
+        """A map for a range of offsets, no larger than needed and within the node's buffer."""
         wanted = int((end_offset - start_offset) / load_factor) + 2
         return cls(secret, max(2, min(wanted, max_bytes // SLOT_BYTES)), load_factor, start_offset)
 
     def grown_for(self, keys: int) -> "OffsetMap":
-        """An empty map with room for so many keys: for one batch that no map of the usual size takes."""
+        """An empty map for `keys` keys, for a batch that does not fit into a map of normal size."""
         return OffsetMap(self.secret, 2 * keys + 2, 0.5, self.start_offset)
 
     def put_batches(self, chunk: Buffer, position: int) -> tuple[int, int]:
-        """Put the keys of plain batches: (position of the batch that ended it, why)."""
+        """Put the keys of plain batches: (position of the batch at which it stopped, why)."""
         position, finding, self._used, latest = kernel.map_batches(
             chunk, position, self.start_offset, self.slots, self.secret, self._used, self._most
         )
@@ -49,14 +50,14 @@ class OffsetMap:
         return position, finding
 
     def put_records(self, records: Buffer, count: int, base_offset: int) -> int:
-        """Put the keys of a batch's records; OK or FULL. Raises ValueError where they are malformed."""
+        """Put the keys of a batch's records. Returns OK or FULL. Raises ValueError if they are malformed."""
         self._used, full = kernel.map_records(
             records, count, base_offset, self.start_offset, self.slots, self.secret, self._used, self._most
         )
         return FULL if full else kernel.OK
 
     def put_each(self, records: Sequence[Record]) -> int:
-        """The same for records of magic 0 or 1, which have no records of their own shape."""
+        """The same for records of magic 0 or 1."""
         for record in records:
             if record.key is None:
                 continue
@@ -66,7 +67,7 @@ class OffsetMap:
         return kernel.OK
 
     def reached(self, offset: int) -> None:
-        """Everything up to an offset has been mapped."""
+        """All records up to an offset are mapped."""
         self.latest_offset = max(self.latest_offset, offset)
 
     def newest(self, key: bytes) -> int:

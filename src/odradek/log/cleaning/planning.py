@@ -1,4 +1,4 @@
-"""Preparing a cleaning: everything it goes by, taken from the log as it stands. On the event loop."""
+"""Prepares the plan of a cleaning from the current state of the log. Runs on the event loop."""
 
 import random
 from typing import Final
@@ -13,13 +13,13 @@ from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.log import Log
 
 LEAST_TRANSACTION_STATE_RETENTION_MS: Final = 86_400_000
-"""Of tombstones in the log of the transaction coordinator. Whoever has read the state of a transactional id
-and not yet its tombstone, a coordinator that loads or a replica that was away, would keep the old producer
-epoch as the newest one if the tombstone went meanwhile: what was fenced would no longer be."""
+"""The minimum retention of tombstones in __transaction_state. A coordinator that loads, or a replica that was
+away, may have read the state of a transactional id but not yet its tombstone. If the tombstone were removed
+then, it would keep an old producer epoch as the newest, and a fenced producer would no longer be fenced."""
 
 
 def delete_retention_ms(log: Log) -> int:
-    """delete.retention.ms, bounded from below where less would undo fencing."""
+    """delete.retention.ms, with a minimum for __transaction_state."""
     configured_ms = log.config.delete_retention_ms
     if log.topic_partition.topic == TRANSACTION_STATE_TOPIC:
         return max(configured_ms, LEAST_TRANSACTION_STATE_RETENTION_MS)
@@ -29,7 +29,7 @@ def delete_retention_ms(log: Log) -> int:
 def prepare(
     candidate: LogToClean, settings: CleanerSettings, now_ms: int, rng: random.Random
 ) -> CleaningPlan:
-    """Raises OSError, CorruptIndexError where the index of aborted transactions cannot be read."""
+    """Raises OSError, and CorruptIndexError if a transaction index is invalid."""
     log, config = candidate.log, candidate.log.config
     segments = log.segments.all()
     aborted = [txn for segment in segments if segment.has_txn_index for txn in segment.txn_index.entries]
@@ -58,7 +58,7 @@ def prepare(
 
 
 def _keeping(candidate: LogToClean, now_ms: int) -> Keeping:
-    """Batches that stay without records: of every producer the last one, and the last one of all."""
+    """Batches that are kept even without records: the last one of every producer, and the last one of all."""
     producers = candidate.log.producers.entries.values()
     return Keeping(
         now_ms,

@@ -1,7 +1,8 @@
-"""What becomes of a batch that the kernel cannot judge alone: compressed, of a transaction, of magic 0 or 1.
+"""Rewrites batches that the kernel does not handle: compressed, transactional, or of magic 0 or 1.
 
-Bytes in, bytes out. Offsets, sequences, epochs and codec stay what they were; a batch that loses records gets
-the time of the first one left, or the horizon of its tombstones, as its base. Nothing of it left is b"".
+Bytes in, bytes out. Offsets, sequences, epochs and codec do not change. A batch that loses records gets the
+timestamp of its first kept record, or the delete horizon of its tombstones, as base timestamp. b"" means that
+nothing is kept.
 """
 
 from array import array
@@ -27,7 +28,7 @@ from odradek.records.kernel import RetentionRules
 
 
 class Keeping(NamedTuple):
-    """What decides about batches of one cleaning, beside their keys."""
+    """The rules of one cleaning, besides the offset map."""
 
     now_ms: int
     delete_retention_ms: int
@@ -36,11 +37,11 @@ class Keeping(NamedTuple):
 
     @property
     def horizon_ms(self) -> int:
-        """When the tombstones and markers go that are met for the first time."""
+        """The delete horizon of tombstones and markers that are seen for the first time."""
         return self.now_ms + self.delete_retention_ms
 
     def rules(self, offsets: OffsetMap) -> RetentionRules:
-        """The same in the kernel's shape."""
+        """The rules in the kernel's form."""
         last_offsets = array("q", sorted(self.last_offsets)).tobytes()
         latest = offsets.latest_offset
         return offsets.slots, offsets.secret, latest, self.now_ms, self.horizon_ms, last_offsets
@@ -48,8 +49,8 @@ class Keeping(NamedTuple):
     def stays_empty(self, batch: BatchMeta) -> bool:
         """Whether a batch is needed even without records.
 
-        It holds the last sequence of a producer, or the newest epoch of one that has nothing but markers; or
-        it is the last batch of this cleaning, without which readers would not find the end of the log.
+        It has the last sequence of a producer, or the newest epoch of a producer that has only markers. Or it
+        is the last batch of this cleaning: without it readers would not find the end of the log.
         """
         if batch.last_offset in self.last_offsets:
             return True
@@ -60,7 +61,7 @@ class Keeping(NamedTuple):
 
 
 def emptied(batch: BatchMeta, keeping: Keeping) -> bytes:
-    """A batch of which no record stays."""
+    """A batch without records, or b""."""
     if not keeping.stays_empty(batch):
         return b""
     flags = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
@@ -68,7 +69,7 @@ def emptied(batch: BatchMeta, keeping: Keeping) -> bytes:
 
 
 def retain_compressed(data: Buffer, batch: BatchMeta, rules: RetentionRules, keeping: Keeping) -> Buffer:
-    """What stays of a compressed batch of data, compressed again where anything changed."""
+    """The kept records of a compressed data batch. It is compressed again if anything changed."""
     try:
         kept = kernel.retain_records(
             records_of(data, batch),
@@ -91,9 +92,9 @@ def retain_compressed(data: Buffer, batch: BatchMeta, rules: RetentionRules, kee
 
 
 def retain_marker(data: Buffer, batch: BatchMeta, keeping: Keeping, *, spent: bool) -> Buffer:
-    """What stays of a control batch whose transaction has no data left, if `spent`.
+    """What is kept of a control batch. `spent`: its transaction has no data left.
 
-    Such a marker is given a horizon when it is first seen, and goes once that has passed.
+    A spent marker gets a delete horizon when it is first seen, and is removed after that.
     """
     if spent and keeping.is_past_horizon(batch):
         return emptied(batch, keeping)
@@ -117,9 +118,9 @@ def retain_legacy(
     *,
     keep_tombstones: bool,
 ) -> bytes:
-    """What stays of a batch of magic 0 or 1, as one of magic 2: the older shapes are not written any more.
+    """The kept records of a batch of magic 0 or 1, as a batch of magic 2. Old formats are not written.
 
-    Its own offset was that of its last record; the new batch spans the records that are left.
+    The old batch has the offset of its last record. The new batch covers the kept records.
     """
     kept = [record for record in records if _stays(record, offsets, keep_tombstones)]
     codec = batch.attributes & CODEC_MASK
@@ -149,7 +150,7 @@ def _stays(record: Record, offsets: OffsetMap, keep_tombstones: bool) -> bool:
 
 
 def _encode(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytearray:
-    """Records without headers at offsets that need not follow each other."""
+    """Encode records without headers. Their offsets may have gaps."""
     keys, values = bytearray(), bytearray()
     rows = []
     for record in records:
@@ -178,7 +179,7 @@ def _encode(records: Sequence[Record], base_offset: int, base_timestamp: int) ->
 def _build(
     batch: BatchMeta, attributes: int, base_timestamp: int, max_timestamp: int, count: int, records: Buffer
 ) -> bytes:
-    """A batch in place of another one: what its producer and its leader gave it stays."""
+    """A batch that replaces another one, with the same offsets, epochs and sequences."""
     built = bytearray(HEADER_BYTES)
     built += records
     pack_header(

@@ -1,4 +1,4 @@
-"""The node's settings of compaction. Those of a topic are the topic's."""
+"""The node's settings for compaction. Topics have their own settings in TopicConfig."""
 
 from typing import Final, NamedTuple
 
@@ -8,7 +8,7 @@ _LEAST_CHUNK_BYTES: Final = 4096
 
 
 class CleanerSettings(NamedTuple):
-    """log.cleaner.*; sizes are those of the whole node, shared by as many jobs as there are threads."""
+    """log.cleaner.*. Sizes are for the whole node: `threads` jobs share them."""
 
     enabled: bool
     threads: int
@@ -37,5 +37,5 @@ class CleanerSettings(NamedTuple):
 
     @property
     def chunk_bytes(self) -> int:
-        """How much a job reads at once: half of its share, the other half is what it writes."""
+        """How much a job reads at once: half of its share. The other half is for writing."""
         return max(self.io_buffer_bytes // self.threads // 2, _LEAST_CHUNK_BYTES)

@@ -1,8 +1,7 @@
-"""What a cleaner knows of transactions as it goes over a log: which data was aborted, which markers are still
-needed. Pure.
+"""CleanedTransactions: which data is aborted, and which markers are still needed, during a cleaning. Pure.
 
-A marker goes only after all data of its transaction has gone: while any is there, a reader needs the marker
-to know what became of it.
+A marker is removed only after all data of its transaction. Until then readers need it to know whether the
+data is committed.
 """
 
 from collections.abc import Iterable
@@ -13,14 +12,15 @@ from odradek.records.control import ControlType
 
 
 class MarkerVerdict(NamedTuple):
-    """`spent`: no data of its transaction was met. `aborted`: what the index of the new segment must name."""
+    """`spent`: its transaction has no data left. `aborted`: the entry for the transaction index of the new
+    segment."""
 
     spent: bool
     aborted: AbortedTxn | None = None
 
 
 class CleanedTransactions:
-    """Told of every batch of transactions in offset order."""
+    """Gets every transactional batch in offset order."""
 
     __slots__ = ("_aborted", "_committed", "_known", "_met")
 
@@ -37,7 +37,7 @@ class CleanedTransactions:
             self._aborted.setdefault(txn.producer_id, txn)
 
     def is_aborted(self, producer_id: int, last_offset: int) -> bool:
-        """Whether a batch of data belongs to a transaction that was aborted."""
+        """Whether a data batch belongs to an aborted transaction."""
         self._advance(last_offset)
         if producer_id in self._aborted:
             self._met.add(producer_id)
@@ -46,7 +46,7 @@ class CleanedTransactions:
         return False
 
     def on_marker(self, producer_id: int, last_offset: int, kind: ControlType | None) -> MarkerVerdict:
-        """A control batch; its kind is None where an earlier cleaning has emptied it."""
+        """A control batch. Its kind is None if an earlier cleaning has emptied it."""
         self._advance(last_offset)
         if kind is None:
             return MarkerVerdict(spent=True)

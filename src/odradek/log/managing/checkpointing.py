@@ -1,6 +1,6 @@
-"""The offset checkpoints of the log directories, written away from the event loop where they have news.
+"""Checkpointer: writes the offset checkpoints of the log directories, if they changed, in another thread.
 
-One that only lacks descriptors or memory is tried again after a while.
+If only descriptors or memory ran out, it retries later.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ _log = logging.getLogger(__name__)
 
 
 class Checkpointer:
-    """One write of a file at a time: news meanwhile make it be written once more."""
+    """One write of a file at a time. If the offsets change during a write, the file is written once more."""
 
     def __init__(self, disk: Disk, dirs: LogDirs, work: DiskWork, slices: Slices) -> None:
         self._disk = disk
         self._dirs = dirs
         self._work = work
         self._slices = slices
-        self._writing: dict[tuple[str, str], bool] = {}  # whether there were news meanwhile
+        self._writing: dict[tuple[str, str], bool] = {}  # whether to write it once more
         self._retries: dict[tuple[str, str], asyncio.TimerHandle] = {}
 
     @property
@@ -38,12 +38,12 @@ class Checkpointer:
         return bool(self._writing)
 
     def write_all(self, name: str) -> None:
-        """Write a checkpoint of every directory that is online."""
+        """Write a checkpoint in every online directory."""
         for directory in self._dirs.online():
             self.write(directory, name)
 
     def write(self, directory: LogDir, name: str) -> None:
-        """Write a checkpoint of a directory, away from the loop."""
+        """Write a checkpoint of a directory, in another thread."""
         key = (directory.path, name)
         if key in self._writing:
             self._writing[key] = True
@@ -73,13 +73,13 @@ class Checkpointer:
             self.write(directory, name)
 
     def write_now(self, directory: LogDir, name: str) -> None:
-        """Write a checkpoint of a directory here and now. Raises OSError."""
+        """Write a checkpoint of a directory synchronously. Raises OSError."""
         news = directory.offsets_to_write(name, at_once(self._offsets(directory, name)))
         if news is not None:
             write_file(self._disk, *news)
 
     def truncated(self, topic_partition: TopicPartition) -> None:
-        """Less is durable than a checkpoint may say. One that is being written now is written once more."""
+        """Lower the recovery point checkpoint at once. If it is being written, it is written once more."""
         directory = self._dirs.directory_of(self._dirs.logs[topic_partition])
         name = names.RECOVERY_POINT_CHECKPOINT
         if (directory.path, name) in self._writing:
@@ -91,7 +91,7 @@ class Checkpointer:
             self._failed(directory, name, e)
 
     def _failed(self, directory: LogDir, name: str, error: OSError) -> None:
-        """What the file says may be more than holds: it does not wait until it is due again."""
+        """Retry soon, because the offsets in the file may be too high."""
         message, key = f"Error while writing {directory.path}/{name}: {error}", (directory.path, name)
         if isinstance(self._dirs.failed_in(directory, message, error), ExhaustedError):
             _log.warning("Out of file descriptors or memory, retrying. %s", message)
@@ -106,12 +106,12 @@ class Checkpointer:
             self.write(directory, name)
 
     def stop(self) -> None:
-        """Write none again that could not be written."""
+        """Cancel all retries."""
         for timer in self._retries.values():
             timer.cancel()
 
     def _offsets(self, directory: LogDir, name: str) -> Paced[dict[TopicPartition, int]]:
-        """What a checkpoint of a directory has to say, of each log when it is looked at."""
+        """The offsets of a checkpoint of a directory."""
         offsets = {}
         for tp, log in list(self._dirs.logs.items()):
             yield 2 * FEW
@@ -123,7 +123,7 @@ class Checkpointer:
 
 
 def checkpointed_offset(log: Log, name: str) -> int | None:
-    """What a checkpoint says of a log; None where a restart finds the same without it."""
+    """The offset of a log in a checkpoint; None if a restart does not need it."""
     if name == names.RECOVERY_POINT_CHECKPOINT:
         return log.durability.restart_offset
     if name == names.HIGH_WATERMARK_CHECKPOINT:

@@ -1,6 +1,8 @@
-"""Logs on their way out: their directories renamed at once, their files removed after file.delete.delay.ms.
+"""Deleter: renames the directories of deleted logs at once, and removes their files after
+file.delete.delay.ms.
 
-What only lacks descriptors or memory is tried again, and nothing is begun in its place before it is done.
+If only descriptors or memory ran out, it retries. Until the deletion is done, no new log is created in its
+place.
 """
 
 import logging
@@ -23,12 +25,12 @@ from odradek.runtime.slices import FEW, Paced, Slices
 
 _log = logging.getLogger(__name__)
 
-_CLEARED: Final = 400  # calls: what takes long is the disk's
+_CLEARED: Final = 400  # calls; most of the time goes to the disk
 _REMOVED_AT_ONCE: Final = 16
 
 
 class Deleter:
-    """What stands where a log is to be begun, and what waits for its files to be removed."""
+    """Deletes logs, and removes leftovers that block the creation of a log."""
 
     def __init__(self, runtime: Runtime, dirs: LogDirs, work: DiskWork, slices: Slices) -> None:
         self._runtime = runtime
@@ -37,15 +39,16 @@ class Deleter:
         self._work = work
         self._slices = slices
         self._deleted: list[tuple[int, Log]] = []
-        # Where a log was begun that could not be opened: in no other directory may there be one beside it.
+        # The directory where a creation has begun and failed: the log must not be created in another one.
         self.begun: dict[TopicPartition, LogDir] = {}
-        # What is left of deleted logs where the next of their names would stand, and how it is removed.
+        # Leftovers of deleted logs that block a new log of the same name, and how to remove them.
         self._in_the_way: dict[TopicPartition, Callable[[], None]] = {}
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Take a log out of sight now, or what there is of one; its files go after file.delete.delay.ms.
+        """Delete a log, or the rest of one, now. Its files are removed after file.delete.delay.ms.
 
-        Where it cannot be set aside its directory is offline, and the next start finds that it is a stray.
+        If its directory cannot be renamed, the log directory goes offline, and the next start finds a stray
+        log.
         """
         log, begun = self._dirs.logs.pop(topic_partition, None), self.begun.pop(topic_partition, None)
         if log is not None:
@@ -58,7 +61,7 @@ class Deleter:
             _log.warning("Cannot delete %s yet: %s", topic_partition, e.message)
 
     def clear_way(self, topic_partition: TopicPartition) -> None:
-        """See to it that nothing stands where a log is to be begun. Raises ExhaustedError."""
+        """Remove leftovers that block the creation of a log. Raises ExhaustedError."""
         remove = self._in_the_way.get(topic_partition)
         if remove is not None:
             try:
@@ -68,7 +71,8 @@ class Deleter:
             del self._in_the_way[topic_partition]
 
     def _delete_soon(self, log: Log) -> None:
-        """A log that was given up alone goes as any other: only its directory has to work."""
+        """Rename the log's directory. The log itself may have failed, but its log directory must be
+        online."""
         if self._dirs.directory_of(log).failure is None:
             self.set_aside(log, names.DELETE_DIR_SUFFIX)
             self.delete_later(log)
@@ -82,18 +86,18 @@ class Deleter:
                 raise self._dirs.failed_in(directory, f"Error while deleting {path}: {e}", e) from e
 
     def delete_later(self, log: Log) -> None:
-        """Remove a log's directory after file.delete.delay.ms. It bears its name of deletion already."""
+        """Remove a log's directory after file.delete.delay.ms. It is already renamed."""
         self._deleted.append((self._runtime.clock.steady_ms() + log.config.file_delete_delay_ms, log))
 
     def set_aside(self, log: Log, suffix: str) -> None:
-        """Rename a log's directory: its name is free. Raises StorageError, ExhaustedError."""
+        """Rename a log's directory, so that its name is free. Raises StorageError, ExhaustedError."""
         unique = uuid.UUID(bytes=self._runtime.rng.randbytes(16), version=4).hex
         log.move(f"{log.directory}/{names.set_aside_dir(log.topic_partition, unique, suffix)}")
 
     # --- files ----------------------------------------------------------------------------------------
 
     async def remove_due(self) -> None:
-        """Remove the files of deleted logs and segments whose delay has passed, away from the loop."""
+        """Remove the files of deleted logs and segments whose delay has passed, in another thread."""
         await self._slices.run(self._clear_ways(), own=True)
         now_ms = self._runtime.clock.steady_ms()
         logs = deque(entry for entry in self._deleted if entry[0] <= now_ms)
@@ -150,7 +154,8 @@ class Deleter:
 def _remove_all(
     disk: Disk, remove: Callable[[Disk, str], object], groups: list[list[str]]
 ) -> list[OSError | None]:
-    """What went wrong with each group: they may lie in several log directories, of which one has failed."""
+    """The error of each group, or None. The groups may be in several log directories, of which one has
+    failed."""
     errors: list[OSError | None] = []
     for paths in groups:
         try:

@@ -1,4 +1,4 @@
-"""Work with the files of logs away from the event loop. A stop waits for it before it gives the files up."""
+"""DiskWork: work with files of logs in other threads. A stop waits for it before it closes the files."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from odradek.runtime.api import Runtime
 T = TypeVar("T")
 
 RETRY_S: Final = 1.0
-"""When to try again what only lacked descriptors or memory."""
+"""The pause before a retry if descriptors or memory ran out."""
 
 
 class DiskWork:
@@ -18,15 +18,15 @@ class DiskWork:
         self.in_flight: dict[asyncio.Future[Any], None] = {}
 
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Do something that an answer may wait for."""
+        """Run work that a client may wait for."""
         return self._kept(self._runtime.offload(work))
 
     def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Do something long that no answer waits for."""
+        """Run long work that no client waits for."""
         return self._kept(self._runtime.in_background(work))
 
     def then(self, work: Callable[[], T], done: "Callable[[asyncio.Future[T]], None]") -> None:
-        """`offload`, and call `done` with what came of it."""
+        """`offload`, and call `done` with the result."""
         self.offload(work).add_done_callback(done)
 
     def _kept(self, future: "asyncio.Future[T]") -> "asyncio.Future[T]":
@@ -38,7 +38,7 @@ class DiskWork:
         del self.in_flight[future]
 
     async def wait_for_one(self) -> None:
-        """Give the loop a turn and wait for one piece of work. Its error is its owner's to look at."""
+        """Yield to the loop, then wait for one piece of work. Its owner handles its error."""
         await asyncio.sleep(0)
         for future in self.in_flight:
             try:

@@ -1,7 +1,7 @@
-"""Flushes of a node's logs, away from the event loop: one at a time for each log.
+"""Flusher: flushes a node's logs in other threads, one flush at a time per log.
 
-A flush that only lacks descriptors or memory is tried again after a while. One that failed never is: what it
-had to make durable may be gone from the cache.
+If only descriptors or memory ran out, it retries later. It never retries a failed sync, because the page
+cache may have dropped the data.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Flusher:
-    """`flushing` has the logs whose flush is to begin or under way."""
+    """`flushing` has the logs with a flush that is scheduled or in progress."""
 
     def __init__(self, dirs: LogDirs, work: DiskWork, checkpointer: Checkpointer) -> None:
         self._dirs = dirs
@@ -32,10 +32,10 @@ class Flusher:
         self._retries: dict[Log, asyncio.TimerHandle] = {}
 
     def flush_soon(self, topic_partition: TopicPartition) -> None:
-        """A segment is complete, or flush.messages are: flush away from the loop, one flush at a time.
+        """A segment is complete, or flush.messages is reached: flush in another thread, one flush at a time.
 
-        The flush begins when this turn of the loop is over, and the next one when it is done: each serves
-        all producers whose records came before it began.
+        The flush starts after this turn of the loop, and the next one when it is done. Each one serves all
+        producers whose records were appended before it started.
         """
         log = self._dirs.logs.get(topic_partition)
         if log is None or log in self.flushing:
@@ -83,7 +83,7 @@ class Flusher:
         if deleted or log.failure is not None:
             return
         restart_offset = log.durability.restart_offset
-        # Where every acknowledgement is flushed, one more file to sync each time would double their price.
+        # With flush.messages, syncing the checkpoint after each flush would double the cost.
         if not log.flushes_by_count or log.segments.floor(restart_offset) is not segment:
             self._checkpointer.write(self._dirs.directory_of(log), names.RECOVERY_POINT_CHECKPOINT)
         if log.settling.flush_target > restart_offset:
@@ -92,7 +92,7 @@ class Flusher:
             self._start_later(log, job.proof.up_to)
 
     def _start_later(self, log: Log, up_to: int) -> None:
-        """No sync has failed, one could only not be begun: nothing is lost by trying again."""
+        """Retry. No sync has failed; a flush could not start, so a retry is safe."""
         if log not in self._retries:
             loop = asyncio.get_running_loop()
             self._retries[log] = loop.call_later(RETRY_S, self._start_again, log, up_to)
@@ -103,7 +103,7 @@ class Flusher:
             self._start(log, max(log.settling.flush_target, min(up_to, log.log_end_offset)))
 
     def flush_due(self) -> Paced[None]:
-        """Begin a flush of every log whose flush.ms has passed."""
+        """Start a flush of every log whose flush.ms has passed."""
         for log in list(self._dirs.logs.values()):
             yield 2 * FEW
             if self._dirs.is_usable(log) and log.is_flush_due and log not in self.flushing:
@@ -111,8 +111,8 @@ class Flusher:
                 yield STEP
 
     async def flush(self, log: Log) -> None:
-        """Make all that a log holds now durable, and remove the marks of where it was not. Raises
-        StorageError, ExhaustedError."""
+        """Make all current records of a log durable, and remove its .unflushed marks. Raises StorageError,
+        ExhaustedError."""
         job = log.begin_flush()
         if job is None:
             return
@@ -126,6 +126,6 @@ class Flusher:
             raise ExhaustedError(f"Cannot remove the .unflushed marks of {log.path}")
 
     def stop(self) -> None:
-        """Begin no flush again that could not be begun."""
+        """Cancel all retries."""
         for timer in self._retries.values():
             timer.cancel()

@@ -1,4 +1,4 @@
-"""One log directory: its lock, whose it is, its checkpoints, and whether it still works."""
+"""LogDir: one log directory with its lock, its meta.properties, its checkpoints and its failure."""
 
 import logging
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ _log = logging.getLogger(__name__)
 
 
 class DirectoryInUseError(Exception):
-    """Another node, of this process or another one, has the directory."""
+    """Another node, in this process or another one, uses the directory."""
 
 
 class DuplicateLogError(Exception):
-    """Two log directories have a log of the same partition, and nothing tells which one counts."""
+    """Two log directories have a log of the same partition, and nothing says which one is valid."""
 
 
 class LogDir:
@@ -42,9 +42,9 @@ class LogDir:
         self._written: dict[str, bytes] = {}
 
     def open(self) -> None:
-        """Create the directory where it is missing, lock it and read whose it is.
+        """Create the directory if it is missing, lock it, and read meta.properties.
 
-        Raises DirectoryInUseError, CheckpointError for a meta.properties that is none, OSError.
+        Raises DirectoryInUseError, CheckpointError for an invalid meta.properties, OSError.
         """
         disk = self._disk
         self._create()
@@ -66,7 +66,7 @@ class LogDir:
             self.previous_broker_epoch = parse_clean_shutdown(content)
 
     def _create(self) -> None:
-        """Make the directory and its missing parents, all durable: what is flushed into it hangs on them."""
+        """Make the directory and its missing parents, durably: flushed records depend on them."""
         missing = []
         path = self.path
         while path and not self._disk.exists(path):
@@ -79,9 +79,10 @@ class LogDir:
                 self._disk.fsync_dir(parent or slash or ".")
 
     def take_clean_shutdown(self) -> bool:
-        """Whether the last stop was clean. Asked once: from here on a stop is unclean until it is proven."""
+        """Whether the last stop was clean. It removes the mark: until the next clean stop the directory is
+        not clean."""
         if unlink_if_exists(self._disk, f"{self.path}/{names.CLEAN_SHUTDOWN}"):
-            # Must not come back after a crash, or that crash would pass for a clean stop.
+            # The mark must not come back after a crash, or the crash would count as a clean stop.
             self._disk.fsync_dir(self.path)
             return True
         return False
@@ -90,7 +91,7 @@ class LogDir:
         write_file(self._disk, f"{self.path}/{names.CLEAN_SHUTDOWN}", format_clean_shutdown(broker_epoch))
 
     def take_offline(self, failure: StorageError) -> None:
-        """Nothing more is read from or written to the directory until the node is restarted."""
+        """Stop reading from and writing to the directory until the node is restarted."""
         self.failure = failure
         _log.error("Log directory %s is offline: %s", self.path, failure)
 
@@ -100,9 +101,9 @@ class LogDir:
             self._lock = None
 
     def partition_dirs(self) -> list[tuple[str, TopicPartition, str]]:
-        """(name, partition, "" or the suffix of one set aside) of every partition's directory.
+        """(name, partition, "" or the suffix -delete, -stray or -future) of every partition's directory.
 
-        A file may bear such a name by chance: hs_err_pid-4711.
+        A file may have such a name by chance: hs_err_pid-4711.
         """
         found = []
         for name in self._disk.listdir(self.path):
@@ -112,9 +113,9 @@ class LogDir:
         return found
 
     def read_offsets(self, name: str, *, expected: bool = False) -> dict[TopicPartition, int]:
-        """An offset checkpoint; one that is missing or cannot be read knows nothing.
+        """The offsets of a checkpoint; empty if it is missing or invalid.
 
-        `expected`: the last stop was clean, and left one.
+        `expected`: the last stop was clean, so the file must exist.
         """
         content = self._read(name)
         if content is None:
@@ -130,7 +131,7 @@ class LogDir:
         return offsets
 
     def offsets_to_write(self, name: str, offsets: Mapping[TopicPartition, int]) -> tuple[str, bytes] | None:
-        """Path and content of a checkpoint that has news, else None."""
+        """(path, content) of a checkpoint that changed; otherwise None."""
         content = format_offsets(offsets)
         if self._written.get(name) == content:
             return None
@@ -138,7 +139,7 @@ class LogDir:
         return f"{self.path}/{name}", content
 
     def offsets_unwritten(self, name: str) -> None:
-        """A checkpoint could not be written: whatever it has to say is news."""
+        """A checkpoint could not be written: it counts as changed."""
         self._written.pop(name, None)
 
     def _read(self, name: str) -> bytes | None:

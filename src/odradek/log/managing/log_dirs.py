@@ -1,4 +1,4 @@
-"""The log directories of a node and the logs in them: which are online, and what goes offline together."""
+"""LogDirs: the log directories of a node and their logs, online or offline."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,9 +10,9 @@ from odradek.runtime.api import Disk
 
 
 class LogDirs:
-    """A directory that fails goes offline with its logs; the others go on.
+    """A directory that fails goes offline with its logs. The others stay online.
 
-    `on_offline` is called with the path of a directory that failed, and why.
+    `on_offline` is called with the path of a directory that failed, and the reason.
     """
 
     def __init__(self, disk: Disk, paths: Sequence[str]) -> None:
@@ -24,7 +24,7 @@ class LogDirs:
         return [directory for directory in self.directories if directory.failure is None]
 
     def require_online(self) -> None:
-        """Raises StorageError where no directory is online."""
+        """Raises StorageError if no directory is online."""
         if not self.online():
             failure = self.directories[0].failure
             assert failure is not None
@@ -34,7 +34,7 @@ class LogDirs:
         return next(directory for directory in self.directories if directory.path == log.directory)
 
     def is_current(self, log: Log) -> bool:
-        """Whether this is the log of its partition: neither deleted nor replaced."""
+        """Whether this is the current log of its partition: not deleted, not replaced."""
         return self.logs.get(log.topic_partition) is log
 
     def is_usable(self, log: Log) -> bool:
@@ -43,15 +43,15 @@ class LogDirs:
     # --- failure --------------------------------------------------------------------------------------
 
     def log_failed(self, path: str, failure: StorageError) -> None:
-        """The disk failed under a log of the directory at a path."""
+        """The disk failed for a log in the directory at a path."""
         for directory in self.directories:
             if directory.path == path:
                 self.take_offline(directory, failure)
 
     def take_offline(self, directory: LogDir, failure: StorageError) -> None:
-        """A directory goes offline with its logs: from here on nothing is read from or written to them.
+        """Take a directory and its logs offline: nothing is read from or written to them after this.
 
-        All of them at once, which takes no calls; what follows from it may take slices.
+        This marks all logs at once, which is cheap. `on_offline` may do the rest in slices.
         """
         if directory.failure is not None:
             return
@@ -63,7 +63,8 @@ class LogDirs:
             self.on_offline(directory.path, failure)
 
     def failed_in(self, directory: LogDir, message: str, error: OSError | KafkaError) -> KafkaError:
-        """What to say of an error in a directory. It is offline, unless only descriptors or memory lack."""
+        """The error to raise for an error in a directory. The directory goes offline, unless only descriptors
+        or memory ran out."""
         if is_exhausted(error):
             return ExhaustedError(message)
         failure = StorageError(message)

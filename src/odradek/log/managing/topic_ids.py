@@ -1,4 +1,5 @@
-"""The topic ids of new logs, made durable away from the loop: the first append to a log need not wait."""
+"""TopicIdSyncer: syncs the topic ids of new logs in another thread, so that the first append does not
+wait."""
 
 import asyncio
 from collections import deque
@@ -17,7 +18,7 @@ _AT_ONCE: Final = 16
 
 
 class TopicIdSyncer:
-    """One group of logs at a time."""
+    """Syncs one group of logs at a time."""
 
     def __init__(self, disk: Disk, dirs: LogDirs, work: DiskWork) -> None:
         self._disk = disk
@@ -27,11 +28,11 @@ class TopicIdSyncer:
         self._is_syncing = False
 
     def add(self, log: Log) -> None:
-        """A log was begun; `start` sees to it."""
+        """Add a new log. `start` syncs its topic id."""
         self._waiting.append(log)
 
     def start(self) -> None:
-        """Sync the topic ids of the logs that wait for it."""
+        """Sync the topic ids of the waiting logs."""
         if self._is_syncing:
             return
         while self._waiting:
@@ -54,12 +55,12 @@ class TopicIdSyncer:
             elif isinstance(log.fail(error, "writing the topic id of"), ExhaustedError):
                 lacking = True
                 self._waiting.append(log)
-        if not lacking:  # else the next append to each sees to it, or the next log that is begun
+        if not lacking:  # otherwise the next append to the log syncs it, or the next call of `start`
             self.start()
 
 
 def _sync_all(disk: Disk, paths: Iterable[str]) -> list[OSError | None]:
-    """What went wrong with each: they may lie in several log directories, of which one has failed."""
+    """The error of each path, or None. They may be in several log directories, of which one has failed."""
     errors: list[OSError | None] = []
     for path in paths:
         try:

@@ -1,4 +1,4 @@
-"""What an interrupted deletion, compaction or split leaves in a log directory, and how it is resolved."""
+"""Cleans up after an interrupted deletion, compaction or split: removes its files, or completes it."""
 
 import logging
 from typing import NamedTuple
@@ -22,7 +22,8 @@ _TEMPORARY = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, ".tmp")
 
 
 def resolve_leftovers(pool: FilePool, path: str, names: list[str]) -> list[str]:
-    """Remove temporary files and indexes without a log, put swapped segments in place; what remains."""
+    """Remove temporary files and indexes without a log, and put swapped segments in place. Returns the
+    remaining names."""
     if not any(name.endswith(_TEMPORARY) for name in names):
         return _without_orphans(pool, path, names)
     disk = pool.disk
@@ -45,7 +46,8 @@ def resolve_leftovers(pool: FilePool, path: str, names: list[str]) -> list[str]:
 
 
 class _Swap(NamedTuple):
-    """A swapped segment: the offsets it takes the place of, and where it stops being good, if it does."""
+    """A swapped segment: the range of offsets that it replaces, and the position of its first invalid
+    batch."""
 
     name: str
     start: int
@@ -56,9 +58,9 @@ class _Swap(NamedTuple):
 def _resolve_swaps(
     pool: FilePool, path: str, kept: list[str], swaps: list[str], first_cleaned: int | None
 ) -> list[str]:
-    """A swap file replaces every segment in its range, unless what made it did not come to its end.
+    """A swapped segment replaces every segment in its range, if the operation that made it was complete.
 
-    One that is damaged replaces nothing as long as what it was made from is still there.
+    A damaged one replaces nothing while the segments that it was made from still exist.
     """
     disk = pool.disk
     valid = []
@@ -89,7 +91,7 @@ def _resolve_swaps(
             unlink_if_exists(disk, f"{path}/{name}")
         else:
             remaining.append(name)
-    # Only once it is sure that they do not come back beside what replaces them.
+    # First make sure that the replaced segments cannot come back after a crash.
     disk.fsync_dir(path)
     for name in valid:
         disk.rename(f"{path}/{name}", f"{path}/{name.removesuffix(SWAP_SUFFIX)}")

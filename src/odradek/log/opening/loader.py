@@ -1,4 +1,4 @@
-"""Opening a log directory: leftovers resolved, what an unclean stop may have torn recovered, state rebuilt.
+"""Opens the log in a partition's directory: cleans up, recovers after an unclean stop, rebuilds the state.
 
 The order is Apache Kafka's: temporary files, swapped segments, segments, recovery above the recovery point,
 then offsets, epochs and producers.
@@ -44,9 +44,9 @@ _log = logging.getLogger(__name__)
 
 
 class LoadedLog(NamedTuple):
-    """`is_dir_durable`: closed cleanly with records in it, so that every entry of the directory is durable.
-    `unflushed`: where segments ended that were not durable then, and may not be now. `index_debts`: segments
-    below the recovery point whose indexes may not be.
+    """`is_dir_durable`: it was closed cleanly and has records, so every entry of the directory is durable.
+    `unflushed`: end offsets of segments that may not be durable. `index_debts`: segments below the recovery
+    point whose indexes may not be durable.
     """
 
     segments: Segments
@@ -74,7 +74,7 @@ def load(
     producer_id_expiration_ms: int | None,
     progress: Callable[[int], None] | None = None,
 ) -> Steps[LoadedLog]:
-    """All of it again where a segment had to be split first: the rest finds nothing amiss."""
+    """Load the log. If a segment must be split first, split it and start again."""
     while True:
         try:
             loaded = yield from _load(
@@ -123,7 +123,7 @@ def _load(
             _store_epochs(disk, path, EpochCache())
         return _begin(pool, path, config, now_ms, log_start_offset, topic_id)
     segments = Segments(found)
-    # Older snapshots know of transactions that may have ended in the records that are gone.
+    # Older snapshots may have open transactions that ended in deleted records.
     log_start_offset = max(log_start_offset, segments.first.base_offset)
     epochs = EpochCache()
     if LEADER_EPOCH_CHECKPOINT in names or clean_shutdown or recovery_point > segments.first.base_offset:
@@ -204,13 +204,13 @@ def _load(
 
 
 def _unflushed(names: list[str], recovery_point: int) -> list[int]:
-    """Where segments ended that were not durable then, and may not be now."""
+    """End offsets of segments that may not be durable."""
     ends = [offset_of(name) or 0 for name in names if name.endswith(UNFLUSHED_SUFFIX)]
     return [end_offset for end_offset in ends if end_offset > recovery_point]
 
 
 def _keep_marks(disk: Disk, path: str, names: list[str], kept: Sequence[int]) -> None:
-    """Remove what is left of marks by which nothing is told any more."""
+    """Remove the marks that are obsolete."""
     for name in names:
         if name.endswith(UNFLUSHED_SUFFIX) and (offset_of(name) or 0) not in kept:
             unlink_if_exists(disk, f"{path}/{name}")
@@ -258,7 +258,7 @@ def _begin(
 
 
 def _read_topic_id(disk: Disk, path: str) -> uuid.UUID | None:
-    """A file that an unclean stop tore was never synced, so nothing flushed hangs on it."""
+    """A file torn by an unclean stop was never synced, so no flushed record depends on it."""
     try:
         return parse_partition_metadata(read_file(disk, f"{path}/{PARTITION_METADATA}"))
     except CheckpointError as e:
@@ -267,8 +267,8 @@ def _read_topic_id(disk: Disk, path: str) -> uuid.UUID | None:
 
 
 def _read_epochs(disk: Disk, path: str, segments: Segments, log_start_offset: int) -> EpochCache:
-    """The file follows the log start, whose own checkpoint may be older: then records are back of which it
-    has forgotten the epochs."""
+    """Read the epochs, or rebuild them from the log. The file may be newer than the log start checkpoint:
+    then it lacks the epochs of records that came back."""
     try:
         content = read_file(disk, f"{path}/{LEADER_EPOCH_CHECKPOINT}")
         if not content:
@@ -306,15 +306,15 @@ def _lacks_epochs(epochs: EpochCache, segments: Segments, log_start_offset: int)
         found = segment.translate(log_start_offset)
         first = None if found is None else next(segment.scan(found[1]), None)
     except KafkaError:
-        return False  # told when it is read
+        return False  # a read reports it
     if first is None or first.partition_leader_epoch < 0:
         return False
     return epochs.earliest is None or first.base_offset < epochs.earliest[1]
 
 
 def _store_epochs(disk: Disk, path: str, epochs: EpochCache) -> None:
-    """Epochs are gone with their records: after another crash the file must not speak of them again, beside
-    records that have taken their offsets."""
+    """Write the epochs without those of lost records: after another crash they would contradict new
+    records."""
     write_file(disk, f"{path}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(epochs.entries))
 
 
@@ -335,7 +335,7 @@ def _find_segments(
 
 
 def _broken_txn_index(segments: Segments) -> int | None:
-    """Where the first segment begins whose transaction index cannot be right: it is rebuilt by recovery."""
+    """The base offset of the first segment with an invalid transaction index. Recovery rebuilds it."""
     for segment in segments.all():
         if segment.has_txn_index:
             try:
@@ -347,8 +347,9 @@ def _broken_txn_index(segments: Segments) -> int | None:
 
 
 def _unsure_from(segments: Segments, recovery_point: int) -> int:
-    """From where on to look after a crash. A segment that ended at the recovery point may have been flushed
-    before it was: its end may not be cut back to the last batch, nor its last time be in the index."""
+    """The offset to recover from after a crash. A segment that ended at the recovery point may have been
+    flushed before it was sealed: then it may not be cut after its last batch, and the time index may lack its
+    last entry."""
     segment = segments.floor(recovery_point)
     if segment is None or segment.base_offset != recovery_point:
         return recovery_point
@@ -359,8 +360,8 @@ def _unsure_from(segments: Segments, recovery_point: int) -> int:
 
 
 def _index_debts(segments: Segments, recover_from: int, recovery_point: int) -> list[Segment]:
-    """The segments below the recovery point that were recovered, and the one that ended there: after a kill
-    its indexes are good, and in the page cache only."""
+    """The recovered segments below the recovery point, and the segment that ended there: after a kill its
+    indexes are valid, but only in the page cache."""
     segment = segments.floor(recovery_point)
     last = None if segment is None or segment.base_offset != recovery_point else segments.before(segment)
     first = recover_from if last is None else min(recover_from, last.base_offset)
@@ -368,7 +369,8 @@ def _index_debts(segments: Segments, recover_from: int, recovery_point: int) -> 
 
 
 def _check_end(segment: Segment, because: str) -> tuple[int | None, int | None]:
-    """(its end offset, from which offset on to recover) of a segment that ought to end with a whole batch."""
+    """(end offset, offset to recover from) of a segment that must end with a complete batch. One of them is
+    None."""
     try:
         end_offset, end = segment.next_offset()
         if end == segment.size:
@@ -392,13 +394,13 @@ def _recover(
     unflushed: Sequence[int],
     progress: Callable[[int], None] | None,
 ) -> Steps[int]:
-    """Recover the segments from the one that holds an offset on; gives the log end offset.
+    """Recover the segments from the one that contains an offset. Returns the log end offset.
 
-    Snapshots above its beginning may speak of records that did not survive: they are taken anew. Behind
-    bytes that are no good batch nothing is kept. Offsets that are missing between good ones are no fault: a
-    cleaner has taken them out, this node's, another one's before it, or that of a leader it was copied from.
-    But a segment that was not durable may have lost its end at the border of two batches, with nothing left
-    to tell but the mark of where it ended: then what follows goes, or a producer could not write it again.
+    Snapshots above its start may include lost records, so they are taken again. Nothing is kept after an
+    invalid batch. Missing offsets between valid batches are fine: a cleaner removed them, here or on a
+    leader. But a segment that was not durable may have lost its end exactly between two batches. Only its
+    .unflushed mark shows this. Then the segments after it are deleted: otherwise a producer could not write
+    the lost records again.
     """
     todo = segments.between(recover_from, segments.active.base_offset + 1)
     first = todo[0]
@@ -426,7 +428,7 @@ def _recover(
             disk.fsync_dir(path)
             break
     if truncated:
-        # What was cut off must not come back after another crash, behind new batches.
+        # The removed bytes must not come back after another crash, behind new batches.
         disk.fdatasync(segments.active.file.open().fd)
     left = segments.between(recover_from, segments.active.base_offset + 1)
     _sync_aborts(disk, path, [segment for segment in left if segment.has_txn_index])
@@ -434,8 +436,8 @@ def _recover(
 
 
 def _sync_aborts(disk: Disk, path: str, segments: Sequence[Segment]) -> None:
-    """Transaction indexes were written anew, also of records below the recovery point: no later recovery
-    need come across them again."""
+    """Sync the rebuilt transaction indexes, also below the recovery point, where no later recovery rebuilds
+    them."""
     for segment in segments:
         for descriptor in segment.to_sync():
             disk.fdatasync(descriptor.fd)
@@ -450,14 +452,14 @@ def load_producers(
     log_start_offset: int,
     end_offset: int,
 ) -> None:
-    """The producers as of an offset: from the newest snapshot before it, and what the log says since."""
+    """Load the producers at an offset: from the newest snapshot before it and the records since then."""
     entries, loaded_offset = snapshots.load_newest(log_start_offset, end_offset)
     producers.load(entries, loaded_offset)
     replay_producers(producers, segments, end_offset)
 
 
 def replay_producers(producers: ProducerState, segments: Segments, end_offset: int) -> None:
-    """Bring producers up to an offset with the batches from their own end offset on."""
+    """Replay batches into the producers, from their end offset up to an offset."""
     start = producers.end_offset
     for segment in segments.between(start, end_offset) if start < end_offset else ():
         try:

@@ -1,6 +1,6 @@
-"""Recovering one segment: every batch checked with its CRC, what follows the last good one cut off.
+"""Recovers one segment: checks the CRC of every batch, and cuts the file after the last valid one.
 
-Indexes, producers and epochs are rebuilt on the way.
+It rebuilds indexes, producers and leader epochs as it reads.
 """
 
 import logging
@@ -48,13 +48,11 @@ def recover_segment(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> Steps[Recovered]:
-    """Keep the good batches, cut off the rest. The producers given are as of the segment's beginning.
+    """Keep the valid batches and remove the rest. `producers` has the state at the start of the segment.
 
-    Records below the log start are gone: producers and transactions follow from the others.
-
-    Offsets may be missing: a cleaner took them out. A batch at an offset that was there before is no good.
-
-    Reading and checking are steps that may leave the event loop; a small file is read at once.
+    Records below the log start are deleted: they do not count for producers and transactions. Offsets may be
+    missing, because a cleaner removed them. A batch at or below an earlier offset is invalid. Reading and
+    checking are steps that may run in another thread. A small file is read at once.
     """
     file_size = segment.size
     descriptor = segment.file.open()
@@ -90,7 +88,7 @@ def recover_segment(
             if epoch > epochs.latest:
                 epochs.assign(epoch, base_offset)
             elif magic < 2 and epochs.latest >= 0:
-                # Batches of that age name no epoch: what was known of epochs does not hold from here on.
+                # Batches of this format have no epoch: the known epochs are invalid from here.
                 epochs.clear()
             if producer_id >= 0 and last_offset >= log_start_offset:
                 _replay(segment, producers, data, batch)
@@ -112,9 +110,9 @@ def recover_segment(
 def _read_chunk(
     disk: Disk, file: Descriptor, buffer: bytearray, position: int, file_size: int
 ) -> tuple[Buffer, list[BatchMeta], int, int]:
-    """(bytes from a position on, the good batches in them, where those end, why before the file does).
+    """(the bytes from a position, the valid batches in them, their end, why they end before the file does).
 
-    Touches nothing but the buffer. Where not one whole batch fits into it, nothing is found and all is OK.
+    It changes nothing but the buffer. If the buffer is too small for one batch, it finds none and returns OK.
     """
     data = memoryview(buffer)[: file_size - position]
     read = 0

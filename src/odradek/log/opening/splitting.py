@@ -1,7 +1,7 @@
-"""Splitting a segment whose offsets do not fit into its indexes any more (KAFKA-6264).
+"""Splits a segment whose offsets do not fit into its indexes (KAFKA-6264).
 
-An index holds offsets as 31 bits relative to the segment's base. Brokers of old, merging segments in
-compaction, could write segments that span more. They are replaced by several that do not.
+An index has 31-bit offsets relative to the segment's base. Old brokers could write segments with a larger
+range when compaction merged segments.
 """
 
 import logging
@@ -21,19 +21,19 @@ _COPY_BYTES = 1 << 20
 
 
 class OffsetOverflowError(Exception):
-    """A good batch lies further from its segment's base than an index can tell."""
+    """A valid batch is too far from its segment's base for an index."""
 
     def __init__(self, segment: Segment) -> None:
-        super().__init__(f"{segment.file.path} holds offsets beyond {segment.base_offset} + {MAX_INT32}")
+        super().__init__(f"{segment.file.path} has offsets beyond {segment.base_offset} + {MAX_INT32}")
         self.base_offset = segment.base_offset
 
 
 def split_segment(disk: Disk, path: str, base_offset: int) -> None:
-    """Replace a segment by several with the same batches. Their indexes are for recovery to rebuild.
+    """Replace a segment with several that have the same batches. Recovery rebuilds their indexes.
 
-    A crash leaves either the old segment or the new ones, as leftovers.py reads what it finds: as long as a
-    .cleaned file is left, nothing at or above it counts. So the names change from the last segment to the
-    first, and the old one goes when all of them have.
+    After a crash leftovers.py finds either the old segment or the new ones: while a .cleaned file exists, it
+    ignores all files at or above its offset. So the files are renamed from the last segment to the first, and
+    the old segment is replaced when all of them are renamed.
     """
     source = f"{path}/{file_name(base_offset, LOG_SUFFIX)}"
     fd = disk.open(source, O_RDONLY)
@@ -57,7 +57,7 @@ def split_segment(disk: Disk, path: str, base_offset: int) -> None:
 
 
 def _parts(disk: Disk, fd: int, base_offset: int, size: int) -> list[tuple[int, int, int]]:
-    """(base offset, first byte, end) of each new segment; the first keeps the old one's base."""
+    """(base offset, first byte, end) of each new segment. The first one keeps the base offset."""
     base, start, next_offset = base_offset, 0, base_offset
     parts = []
     try:
@@ -70,7 +70,7 @@ def _parts(disk: Disk, fd: int, base_offset: int, size: int) -> list[tuple[int, 
                 base, start = batch.base_offset, batch.position
     except KafkaError as e:
         _log.warning("%s", e)
-    # What follows the last good batch goes with it: recovery cuts it off, and says so.
+    # Bytes after the last valid batch are copied too: recovery removes and reports them.
     parts.append((base, start, size))
     return parts
 

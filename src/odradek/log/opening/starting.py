@@ -1,6 +1,6 @@
-"""Opening the logs of a directory at a node's start: which there are, some at a time, how far it has come.
+"""Opens the logs of a directory at a node's start, several at a time, and counts the progress.
 
-What becomes of a single log is loader.py's.
+loader.py opens a single log.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _GB: Final = 1_000_000_000
 
 
 class FoundLog(NamedTuple):
-    """A log on its way: `steps` open it."""
+    """A log that is not open yet: `steps` open it."""
 
     topic_partition: TopicPartition
     steps: Steps[Log]
@@ -36,7 +36,7 @@ class FoundLog(NamedTuple):
 
 
 class Recovery:
-    """How far the recovery of logs that were not closed cleanly has come."""
+    """The progress of the recovery of logs that were not closed cleanly."""
 
     __slots__ = ("logs", "logs_done", "on_progress", "size_bytes", "size_bytes_done")
 
@@ -75,7 +75,7 @@ def find_logs(
     producer_id_expiration_ms: int,
     recovery: Recovery,
 ) -> list[FoundLog]:
-    """The logs of a directory, none of them opened yet. From here on its last stop counts as unclean."""
+    """The logs of a directory, not opened yet. After this the directory counts as not cleanly closed."""
     clean = directory.take_clean_shutdown()
     recovery_points = directory.read_offsets(names.RECOVERY_POINT_CHECKPOINT, expected=clean)
     log_starts = directory.read_offsets(names.LOG_START_CHECKPOINT, expected=clean)
@@ -135,7 +135,7 @@ def _counted(steps: Steps[Log], recovery: Recovery) -> Steps[Log]:
 
 
 async def open_logs(runtime: Runtime, found: Sequence[FoundLog], at_a_time: int) -> list[Log]:
-    """All of them, in their order. Their steps leave the event loop, so many logs at a time."""
+    """Open logs, `at_a_time` at a time, with their steps in other threads. Returns them in the same order."""
     opened: dict[int, Log] = {}
     waiting = deque(enumerate(found))
 

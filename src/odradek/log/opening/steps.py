@@ -1,7 +1,7 @@
-"""Long work cut into steps, so that the parts that only read and compute can leave the event loop.
+"""Long work in steps, so that reading and computing can run outside the event loop.
 
-A generator yields functions without side effects on shared state and goes on with their results. Whoever
-drives it decides where they run; everything between two steps runs where the driver does.
+A generator yields functions that do not change shared state, and gets their results. The driver decides where
+the functions run. The code between two steps runs in the driver's thread.
 """
 
 from collections.abc import Callable, Generator
@@ -15,7 +15,7 @@ Steps = Generator[Callable[[], Any], Any, T]
 
 
 def run_here(steps: Steps[T]) -> T:
-    """Every step in this thread, at once."""
+    """Run every step in this thread."""
     try:
         step = next(steps)
         while True:
@@ -26,7 +26,7 @@ def run_here(steps: Steps[T]) -> T:
 
 
 async def run_beside(runtime: Runtime, steps: Steps[T]) -> T:
-    """Every step away from the event loop; what lies between them on it."""
+    """Run every step in another thread, and the code between them on the event loop."""
     try:
         step = next(steps)
         while True:

@@ -1,4 +1,4 @@
-"""Putting records into a log: offsets and epochs given, producers checked, segments rolled."""
+"""Appender: assigns offsets and leader epochs, checks producers, rolls segments, and writes batches."""
 
 import logging
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _new = tuple.__new__
 
 
 class AppendInfo(NamedTuple):
-    """Where a set of batches stands. A duplicate stands where its first append put it."""
+    """The offsets of an appended set of batches. For a duplicate, those of its first append."""
 
     first_offset: int
     last_offset: int
@@ -44,7 +44,7 @@ class AppendInfo(NamedTuple):
 
 
 class Appender:
-    """Gives offsets to batches and writes them. What is written changes the state, and nothing else does."""
+    """Assigns offsets to batches and writes them. Only written batches change its state."""
 
     __slots__ = (
         "_bounds",
@@ -89,7 +89,7 @@ class Appender:
         origin: AppendOrigin,
         transaction_version: int,
     ) -> list[AppendInfo | KafkaError]:
-        """Raises OSError, StorageError, ExhaustedError: then no set counts as appended."""
+        """Raises OSError, StorageError or ExhaustedError: then no set counts as appended."""
         results: list[AppendInfo | KafkaError] = []
         bounds = self._bounds
         config = self._config.topic
@@ -107,7 +107,7 @@ class Appender:
         max_size, max_time, max_offset = segment.free_bounds(
             segment_bytes, roll_after_ms, sum([len(checked.batches) for checked in sets])
         )
-        written = 0  # results that stand, whatever becomes of the rest
+        written = 0  # results that are final, even if the rest fails
         try:
             for checked in sets:
                 batches = checked.batches
@@ -205,7 +205,7 @@ class Appender:
         accepted: Sequence[tuple[int, Sequence[BatchMeta]]],
         staged: StagedProducers | None,
     ) -> None:
-        """Write; only what is written changes the state."""
+        """Write batches, then change the state."""
         if staged is not None and staged.completed:
             segment.prepare_to_abort()
         position = segment.size
@@ -237,10 +237,10 @@ class Appender:
         self._bounds.transactions_changed()
 
     def take_over(self, records: Buffer) -> AppendInfo:
-        """Append batches as a leader placed them; a partial one at the end is left out.
+        """Append batches with the offsets of the leader. A partial batch at the end is ignored.
 
-        Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE where they do not follow the log end, OSError,
-        StorageError, ExhaustedError.
+        Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE if they do not follow the log end, OSError, StorageError,
+        ExhaustedError.
         """
         batches, size, finding = scan(records)
         if finding not in (OK, PARTIAL) or not batches:
@@ -260,7 +260,7 @@ class Appender:
         return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, self._bounds.log_start_offset, False)
 
     def _take_run(self, records: Buffer, batches: list[BatchMeta], first_offset: int) -> None:
-        """Write neighbouring batches to a segment whose indexes can address all of them."""
+        """Write consecutive batches to a segment whose indexes can address all of them."""
         begin = batches[0].position
         size = batches[-1].position + batches[-1].size - begin
         segment = self._segments.active
@@ -287,7 +287,8 @@ class Appender:
         self._commit(segment, [memoryview(records)[begin : begin + size]], size, accepted, staged)
 
     def _forget_epochs(self, batch: BatchMeta) -> None:
-        """Records without an epoch: a truncation by epochs would cut at the wrong place from here on."""
+        """Clear the leader epochs: these records have none, so a truncation by epochs would cut at the wrong
+        offset."""
         if self._epochs.latest != NO_LEADER_EPOCH:
             _log.warning(
                 "%s: records of magic %d at offset %d follow records of a later format: clearing its leader "
@@ -300,9 +301,9 @@ class Appender:
 
 
 def _addressable_runs(batches: Sequence[BatchMeta], log_end_offset: int) -> list[tuple[int, list[BatchMeta]]]:
-    """The batches in runs that each fit a segment's indexes, with the offset where such a segment begins.
+    """Split batches into runs that fit the indexes of one segment, with the base offset of such a segment.
 
-    A leader's compaction may leave offsets so far apart that one fetch brings more than one segment takes.
+    After compaction on the leader, the offsets of one fetch may be too far apart for one segment.
     """
     runs: list[tuple[int, list[BatchMeta]]] = []
     for batch in batches:
@@ -311,7 +312,7 @@ def _addressable_runs(batches: Sequence[BatchMeta], log_end_offset: int) -> list
             continue
         first_offset = batch.base_offset
         if batch.is_wrapper:
-            # A wrapper does not say which offsets it holds below its own: as far below as an index allows.
+            # The first offset inside a wrapper is unknown: start as far below its offset as an index allows.
             previous = runs[-1][1][-1].last_offset + 1 if runs else log_end_offset
             first_offset = max(previous, batch.last_offset - MAX_INT32)
         runs.append((first_offset, [batch]))
@@ -325,7 +326,8 @@ def _stage(
     origin: AppendOrigin,
     transaction_version: int,
 ) -> ProducerBatch | None:
-    """Check a set against its producers, all or nothing; the first append of a set that is here already."""
+    """Check a set against its producers, all or nothing. Returns the first append if the set is a
+    duplicate."""
     stage = StagedProducers(staged)
     offset = first_offset
     for batch in checked.batches:

@@ -1,6 +1,6 @@
-"""What compaction changes in a log: cleaned segments put in the place of others, and up to where it is clean.
+"""Compaction: replaces segments of a log with cleaned ones, and knows up to which offset the log is clean.
 
-Which records stay is decided in `cleaning/`.
+`cleaning/` decides which records are kept.
 """
 
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Compaction:
-    """Below `cleaned_offset` the log was compacted: keys are unique, and offsets may be missing."""
+    """Below `cleaned_offset` the log is compacted: keys are unique, and offsets may be missing."""
 
     __slots__ = ("_dir", "_local_log", "_reader", "_snapshots", "being_cleaned", "cleaned_offset")
 
@@ -36,10 +36,11 @@ class Compaction:
         self.being_cleaned = False
 
     def begin_swap(self, replacement: "Replacement") -> Segment | None:
-        """Let a cleaned segment stand for others from now on; None where they are not all there any more.
+        """Replace segments with a cleaned one. Returns None if some of them no longer exist.
 
-        It keeps its .swap names, by which a restart would put it in place, until the directory was synced:
-        only then is it sure that those it replaces do not come back beside it. Raises StorageError.
+        The cleaned segment keeps its .swap names until the directory is synced; a restart would put it in
+        place. Only after the sync is it certain that the replaced segments do not come back. Raises
+        StorageError.
         """
         self._dir.check_online()
         segments = self._local_log.segments
@@ -62,7 +63,7 @@ class Compaction:
         return segment
 
     def finish_swap(self, segment: Segment) -> None:
-        """The directory was synced since the swap began. Raises StorageError."""
+        """Rename the cleaned segment. The directory was synced after `begin_swap`. Raises StorageError."""
         self._dir.check_online()
         if segment in self._local_log.segments.all():
             try:
@@ -72,12 +73,11 @@ class Compaction:
             self._dir.changes += 1
 
     def discarded(self) -> None:
-        """Files of a cleaning are gone, but not durably so: the next flush sees to it."""
+        """Files of a cleaning were removed. The next flush makes that durable."""
         self._dir.changes += 1
 
     def discard_swaps(self) -> None:
-        """The end of the log is cut off now: what a cleaning under way has made of it must go. Raises
-        OSError."""
+        """The end of the log is truncated: remove what a cleaning in progress made of it. Raises OSError."""
         if self.being_cleaned:
             self._local_log.discard_swaps()
 

@@ -1,4 +1,4 @@
-"""Making a log durable: what a flush has to sync, where, and what it proves once it has run."""
+"""Durability: what a flush of a log has to sync, and what is durable after it."""
 
 from collections.abc import Iterable
 
@@ -14,8 +14,8 @@ from odradek.runtime.api import Clock
 
 
 class Durability:
-    """Below `recovery_point` every record is durable. Below `restart_offset` so are the indexes: a restart
-    need not look at them."""
+    """Below `recovery_point` all records are durable. Below `restart_offset` the indexes are durable too, so
+    a restart need not check them."""
 
     __slots__ = (
         "_bounds",
@@ -51,7 +51,8 @@ class Durability:
         self.epoch_file = epoch_file
         self.marks = marks
         self.recovery_point = recovery_point
-        # Flushed while they were active, without their indexes and with blocks asked for ahead; ended since.
+        # Segments that were flushed while active, without their indexes and with reserved blocks, and ended
+        # since.
         self._unsynced_indexes = list(index_debts)
         self._last_flush_ms = clock.steady_ms()
 
@@ -59,13 +60,14 @@ class Durability:
 
     @property
     def restart_offset(self) -> int:
-        """From here on a restart after a crash must look: records that are not durable, or their indexes."""
+        """A restart after a crash recovers from here: above it, records or their indexes may not be
+        durable."""
         return min([self.recovery_point, *(segment.base_offset for segment in self._index_debts())])
 
     @property
     def has_idle_marks(self) -> bool:
-        """Whether marks could not be removed yet that a flush has made void. A cleaner that takes the records
-        before one would make them lie."""
+        """Whether marks are left that a flush has made obsolete. If a cleaner removed the records before such
+        a mark, the mark would be wrong."""
         return bool(self.marks.end_offsets) and bool(self.marks.up_to(self.recovery_point))
 
     def is_due(self, flush_ms: int) -> bool:
@@ -82,34 +84,34 @@ class Durability:
     # --- what changes it ------------------------------------------------------------------------------
 
     def mark_end(self) -> None:
-        """Note on disk, before a new segment begins at the log end, that what is before it may be lost.
-        Raises OSError."""
+        """Write a mark before a new segment starts at the log end: records before it may be lost. Raises
+        OSError."""
         if self.recovery_point < self._bounds.log_end_offset:
             self.marks.add(self._bounds.log_end_offset)
 
     def segment_ended(self, segment: Segment) -> None:
-        """A segment is active no more. What a flush made durable of it was without its indexes."""
+        """A segment is no longer active. Flushes so far did not sync its indexes."""
         if self.recovery_point > segment.base_offset:
             self._unsynced_indexes.append(segment)
 
     def truncated(self, offset: int) -> None:
-        """Below an offset all is as it was."""
+        """The log was truncated to an offset."""
         self.recovery_point = min(self.recovery_point, offset)
 
     def restarted(self, offset: int) -> None:
-        """The log is empty and begins at an offset."""
+        """The log is empty and starts at an offset."""
         self.recovery_point = offset
 
     # --- flushes --------------------------------------------------------------------------------------
 
     def begin_flush(self, up_to: int) -> FlushJob | None:
-        """What to run to make the log durable up to an offset; None where it is already."""
+        """A job that makes the log durable up to an offset; None if it is durable already."""
         if up_to <= self.recovery_point and not self._index_debts() and not self.has_idle_marks:
             return None
         return self._flush_job(up_to, closing=False)
 
     def begin_close(self, *, sealed: bool) -> FlushJob | None:
-        """What is left to write at a clean stop; `sealed`: the active segment may have been appended to."""
+        """The job for a clean stop. `sealed`: the active segment may have been appended to."""
         end = self._bounds.log_end_offset
         unsynced = end > 0 and self._dir.has_unsynced_changes
         if sealed or unsynced or self.has_idle_marks or end > self.restart_offset:
@@ -117,19 +119,19 @@ class Durability:
         epochs = self.epoch_file.take_draft()
         if epochs is None:
             return None
-        # No record hangs on these epochs, and a torn file is rebuilt from the log: nothing to sync.
+        # No record depends on these epochs, and a torn file is rebuilt from the log: no sync needed.
         return FlushJob(self._dir.disk, self._proof(self.recovery_point), drafts=[epochs])
 
     def _flush_job(self, up_to: int, *, closing: bool) -> FlushJob:
-        """The active segment's offset and time indexes matter at a clean stop only: they are rebuilt.
+        """Indexes of the active segment are synced at a clean stop only: recovery rebuilds them.
 
-        Several jobs may be under way: each syncs all that no finished one has, and writes nothing itself.
+        Several jobs may be in progress. Each one syncs everything that no finished job has synced.
         """
         try:
             descriptors = []
             debts = self._index_debts()
             for segment in debts:
-                # The file too: its end was cut back to its last batch when it was sealed.
+                # The file too: sealing truncated it to its last batch.
                 descriptors += [*segment.flush_indexes(), *segment.to_sync()]
             for segment in self._segments.between(self.recovery_point, up_to):
                 if closing or segment is not self._segments.active:
@@ -149,7 +151,8 @@ class Durability:
         return FlushProof(up_to, self._bounds.truncations, self._dir.changes, self.epoch_file.epochs.version)
 
     def finish_flush(self, proof: FlushProof) -> None:
-        """A job has run to its end. What was truncated meanwhile may have been written again, undurably."""
+        """A job has run successfully. If the log was truncated since it began, new records may not be
+        durable, and the recovery point does not move."""
         if proof.truncations == self._bounds.truncations:
             self.recovery_point = max(self.recovery_point, proof.up_to)
             assert self.recovery_point <= self._bounds.log_end_offset
@@ -165,7 +168,7 @@ class Durability:
         self._last_flush_ms = self._clock.steady_ms()
 
     def _remove_marks(self, proof: FlushProof) -> None:
-        """Segments that were marked are durable now. What the flush proved holds even where this fails."""
+        """Marked segments are durable now. If this fails, the result of the flush is still valid."""
         try:
             self.marks.remove(proof.marks)
         except OSError as e:

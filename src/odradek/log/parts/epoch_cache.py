@@ -1,4 +1,4 @@
-"""Which leader epoch began at which offset of a log. Pure; the log writes it to leader-epoch-checkpoint."""
+"""EpochCache: the start offset of each leader epoch of a log. Pure. epoch_file.py writes it to disk."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from odradek.core.types import NO_LEADER_EPOCH, NO_OFFSET
 
 
 class EpochCache:
-    """(epoch, start offset) in rising order of both. `version` counts the changes."""
+    """(epoch, start offset), both ascending. `version` counts the changes."""
 
     __slots__ = ("_epochs", "_starts", "latest", "version")
 
@@ -29,7 +29,7 @@ class EpochCache:
         return (self._epochs[0], self._starts[0]) if self._epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """An epoch begins. A known epoch keeps its start; entries it contradicts are dropped."""
+        """Start an epoch at an offset. A known epoch keeps its start. Contradicting entries are removed."""
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"epoch {epoch} cannot begin at {start_offset}")
         if epoch == self.latest and start_offset >= self._starts[-1]:
@@ -42,7 +42,7 @@ class EpochCache:
         self._changed()
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(newest epoch at or before the asked one, where it ends); -1 for both where unknown."""
+        """(newest epoch at or before the given one, its end offset); -1 for both if unknown."""
         if epoch == NO_LEADER_EPOCH or not self._epochs:
             return NO_LEADER_EPOCH, NO_OFFSET
         if epoch == self.latest:
@@ -51,19 +51,19 @@ class EpochCache:
         if after == len(self._epochs):
             return NO_LEADER_EPOCH, NO_OFFSET
         if after == 0:
-            # All that is known came later: the asked epoch ended where the first known one began.
+            # All known epochs are later: the given one ended where the first known one starts.
             return epoch, self._starts[0]
         return self._epochs[after - 1], self._starts[after]
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that begin at or after an offset."""
+        """Remove epochs that start at or after an offset."""
         while self._starts and self._starts[-1] >= end_offset:
             self._epochs.pop()
             self._starts.pop()
             self._changed()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that end at or before an offset; the one that goes on over it begins there."""
+        """Remove epochs that end at or before an offset. The epoch that contains it starts there."""
         at = bisect_right(self._starts, start_offset) - 1
         if at < 0 or self._starts[at] == start_offset == self._starts[0]:
             return

@@ -1,4 +1,4 @@
-"""leader-epoch-checkpoint: the leader epochs of a log on disk, and which version of them is durable there."""
+"""leader-epoch-checkpoint: writes the leader epochs of a log, and knows which version is durable."""
 
 from odradek.log.checkpoints import format_epochs
 from odradek.log.files import write_file
@@ -8,8 +8,8 @@ from odradek.log.parts.partition_dir import PartitionDir
 
 
 class LeaderEpochFile:
-    """Epochs that begin need not be written at once: recovery finds them in the batches. Epochs that a
-    truncation removed must be gone from the file before new records come."""
+    """New epochs need not be written at once: recovery finds them in the batches. Epochs that a truncation
+    removed must be removed from the file before new records are appended."""
 
     __slots__ = ("_dir", "_durable", "_written", "epochs")
 
@@ -27,14 +27,14 @@ class LeaderEpochFile:
         return self._durable == self.epochs.version
 
     def write(self) -> None:
-        """Write the epochs where the file lacks some; a sync of `path` makes them durable. Raises OSError."""
+        """Write the epochs if they changed. A sync of `path` makes them durable. Raises OSError."""
         if self._written != self.epochs.version:
             self._dir.changes += 1
             write_file(self._dir.disk, self.path, format_epochs(self.epochs.entries), sync=False)
             self._written = self.epochs.version
 
     def take_draft(self) -> tuple[str, bytes] | None:
-        """What the caller has to write, and where; None where the file has it already."""
+        """(path, content) for the caller to write; None if the file is up to date."""
         if self._written == self.epochs.version:
             return None
         self._written = self.epochs.version
@@ -48,6 +48,6 @@ class LeaderEpochFile:
             self._written = self._durable = self.epochs.version
 
     def synced(self, version: int) -> None:
-        """A sync has ended that began when the epochs had this version."""
+        """A sync has ended. When it began, the epochs had this version."""
         assert version <= self.epochs.version
         self._durable = max(self._durable, version)

@@ -1,4 +1,5 @@
-"""What a flush does to the disk, and what it proves. A job is made on the loop and may run elsewhere."""
+"""FlushJob: the syncs of one flush, and what is durable afterwards. It is made on the event loop and may run
+in another thread."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from odradek.runtime.api import Disk
 
 
 class FlushProof(NamedTuple):
-    """What is durable once a flush has run: the state of a log as the flush found it."""
+    """What is durable after a flush: the state of the log when the flush began."""
 
     up_to: int
     truncations: int
@@ -21,7 +22,7 @@ class FlushProof(NamedTuple):
 
 
 class FlushJob:
-    """What makes a log durable up to an offset. After `run` has ended, `Log.finish_flush` gets the job."""
+    """Makes a log durable up to an offset. After `run`, pass the job to `Log.finish_flush`."""
 
     __slots__ = ("_descriptors", "_directories", "_disk", "_drafts", "_paths", "proof")
 
@@ -42,7 +43,8 @@ class FlushJob:
         self._drafts = drafts
 
     def run(self) -> None:
-        """Sync everything, data first; drafts are written only. Raises OSError: then nothing is durable."""
+        """Sync everything, data first. Drafts are written without a sync. Raises OSError: then nothing counts
+        as durable."""
         disk = self._disk
         for descriptor in self._descriptors:
             sync_data(disk, descriptor.fd)
@@ -50,7 +52,7 @@ class FlushJob:
             try:
                 sync_file(disk, path)
             except FileNotFoundError:
-                continue  # removed since: a newer snapshot stands for it
+                continue  # removed since: a newer snapshot replaces it
         for directory in self._directories:
             disk.fsync_dir(directory)
         for path, content in self._drafts:

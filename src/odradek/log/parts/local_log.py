@@ -1,6 +1,6 @@
-"""The segments of a log on this disk: made, replaced, set aside and removed with their files.
+"""LocalLog: creates, replaces and removes the segments of a log with their files.
 
-When a segment ends, and which ones go, is decided above.
+Other parts decide when a segment ends and which segments are removed.
 """
 
 import random
@@ -39,7 +39,7 @@ class LocalLog:
         segments.active.roll_jitter_ms = self._draw_jitter_ms()
 
     def new_segment(self, base_offset: int) -> Segment:
-        """An empty segment, which is not one of the log's yet. Files that bear its name are removed."""
+        """An empty segment that is not part of the log yet. Existing files with its name are removed."""
         directory = self._dir
         for suffix in SEGMENT_SUFFIXES:
             unlink_if_exists(directory.disk, f"{directory.path}/{file_name(base_offset, suffix)}")
@@ -54,12 +54,12 @@ class LocalLog:
         )
 
     def _draw_jitter_ms(self) -> int:
-        """By how much a segment is rolled early, so that those of many partitions are not rolled at once."""
+        """How much earlier a segment is rolled, so that many partitions do not roll at the same time."""
         most_ms = min(self._config.topic.segment_jitter_ms, self._config.roll_after_ms)
         return self._rng.randrange(most_ms) if most_ms > 0 else 0
 
     def cut_after(self, offset: int) -> None:
-        """Remove the segments that begin after an offset, with their files."""
+        """Remove the segments that start after an offset, with their files."""
         gone = [segment for segment in self.segments.all() if segment.base_offset > offset]
         if gone:
             self.segments.remove(gone)
@@ -67,11 +67,11 @@ class LocalLog:
                 segment.unlink()
 
     def truncate_active(self, offset: int) -> int:
-        """Drop the batch that holds an offset and all after it, durably; the offset that comes next now."""
+        """Remove the batch that contains an offset and all after it, durably. Returns the new end offset."""
         return self.segments.active.truncate_to(offset, self._clock.now_ms())
 
     def replace_all(self, base_offset: int) -> None:
-        """Remove every segment with its files; an empty one takes their place."""
+        """Replace all segments and their files with an empty segment."""
         for segment in self.segments.all():
             segment.unlink()
         self.segments.replace_all(self.new_segment(base_offset))
@@ -79,7 +79,7 @@ class LocalLog:
     def swap_in(
         self, base_offset: int, size: int, has_txn_index: bool, gone: Sequence[Segment], extra: Sequence[str]
     ) -> Segment:
-        """Put a segment that stands under its .swap names in the place of others."""
+        """Replace segments with one that has .swap names."""
         segment = Segment(
             self._dir.pool,
             self._dir.path,
@@ -96,8 +96,8 @@ class LocalLog:
         return segment
 
     def discard_swaps(self) -> None:
-        """Remove what a cleaning has made of records that are cut off now: after a crash it would take the
-        place of those that come. The cleaning, which may be at work on it elsewhere, fails and ends."""
+        """Remove files that a cleaning made of truncated records: after a crash they would replace newer
+        records. A cleaning that still writes them fails and ends."""
         disk, path = self._dir.disk, self._dir.path
         taken = frozenset(segment.file.path for segment in self.segments.all())
         for name in disk.listdir(path):
@@ -108,7 +108,7 @@ class LocalLog:
     # --- files that go later ----------------------------------------------------------------------------
 
     def remove(self, gone: Sequence[Segment], extra_paths: Sequence[str] = ()) -> None:
-        """Take segments out of sight now and out of the file system after file.delete.delay.ms."""
+        """Remove segments from the log now, and their files after file.delete.delay.ms."""
         self.segments.remove(gone)
         self._set_aside(gone, extra_paths)
 
@@ -120,12 +120,12 @@ class LocalLog:
         self._deleted.append((self._clock.steady_ms() + self._config.topic.file_delete_delay_ms, paths))
 
     def purge_deleted(self, now_ms: int) -> None:
-        """Remove the files whose delay has passed, here and now."""
+        """Remove the files whose delay has passed, synchronously."""
         for path in self.take_deleted(now_ms):
             unlink_if_exists(self._dir.disk, path)
 
     def take_deleted(self, now_ms: int) -> list[str]:
-        """The files whose delay has passed by the steady clock: they are the caller's to remove, or to give
+        """The files whose delay has passed by the steady clock. The caller removes them, or gives them
         back."""
         paths: list[str] = []
         while self._deleted and self._deleted[0][0] <= now_ms:
@@ -133,5 +133,5 @@ class LocalLog:
         return paths
 
     def give_back_deleted(self, paths: list[str]) -> None:
-        """They could not be removed yet."""
+        """The caller could not remove these files: try again later."""
         self._deleted.insert(0, (self._clock.steady_ms(), paths))

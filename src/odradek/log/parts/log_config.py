@@ -1,4 +1,4 @@
-"""The settings that the parts of one log share, and what follows from them."""
+"""The settings that the parts of one log share."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 class LogConfig:
-    """All parts of a log hold the same one, so that new settings of the topic reach them together."""
+    """All parts of a log have the same object, so that new settings of the topic reach all of them."""
 
     __slots__ = ("roll_after_ms", "topic")
 
@@ -20,7 +20,8 @@ class LogConfig:
 
 
 def roll_after_ms(config: "TopicConfig") -> int:
-    """The age at which a segment ends; a compacted topic's maximum lag bounds it too."""
+    """The age at which a segment is rolled: segment.ms, or max.compaction.lag.ms of a compacted topic if that
+    is shorter."""
     if config.is_compacted and config.max_compaction_lag_ms > 0:
         return min(config.max_compaction_lag_ms, config.segment_ms)
     return config.segment_ms

@@ -1,5 +1,4 @@
-"""The directory of one partition: where it lies, whether it still works, which changes to its entries a sync
-has to cover. What the files in it hold is the business of the parts of a log."""
+"""PartitionDir: the directory of one partition, its failure, and which changes to its entries need a sync."""
 
 import logging
 from collections.abc import Callable
@@ -12,10 +11,10 @@ _log = logging.getLogger(__name__)
 
 
 class PartitionDir:
-    """After an I/O error nothing here is written or read any more: `failure` says why.
+    """After an I/O error nothing is written or read here: `failure` has the reason.
 
-    `changes` counts the changes to the entries of the directory. A sync that began at a count covers them up
-    to that count.
+    `changes` counts the changes to the directory's entries. A sync covers the changes up to the count at its
+    start.
     """
 
     __slots__ = (
@@ -35,21 +34,21 @@ class PartitionDir:
         self.disk = pool.disk
         self.path = path
         self.log_dir = path.rpartition("/")[0]
-        """The log directory that this one lies in. A partition's directory that is renamed stays there."""
+        """The log directory that contains this one. A rename does not change it."""
         self.topic_partition = topic_partition
         self.failure: StorageError | None = None
         self.on_failed: Callable[[str, StorageError], None] | None = None
-        # Whether the entries so far, and the directory's own in the log directory, are durable is not known.
+        # It is unknown whether the existing entries, and the directory's own entry, are durable.
         self.changes = 1
         self.changes_durable = 0
 
     # --- failure --------------------------------------------------------------------------------------
 
     def fail(self, error: OSError, doing: str, *, halfway: bool = False) -> KafkaError:
-        """The disk failed: the log is not used again until a restart looks at what is left.
+        """The disk failed: the log is unusable until a restart.
 
-        Where only descriptors or memory have run out, nothing was done and the log goes on; and where that
-        left it `halfway`, this log alone is given up, not its log directory.
+        If only descriptors or memory ran out, nothing was done, and the log stays usable. If that interrupted
+        a change (`halfway`), this log is unusable, but its log directory stays online.
         """
         message = f"Error while {doing} {self.topic_partition} in {self.path}: {error}"
         if is_exhausted(error):
@@ -75,13 +74,14 @@ class PartitionDir:
         return self.changes_durable < self.changes
 
     def to_sync(self) -> list[str]:
-        """The directories that a sync has to cover: the first one includes the directory's own entry."""
+        """The directories to sync. The first sync includes the log directory, for this directory's own
+        entry."""
         if not self.has_unsynced_changes:
             return []
         return [self.path, self.log_dir] if self.changes_durable == 0 else [self.path]
 
     def synced(self, changes: int) -> None:
-        """A sync has ended that began when `changes` stood at this count."""
+        """A sync has ended. When it began, `changes` had this value."""
         assert changes <= self.changes, f"{self.path}: change {changes} of {self.changes} is durable"
         self.changes_durable = max(self.changes_durable, changes)
 

@@ -1,4 +1,4 @@
-"""partition.metadata: which topic a partition's directory belongs to, and whether that is durable."""
+"""partition.metadata: the topic id of a partition's directory, and whether it is durable."""
 
 import logging
 import uuid
@@ -14,15 +14,15 @@ _log = logging.getLogger(__name__)
 
 
 def sync_topic_id(disk: Disk, path: str) -> None:
-    """Make partition.metadata of a partition's directory durable, and its name."""
+    """Sync partition.metadata and its directory entry."""
     sync_file(disk, f"{path}/{PARTITION_METADATA}")
     disk.fsync_dir(path)
 
 
 class PartitionMetadataFile:
-    """Records may reach the disk at any time, without a sync. What a power loss left of them in a directory
-    that does not name its topic would be taken for records of the next topic of that name. So the topic id
-    is durable before the first record is written."""
+    """The topic id is durable before the first record is written. Records may reach the disk at any time
+    without a sync. If a power loss left records in a directory without a topic id, they would count as
+    records of the next topic with that name."""
 
     __slots__ = ("_dir", "_segments", "is_durable", "topic_id")
 
@@ -34,7 +34,7 @@ class PartitionMetadataFile:
         self.is_durable = topic_id is None or segments.size_bytes > 0
 
     def write(self, topic_id: uuid.UUID) -> None:
-        """Bind the directory to a topic. While it holds no records this need not be durable yet."""
+        """Write the topic id. Without records it need not be durable yet."""
         directory = self._dir
         assert self.topic_id is None, f"{directory.path} belongs to topic {self.topic_id}"
         directory.check_online()
@@ -49,7 +49,7 @@ class PartitionMetadataFile:
             self.persist()
 
     def mend(self, topic_id: uuid.UUID) -> None:
-        """The directory's topic id was damaged: write the right one."""
+        """Replace a damaged topic id."""
         _log.warning(
             "%s/%s is damaged: replacing its topic id %s with %s",
             self._dir.path,
@@ -69,5 +69,5 @@ class PartitionMetadataFile:
         self.is_durable = True
 
     def persisted(self) -> None:
-        """`sync_topic_id` has ended elsewhere."""
+        """`sync_topic_id` has ended in another thread."""
         self.is_durable = True

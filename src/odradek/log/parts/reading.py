@@ -1,4 +1,5 @@
-"""What readers see of a log: up to which offset, from which position, and which transactions to leave out."""
+"""BatchReader: finds the batches for a read, up to the bound of its isolation, and the aborted transactions
+in them."""
 
 import logging
 from typing import NamedTuple
@@ -16,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Position(NamedTuple):
-    """A place in a log: the batch at `position` of the segment is the one that holds the asked offset."""
+    """The position of the batch that contains an offset, in its segment."""
 
     segment: Segment
     base_offset: int
@@ -25,7 +26,7 @@ class Position(NamedTuple):
 
 
 class FetchInfo:
-    """What a read found. `aborted` is None unless committed data was asked for."""
+    """The result of a read. `aborted` is None unless the isolation is TXN_COMMITTED."""
 
     __slots__ = ("aborted", "first_offset", "size", "slice")
 
@@ -39,7 +40,7 @@ class FetchInfo:
 
 
 class BatchReader:
-    """Batches by offset. `newest` is where the last append began: the consumers that keep up read there."""
+    """Finds batches by offset. `newest` is the start of the last append, where consumers without lag read."""
 
     __slots__ = ("_bound", "_bounds", "_config", "_dir", "_gaps", "_segments", "newest")
 
@@ -55,7 +56,7 @@ class BatchReader:
         self._gaps: set[int] = set()
 
     def forget_positions(self) -> None:
-        """Segments are cut off or replaced: what is known of positions in them no longer holds."""
+        """Segments were truncated or replaced: cached positions are invalid."""
         self._bound = self.newest = None
 
     def read(self, offset: int, max_bytes: int, isolation: Isolation, min_one_message: bool) -> FetchInfo:
@@ -87,7 +88,7 @@ class BatchReader:
         return FetchInfo(base_offset, segment.slice(position, size), aborted)
 
     def _find(self, offset: int) -> Position | None:
-        """The batch that holds an offset or, where it is gone, the first one after it."""
+        """The batch that contains an offset, or the first one after it if the offset is missing."""
         segment = self._segments.floor(offset)
         while segment is not None:
             found = segment.translate(offset)
@@ -99,13 +100,13 @@ class BatchReader:
         return None
 
     def _warn_of_gap(self, segment: Segment) -> None:
-        """Warns once. No cleaner has been here: the segment before this one was removed by hand."""
+        """Warns once. The topic is not compacted, so the segment before this one was removed by hand."""
         if segment.base_offset not in self._gaps:
             self._gaps.add(segment.base_offset)
             _log.warning("The records before %s are missing: reads skip the gap", segment.file.path)
 
     def _bound_position(self, segment: Segment, bound: int) -> int:
-        """Where in a segment the batches below an offset end, if that is not the log end."""
+        """The end position of the batches below an offset in a segment, if that is not the log end."""
         if segment is not self._segments.active:
             following = self._segments.after(segment)
             if following is None or following.base_offset <= bound:
@@ -118,7 +119,7 @@ class BatchReader:
         return known.position
 
     def _aborted(self, segment: Segment, offset: int, end_position: int) -> list[tuple[int, int]]:
-        """(producer id, first offset) of the aborted transactions that a read may touch."""
+        """(producer id, first offset) of the aborted transactions in the range of a read."""
         end = self._bounds.log_end_offset
         upper_bound = segment.offset_index.upper_bound(end_position)
         if upper_bound is None:

@@ -1,4 +1,4 @@
-"""Ending a log's active segment and beginning the next, with a snapshot of the producers between them."""
+"""Roller: ends the active segment and starts the next one, with a snapshot of the producers between them."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from odradek.log.segments.segment import Segment
 
 
 class Roller:
-    """`on_rolled` is called when a segment is complete and awaits a flush."""
+    """`on_rolled` is called when a segment is complete and needs a flush."""
 
     __slots__ = ("_bounds", "_dir", "_durability", "_local_log", "_producers", "_snapshots", "on_rolled")
 
@@ -35,15 +35,15 @@ class Roller:
         self.on_rolled: Callable[[TopicPartition], None] | None = None
 
     def roll_at(self, base_offset: int) -> Segment:
-        """The segment that begins at an offset. Raises StorageError, ExhaustedError."""
+        """Start a segment at an offset. Raises StorageError, ExhaustedError."""
         segments = self._local_log.segments
         active = segments.active
         if active.size == 0 and active.base_offset == base_offset:
-            # An index too small for one entry is full from the start: the empty segment is the new one.
+            # An index too small for one entry is full from the start: keep the empty segment.
             return active
         assert base_offset > active.base_offset, f"roll of {self._dir.path} to {base_offset}"
         try:
-            # First, so that where it cannot be written there is no new segment either.
+            # First: if this fails, there is no new segment.
             self.take_snapshot(base_offset)
             active.seal()
             self._durability.mark_end()
@@ -57,7 +57,7 @@ class Roller:
         return segment
 
     def take_snapshot(self, offset: int) -> None:
-        """Write the producers as of an offset, unless a snapshot has them already. Raises OSError."""
+        """Write a snapshot of the producers at an offset, unless there is one. Raises OSError."""
         snapshots = self._snapshots
         newest = snapshots.offsets[-1] if snapshots.offsets else self._bounds.log_start_offset
         if offset > newest:

@@ -1,4 +1,5 @@
-"""flush.messages: which records may be acknowledged, and which wait for a flush. No file is touched here."""
+"""Settling: which records may be acknowledged, and which wait for a flush because of flush.messages. No
+I/O."""
 
 from collections.abc import Callable
 from typing import Final
@@ -13,7 +14,7 @@ NEVER: Final = (1 << 63) - 1
 
 
 class Settling:
-    """From `_due_from` on nothing is acknowledged until a flush has come to `_due_to`.
+    """Records from `_due_from` are not acknowledged until a flush has reached `_due_to`.
 
     `on_flush_due` is called when a flush is needed, `on_settled` when `settled_offset` has moved.
     """
@@ -45,7 +46,7 @@ class Settling:
 
     @property
     def settled_offset(self) -> int:
-        """Records below may be acknowledged: where flush.messages asks for a flush, that has come so far."""
+        """Records below it may be acknowledged: no flush is due for them, or it is done."""
         recovery_point = self._durability.recovery_point
         if self._due_to <= recovery_point:
             return self._bounds.log_end_offset
@@ -53,14 +54,15 @@ class Settling:
 
     @property
     def flush_target(self) -> int:
-        """How far the next flush has to come: to the end where a producer waits, else over whole segments."""
+        """The end of the next flush: the log end if a producer waits, otherwise the start of the active
+        segment."""
         if self._due_to > self._durability.recovery_point:
             return self._bounds.log_end_offset
         return self._segments.active.base_offset
 
     def await_flush(self, start: int) -> bool:
-        """flush.messages may be reached by what was appended from `start` on: then it waits for a flush, and
-        a new one is needed."""
+        """Returns whether the records appended from `start` reach flush.messages. Then they wait for a new
+        flush."""
         recovery_point, end = self._durability.recovery_point, self._bounds.log_end_offset
         if end - max(recovery_point, self._due_to) < self._config.topic.flush_messages:
             return False
@@ -77,6 +79,6 @@ class Settling:
         self._due_from = self._due_to = offset
 
     def moved_from(self, settled_offset: int) -> None:
-        """A flush has ended; before it, `settled_offset` was this."""
+        """A flush has ended. Before it, `settled_offset` had this value."""
         if self.on_settled is not None and self.settled_offset != settled_offset:
             self.on_settled()

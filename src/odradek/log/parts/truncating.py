@@ -1,7 +1,7 @@
-"""Cutting off the end of a log, durably.
+"""Truncator: removes the end of a log, durably.
 
-What is dropped must not come back after a crash, behind the records that take its place, nor the epochs it
-had, nor what was said of its durability.
+After a crash the removed records must not come back behind newer ones. The same holds for their leader
+epochs, and for checkpoints that say they are durable.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ from odradek.log.producers.state import ProducerState
 
 
 class Truncator:
-    """`on_truncated` is called when a checkpoint may say more of the log than holds now: of segments that it
-    has no more, and may have again before the next checkpoint, with records that are not durable.
+    """`on_truncated` is called when the recovery point checkpoint may be too high: new records below it would
+    count as durable before the next checkpoint.
 
-    An error halfway leaves a log that cannot be used: every method raises StorageError then.
+    After an error in the middle the log is unusable: every method then raises StorageError.
     """
 
     __slots__ = (
@@ -63,9 +63,9 @@ class Truncator:
         self.on_truncated: Callable[[TopicPartition], None] | None = None
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop the records at and above an offset; False where there are none.
+        """Remove the records at and above an offset. Returns False if there are none.
 
-        A batch goes as a whole: the log ends where the one began that holds the offset.
+        Batches are removed as a whole: the log then ends at the start of the batch that contains the offset.
         """
         bounds, local_log, durability = self._bounds, self._local_log, self._durability
         if offset >= bounds.log_end_offset:
@@ -97,7 +97,7 @@ class Truncator:
         return True
 
     def restart_at(self, offset: int) -> None:
-        """Drop everything; the next record gets the offset."""
+        """Remove all records. The next record gets the given offset."""
         durability = self._durability
         was_durable = durability.restart_offset
         try:

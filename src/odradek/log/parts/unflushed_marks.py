@@ -1,4 +1,5 @@
-"""The marks `<offset>.unflushed` of a partition's directory: where segments ended that were not durable."""
+"""The marks `<offset>.unflushed` of a partition's directory: end offsets of segments that were not
+durable."""
 
 from collections.abc import Iterable, Sequence
 from os import O_CREAT, O_WRONLY
@@ -9,9 +10,9 @@ from odradek.log.parts.partition_dir import PartitionDir
 
 
 class UnflushedMarks:
-    """A power loss may take the end of a marked segment, and not what follows it.
+    """After a power loss the end of a marked segment may be lost, but not the segment after it.
 
-    A file system keeps the order of names: where the next segment survives, so does the mark.
+    File systems keep the order in which names are created: if the next segment survives, so does the mark.
     """
 
     __slots__ = ("_dir", "end_offsets")
@@ -28,7 +29,7 @@ class UnflushedMarks:
             self.end_offsets.append(end_offset)
 
     def remove(self, end_offsets: Sequence[int]) -> None:
-        """Raises OSError: then all of them still count."""
+        """Raises OSError: then all of them are still valid."""
         for end_offset in end_offsets:
             unlink_if_exists(self._dir.disk, self._path(end_offset))
         self.end_offsets = [end_offset for end_offset in self.end_offsets if end_offset not in end_offsets]

@@ -1,4 +1,5 @@
-"""What a partition remembers of one producer: epoch, last five batches, open transaction. Pure."""
+"""ProducerEntry: the state of one producer in a partition: epoch, last five batches, open transaction.
+Pure."""
 
 from typing import Final, NamedTuple
 
@@ -10,7 +11,7 @@ NO_COORDINATOR_EPOCH: Final = -1
 
 
 class ProducerBatch(NamedTuple):
-    """A batch as its producer numbered it and as the log placed it."""
+    """The sequence numbers and offsets of a batch."""
 
     last_sequence: int
     last_offset: int
@@ -27,7 +28,7 @@ class ProducerBatch(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """Never changed: an append makes a new one, which counts once its bytes are written."""
+    """Immutable: an append makes a new entry, which takes effect when its bytes are written."""
 
     producer_id: int
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -42,7 +43,7 @@ class ProducerEntry(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """The last offset of the newest batch of data; NO_OFFSET where only markers are known."""
+        """The last offset of the newest data batch; NO_OFFSET if only markers are known."""
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     @property

@@ -1,4 +1,4 @@
-"""Reading the marker that ends a transaction out of its control batch. Pure."""
+"""Reads the marker that ends a transaction from its control batch. Pure."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ class Marker(NamedTuple):
 
 
 def read_marker(buffer: Buffer, batch: BatchMeta) -> Marker | None:
-    """The marker in a control batch of a buffer; None where compaction has left the batch empty."""
+    """The marker in a control batch; None if compaction has removed it from the batch."""
     for record in iter_records(buffer, batch):
         return Marker(parse_marker(record.key, record.value), record.timestamp)
     return None

@@ -1,6 +1,6 @@
-"""What a partition accepts from producers that number their batches: epochs, sequences, transactions. Pure.
+"""The rules for batches of idempotent producers: epochs, sequences, transactions. Pure.
 
-No origin means that the batch is replicated or replayed: it was accepted before, and is only noted.
+An origin of None means a replicated or replayed batch: it was accepted before, so it is not refused.
 """
 
 import logging
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 _new = tuple.__new__
 
 EPOCH_PER_TRANSACTION: Final = 2
-"""From this transaction version on every transaction has an epoch of its own (KIP-890)."""
+"""Since this transaction version every transaction has its own epoch (KIP-890)."""
 _LAST_PRODUCER_EPOCH: Final = 0x7FFF
 
 
@@ -29,14 +29,15 @@ class AppendOrigin(IntEnum):
 
 
 class ExpectedStart(NamedTuple):
-    """Where a producer has to begin that a partition does not know."""
+    """The epoch and sequence that the first batch of an unknown producer must have."""
 
     epoch: int
     sequence: int
 
 
 def check_start(batch: BatchMeta, start: ExpectedStart) -> None:
-    """Refuse what would overtake an earlier batch of a transaction, which was refused and may come again."""
+    """Refuse a batch that would overtake an earlier one of its transaction, which was refused and may be
+    retried."""
     if batch.producer_epoch == start.epoch and batch.base_sequence > start.sequence:
         raise KafkaError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -48,7 +49,7 @@ def check_start(batch: BatchMeta, start: ExpectedStart) -> None:
 def append_data(
     entry: ProducerEntry, batch: BatchMeta, base_offset: int, origin: AppendOrigin | None
 ) -> ProducerEntry:
-    """The producer after a batch of data at an offset; raises KafkaError where the batch is refused."""
+    """The producer after a data batch at an offset. Raises KafkaError to refuse the batch."""
     producer_id, known_epoch, coordinator_epoch, _, txn_first_offset, batches = entry
     epoch, first_sequence, delta = batch.producer_epoch, batch.base_sequence, batch.last_offset_delta
     if epoch != known_epoch:
@@ -82,7 +83,7 @@ def append_data(
 
 
 def _check_new_epoch(entry: ProducerEntry, epoch: int, first_sequence: int, offset: int) -> None:
-    """A new epoch begins at 0; a producer that is not known, or whose records are gone, begins anywhere."""
+    """A new epoch must start at sequence 0. A producer without an entry may start at any sequence."""
     if first_sequence != 0 and entry.producer_epoch != NO_PRODUCER_EPOCH:
         raise KafkaError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -100,7 +101,7 @@ def append_marker(
     origin: AppendOrigin | None,
     transaction_version: int,
 ) -> ProducerEntry:
-    """The producer after the end of its transaction; raises KafkaError where the marker is refused."""
+    """The producer after the end of its transaction. Raises KafkaError to refuse the marker."""
     epoch, known_epoch = batch.producer_epoch, entry.producer_epoch
     if origin is None or transaction_version < EPOCH_PER_TRANSACTION:
         if epoch < known_epoch:

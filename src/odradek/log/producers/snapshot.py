@@ -1,4 +1,4 @@
-"""A snapshot of a partition's producers: bytes to entries and back. Pure."""
+"""Formats and parses a snapshot of a partition's producers. Pure."""
 
 from collections.abc import Iterable
 from struct import Struct
@@ -26,7 +26,7 @@ _ENTRY = Struct(">qhiqiqiq")
 
 
 class CorruptSnapshotError(Exception):
-    """A snapshot that cannot be read: an older one, or the log itself, tells the same."""
+    """An invalid snapshot. An older one, or the log, has the same state."""
 
 
 def format_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
@@ -49,7 +49,8 @@ def snapshot_fields(entry: ProducerEntry) -> tuple[int, ...]:
 
 
 def parse_snapshot(data: bytes) -> list[ProducerEntry]:
-    """Only the last batch of a producer is in a snapshot: older ones are no longer known as duplicates."""
+    """A snapshot has only the last batch of a producer. Duplicates of older ones are not recognised after
+    it."""
     if len(data) < _HEAD.size:
         raise CorruptSnapshotError(f"only {len(data)} bytes")
     version, crc, count = _HEAD.unpack_from(data)

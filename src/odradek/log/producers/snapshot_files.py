@@ -1,4 +1,4 @@
-"""The producer snapshots of a log on disk: which there are, taking, loading and removing them."""
+"""ProducerSnapshotFiles: takes, loads and removes the producer snapshots of a log."""
 
 import logging
 from bisect import bisect_right, insort
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class ProducerSnapshotFiles:
-    """Snapshot files by the offset they were taken at, oldest first."""
+    """Snapshot files by their offset, oldest first."""
 
     __slots__ = ("_disk", "_doubted", "_unsynced", "directory", "offsets")
 
@@ -29,8 +29,8 @@ class ProducerSnapshotFiles:
         return f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
 
     def take(self, entries: Iterable[ProducerEntry], offset: int) -> None:
-        """Write a snapshot; durable it is once its path, told by `unsynced`, is synced. Torn by a crash
-        before that, it does not match its CRC."""
+        """Write a snapshot. It is durable after a sync of its path (see `unsynced`). If a crash tears it
+        before that, its CRC does not match."""
         path, data = self.path(offset), format_snapshot(entries)
         if offset not in self._doubted or read_file(self._disk, path) != data:
             overwrite_file(self._disk, path, data)
@@ -40,18 +40,19 @@ class ProducerSnapshotFiles:
             insort(self.offsets, offset)
 
     def unsynced(self) -> list[int]:
-        """The snapshots that no sync was told of yet."""
+        """The snapshots that are not synced yet."""
         return [offset for offset in self._unsynced if offset in self.offsets]
 
     def synced(self, offsets: Iterable[int]) -> None:
-        """A sync of these has come to its end. One that was taken anew meanwhile has its CRC to prove it."""
+        """A sync of these snapshots has ended. If one was written again since the sync began, its CRC
+        protects it."""
         for offset in offsets:
             self._unsynced.pop(offset, None)
 
     def load_newest(self, log_start_offset: int, end_offset: int) -> tuple[list[ProducerEntry], int]:
-        """Entries of the newest good snapshot in the range and its offset; broken ones are removed.
+        """(entries of the newest valid snapshot in the range, its offset). Invalid ones are removed.
 
-        Without one there are no producers at the log start.
+        Without a snapshot there are no producers at the log start.
         """
         while self.offsets:
             at = bisect_right(self.offsets, end_offset) - 1
@@ -66,13 +67,14 @@ class ProducerSnapshotFiles:
         return [], log_start_offset
 
     def doubt_above(self, offset: int) -> None:
-        """Newer ones may speak of records that did not survive: they are not loaded, only taken anew. What is
-        written and removed again in a file system costs most of the recovery of a small log."""
+        """Snapshots above an offset may include lost records: do not load them, but take them again. Their
+        files are kept until then, because writing and removing files takes most of the recovery time of a
+        small log."""
         self._doubted.update((o, None) for o in self.offsets if o > offset)
         self.offsets = [o for o in self.offsets if o <= offset]
 
     def remove_doubted(self) -> None:
-        """All that could be taken anew was."""
+        """Remove the doubted snapshots that were not taken again."""
         for offset in self._doubted:
             unlink_if_exists(self._disk, self.path(offset))
         self._doubted.clear()
@@ -82,12 +84,13 @@ class ProducerSnapshotFiles:
         unlink_if_exists(self._disk, self.path(offset))
 
     def remove_outside(self, log_start_offset: int, end_offset: int) -> None:
-        """Remove what a log that begins and ends there cannot use."""
+        """Remove snapshots outside of the log."""
         for offset in [o for o in self.offsets if o > end_offset or o <= log_start_offset]:
             self.remove(offset)
 
     def remove_strays(self, base_offsets: Sequence[int]) -> None:
-        """Keep the snapshots of segments, and of the others the newest if it lies beyond the last segment."""
+        """Keep the snapshots at segment starts, and the newest one if it is after the last segment's
+        start."""
         known = set(base_offsets)
         strays = [offset for offset in self.offsets if offset not in known]
         if strays and base_offsets and strays[-1] >= base_offsets[-1]:
@@ -96,7 +99,7 @@ class ProducerSnapshotFiles:
             self.remove(offset)
 
     def set_aside(self, offset: int) -> str | None:
-        """Rename a snapshot to its name of deletion; where it is now, None where there is none."""
+        """Rename a snapshot to .deleted. Returns the new path, or None if there is no snapshot."""
         if offset not in self.offsets:
             return None
         self.offsets.remove(offset)

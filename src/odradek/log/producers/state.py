@@ -1,6 +1,6 @@
-"""The producers of a partition and their transactions: what an append checks against and changes. Pure.
+"""ProducerState: the producers of a partition and their transactions. Appends are checked against it. Pure.
 
-An append first stages its changes on copies; only once its bytes are written are they taken over.
+An append stages its changes first. They take effect when its bytes are written.
 """
 
 from bisect import insort
@@ -17,11 +17,12 @@ from odradek.records.header import CONTROL_FLAG, MAX_INT32, BatchMeta
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
 _MAX_STARTS: Final = 10_000
 MAX_PRODUCERS: Final = 100_000
-"""Of one partition. Beyond, those that have been silent longest are forgotten, a tenth of all at a time."""
+"""The maximum per partition. Above it the producers that were silent longest are removed, a tenth at a
+time."""
 
 
 class CompletedTxn(NamedTuple):
-    """A transaction that a marker at `last_offset` ended."""
+    """A transaction that ended with a marker at `last_offset`."""
 
     producer_id: int
     first_offset: int
@@ -30,7 +31,7 @@ class CompletedTxn(NamedTuple):
 
 
 class StagedProducers:
-    """The changes of an append that is not written yet. A stage over another sees the other's changes."""
+    """The changes of an append that is not written yet. A stage on top of another one sees its changes."""
 
     __slots__ = ("_known", "completed", "entries", "started", "starts")
 
@@ -52,9 +53,9 @@ class StagedProducers:
         marker: Marker | None = None,
         transaction_version: int = 0,
     ) -> ProducerBatch | None:
-        """Check a batch, with the marker in it if any, and stage what it changes; raises KafkaError.
+        """Check a batch, with its marker if any, and stage its changes. Raises KafkaError.
 
-        A client's batch that is here already changes nothing: what is given then is the first append of it.
+        A duplicate of a client's batch changes nothing: then the result is its first append.
         """
         producer_id = batch.producer_id
         known = self.entries.get(producer_id) or self._known(producer_id)
@@ -94,7 +95,7 @@ class StagedProducers:
 
 
 class ProducerState:
-    """Every producer a partition knows, and every transaction that holds back its last stable offset."""
+    """The producers of a partition, and the transactions that hold back its last stable offset."""
 
     __slots__ = ("_ongoing", "_unreplicated", "end_offset", "entries", "get", "starts")
 
@@ -107,7 +108,7 @@ class ProducerState:
         self._unreplicated: list[tuple[int, int]] = []
 
     def load(self, entries: Iterable[ProducerEntry], end_offset: int) -> None:
-        """Begin anew from what a snapshot at an offset says."""
+        """Replace the state with a snapshot at an offset."""
         self.entries.clear()
         self.entries.update((entry.producer_id, entry) for entry in entries)
         open_txns = [
@@ -120,7 +121,7 @@ class ProducerState:
         self.end_offset = end_offset
 
     def expect_start(self, producer_id: int, epoch: int, sequence: int) -> None:
-        """Have a producer that is not known yet begin with a sequence, or the smallest of several."""
+        """Require an unknown producer to start at a sequence, or at the smallest of several."""
         start = self.starts.pop(producer_id, None)
         if start is not None and start.epoch == epoch:
             sequence = min(sequence, start.sequence)
@@ -129,7 +130,7 @@ class ProducerState:
             del self.starts[next(iter(self.starts))]
 
     def commit(self, staged: StagedProducers) -> None:
-        """Take over what an append staged. The transactions it completed follow one by one, by `complete`."""
+        """Apply the changes of an append. The caller then calls `complete` for each completed transaction."""
         if len(self.entries) > MAX_PRODUCERS // 2:
             self._make_room(staged.entries)
         self.entries.update(staged.entries)
@@ -140,7 +141,7 @@ class ProducerState:
             self._ongoing.update(staged.started)
 
     def replay(self, batch: BatchMeta, marker: Marker | None) -> CompletedTxn | None:
-        """Take a batch that stands in the log; gives the transaction that it ended, for `complete`."""
+        """Apply a batch from the log. Returns the transaction that it ended, for `complete`."""
         if batch.attributes & CONTROL_FLAG:
             staged = StagedProducers(self)
             staged.add(batch, batch.base_offset, None, marker)
@@ -156,9 +157,9 @@ class ProducerState:
         return None
 
     def _make_room(self, writers: Iterable[int]) -> None:
-        """Keep the entries in the order of their last writes, and let the oldest go when there are too many.
+        """Keep the entries ordered by their last write, and remove the oldest when there are too many.
 
-        Like those that have expired, they may come back with any sequence.
+        Like expired producers, they may return with any sequence.
         """
         for producer_id in writers:
             self.entries.pop(producer_id, None)
@@ -168,20 +169,21 @@ class ProducerState:
                 del self.entries[producer_id]
 
     def stable_offset_after(self, completed: CompletedTxn) -> int:
-        """The last stable offset once a transaction is complete: where the next open one is, or its end."""
+        """The last stable offset after a transaction is complete: the start of the next open one, or its
+        end."""
         for first_offset, producer_id in self._ongoing.items():
             if producer_id != completed.producer_id:
                 return first_offset
         return completed.last_offset + 1
 
     def complete(self, completed: CompletedTxn) -> None:
-        """Decided, but unstable until the high watermark has passed the marker."""
+        """A transaction is decided. It stays unstable until the high watermark has passed its marker."""
         del self._ongoing[completed.first_offset]
         insort(self._unreplicated, (completed.first_offset, completed.last_offset))
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the first transaction begins that is open, or whose marker is not replicated yet."""
+        """The start of the first transaction that is open, or whose marker is not replicated yet."""
         first = next(iter(self._ongoing), None)
         if not self._unreplicated:
             return first
@@ -197,12 +199,12 @@ class ProducerState:
             self._unreplicated = [txn for txn in self._unreplicated if txn[1] >= high_watermark]
 
     def is_fenced(self, producer_id: int, epoch: int) -> bool:
-        """Whether a later epoch of the producer has been seen."""
+        """Whether the partition has records of a later epoch of the producer."""
         known = self.entries.get(producer_id)
         return known is not None and known.producer_epoch > epoch
 
     def in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether a transaction of the producer at this epoch is open."""
+        """Whether the producer has an open transaction at this epoch."""
         known = self.entries.get(producer_id)
         return (
             known is not None
@@ -211,14 +213,14 @@ class ProducerState:
         )
 
     def has_late_transaction(self, now_ms: int, max_timeout_ms: int) -> bool:
-        """Whether a transaction is open for so long that its coordinator must have lost it."""
+        """Whether a transaction is open longer than any timeout allows: its coordinator must have lost it."""
         latest_ms = now_ms - max_timeout_ms - LATE_TRANSACTION_BUFFER_MS
         return any(
             0 < self.entries[producer_id].last_timestamp < latest_ms for producer_id in self._ongoing.values()
         )
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have been silent for long and have no transaction open."""
+        """Remove producers that were silent for the expiration time and have no open transaction."""
         silent = [
             entry.producer_id
             for entry in self.entries.values()

@@ -1,4 +1,4 @@
-"""The batches of a segment file, a piece at a time, good ones and the places where there is none."""
+"""Reads a segment file piece by piece: valid batches, and positions without one."""
 
 from collections.abc import Callable, Iterator
 from os import O_RDONLY
@@ -21,7 +21,7 @@ _PROBLEMS: Final = {
 
 
 class Bad(NamedTuple):
-    """No good batch where one must begin. `can_go_on`: its length is believed, there are more behind it."""
+    """A position without a valid batch. `can_go_on`: its length seems right, and batches follow it."""
 
     position: int
     problem: str
@@ -31,7 +31,7 @@ class Bad(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Good batches in a row; their positions are in `data`, which begins at `start` of the file."""
+    """Consecutive valid batches. Their positions are in `data`, which starts at `start` of the file."""
 
     data: memoryview
     start: int
@@ -40,7 +40,7 @@ class Piece(NamedTuple):
 
 
 def pieces(disk: Disk, path: str, on_bytes: Callable[[int], None] = lambda count: None) -> Iterator[Piece]:
-    """All of a segment file, up to where what stands there is no batch. `on_bytes` is told of progress."""
+    """The pieces of a segment file, up to bytes that are not a batch. `on_bytes` gets the progress."""
     fd = disk.open(path, O_RDONLY)
     try:
         size = disk.size(fd)
@@ -76,7 +76,7 @@ def _size_at(data: memoryview, at: int) -> int:
 
 
 def _may_begin(data: memoryview, at: int) -> bool:
-    """Whether a batch may begin at a position, as far as its length and its magic tell."""
+    """Whether a batch may start at a position, by its length and magic."""
     return len(data) - at <= _MAGIC_AT or (_size_at(data, at) > LOG_OVERHEAD and data[at + _MAGIC_AT] <= 2)
 
 

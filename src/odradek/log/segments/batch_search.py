@@ -1,4 +1,4 @@
-"""Going over the record batches of an open file by their headers, without an index."""
+"""Searches the record batches of an open file by their headers."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -19,7 +19,7 @@ _SCAN_BYTES: Final = 1 << 20
 
 
 class NoBatchError(CorruptIndexError):
-    """No batch begins at a position where one must, by an index or by the batch before it."""
+    """No batch at a position where an index, or the batch before it, says there is one."""
 
     def __init__(self, position: int) -> None:
         super().__init__(f"no record batch at byte offset {position}")
@@ -29,10 +29,10 @@ class NoBatchError(CorruptIndexError):
 def find_batch(
     disk: Disk, fd: int, end: int, base_offset: int, offset: int, indexed: tuple[int, int]
 ) -> tuple[int, int, int] | None:
-    """(base offset, position, size) of the first batch that reaches an offset, in a segment of a base offset.
+    """(base offset, position, size) of the first batch of a segment that ends at or after an offset.
 
-    `indexed` is what the index gave to begin with, an offset and a position: where no batch begins there that
-    it could have meant, the index is wrong. NoBatchError tells where a batch must begin and none does.
+    The search starts at the index entry `indexed`, an offset and a position. Raises NoBatchError if there is
+    no batch where one must be. If that is the position of the index entry, the index is wrong.
     """
     expected, position = indexed
     if position == 0:
@@ -66,7 +66,7 @@ def find_batch(
 
 
 def last_offset_at(disk: Disk, fd: int, position: int) -> int | None:
-    """The last offset of the batch at a position; None where none can begin."""
+    """The last offset of the batch at a position; None if there cannot be one."""
     head = read_fully(disk, fd, _HEAD.size, position)
     if len(head) < _HEAD.size:
         return None
@@ -77,9 +77,9 @@ def last_offset_at(disk: Disk, fd: int, position: int) -> int | None:
 
 
 def scan_batches(disk: Disk, fd: int, position: int, end: int) -> Iterator[BatchMeta]:
-    """The batches between two positions, as far as they are whole; their positions are the file's.
+    """The complete batches between two positions of a file, with their positions in the file.
 
-    Raises CORRUPT_MESSAGE where something stands that cannot be one.
+    Raises CORRUPT_MESSAGE for bytes that are not a batch.
     """
     want = _SCAN_BYTES
     while position < end:

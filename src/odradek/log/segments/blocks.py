@@ -1,4 +1,4 @@
-"""The blocks of a segment's file: asked for ahead of the batches, cut back behind the last one."""
+"""Blocks: reserves disk blocks ahead of a segment's batches, and cuts the file after the last one."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _NO_MORE: Final = 1 << 62
 
 
 class Blocks:
-    """Up to `reserved_bytes` the file system has blocks for the file; 0: none were asked for ahead."""
+    """The file has blocks up to `reserved_bytes`; 0: none are reserved."""
 
     __slots__ = ("_disk", "reserved_bytes")
 
@@ -21,12 +21,12 @@ class Blocks:
         self.reserved_bytes = 0
 
     def preallocate(self, fd: int, size: int) -> None:
-        """Make the file as large as it may become. Raises OSError."""
+        """Extend the file to its maximum size. Raises OSError."""
         self._disk.ftruncate(fd, size)
         self.reserved_bytes = size
 
     def reserve(self, fd: int, end: int) -> None:
-        """Ask for blocks ahead of a growing file. Where there are none left, the write itself will tell."""
+        """Reserve blocks ahead of a growing file. If there are none left, the write itself fails."""
         self.reserved_bytes = end + _RESERVE_BYTES
         try:
             self._disk.fallocate_keep_size(fd, end, _RESERVE_BYTES)
@@ -34,18 +34,18 @@ class Blocks:
             self.reserved_bytes = _NO_MORE
 
     def cut(self, fd: int, size: int) -> None:
-        """End the file where a batch ends, giving back any blocks beyond. Raises OSError."""
+        """End the file after a batch, and release the blocks beyond it. Raises OSError."""
         self._disk.ftruncate(fd, size)
         self.reserved_bytes = 0
 
     def take_back(self, fd: int, size: int) -> None:
-        """End the file where the last batch does, durably, after a write that failed. Raises OSError."""
+        """Cut the file after the last batch, durably, after a failed write. Raises OSError."""
         try:
             self._disk.ftruncate(fd, size)
         except OSError as e:
             if not is_exhausted(e):
                 raise
-            # The next write goes over what is left; `cut` is due when the segment is sealed.
+            # The next write overwrites the rest, and sealing the segment calls `cut`.
             self.reserved_bytes = max(self.reserved_bytes, 1)
             return
         sync_data(self._disk, fd)

@@ -1,13 +1,13 @@
-"""The names of a segment's files, and their renames. What they hold and which are open is not known here."""
+"""SegmentFiles: names and renames the files of a segment. It does not open them."""
 
 from odradek.log.names import DELETED_SUFFIX, SEGMENT_SUFFIXES, file_name
 from odradek.runtime.api import Disk
 
 
 class SegmentFiles:
-    """The file of batches and the three indexes beside it; any of them may be missing.
+    """The .log file and the three indexes of a segment. Any of them may be missing.
 
-    `_mark` ends the names while the segment is not yet one of its log's.
+    `_mark` is a suffix of the names while the segment is not part of its log yet.
     """
 
     __slots__ = ("_base_offset", "_directory", "_disk", "_mark")
@@ -22,7 +22,7 @@ class SegmentFiles:
         return f"{self._directory}/{file_name(self._base_offset, suffix)}{self._mark}"
 
     def set_aside(self) -> None:
-        """Rename the files to their names of deletion: gone for a restart, readable where they are open."""
+        """Rename the files to .deleted: a restart removes them, and open descriptors can still read them."""
         for suffix in SEGMENT_SUFFIXES:
             path = self.path(suffix)
             try:
@@ -31,7 +31,7 @@ class SegmentFiles:
                 continue
 
     def deleted_paths(self) -> list[str]:
-        """Where `set_aside` put the files."""
+        """The paths of the files after `set_aside`."""
         return [self.path(suffix) + DELETED_SUFFIX for suffix in SEGMENT_SUFFIXES]
 
     def unlink(self) -> None:
@@ -42,7 +42,7 @@ class SegmentFiles:
                 continue
 
     def take_place(self) -> None:
-        """Rename the files to those of a live segment."""
+        """Remove the mark from the names: the segment becomes part of its log."""
         marked = [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
         mark, self._mark = self._mark, ""
         for path in marked:

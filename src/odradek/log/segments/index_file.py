@@ -1,9 +1,9 @@
-"""A sparse index on disk: fixed-size entries in order, the newest of them in memory.
+"""IndexFile: the file of a sparse index. It has fixed-size entries in order, the newest of them in memory.
 
-What entries mean is told by the offset and the time index. Entries gather in memory and are written a few at
-a time: until a flush a crash may lose them, which costs nothing: above the recovery point every index is
-rebuilt. With the first that is written the file is extended to its full size with a hole, as Apache Kafka has
-it from the start; trimmed, it ends with the last entry.
+The offset index and the time index define the entries. New entries are collected in memory and written a few
+at a time. A crash before a flush may lose them, but recovery rebuilds every index above the recovery point.
+The first write extends the file to its full size with a hole. In Apache Kafka it has that size from the
+start. A trimmed file ends after its last entry.
 """
 
 import sys
@@ -21,7 +21,7 @@ _BLOCK_ENTRIES: Final = 64
 
 
 def unsigned_numbers(data: bytes) -> "array[int]":
-    """Big-endian uint32 numbers as an array, to be searched."""
+    """Big-endian uint32 numbers as an array."""
     numbers = array("I", data)
     if sys.byteorder == "little":
         numbers.byteswap()
@@ -29,11 +29,11 @@ def unsigned_numbers(data: bytes) -> "array[int]":
 
 
 class CorruptIndexError(Exception):
-    """An index that cannot be right: it is rebuilt from its segment."""
+    """An invalid index: it is rebuilt from its segment."""
 
 
 class IndexFile:
-    """The file under an index; `entries` counts what was appended, written or not."""
+    """The file of an index. `entries` counts the appended entries, written or not."""
 
     __slots__ = (
         "_disk",
@@ -61,8 +61,8 @@ class IndexFile:
         self._written = 0
         self._pending = bytearray()
         self._is_extended = False
-        # What a fresh one finds is cut off when it must be: emptying a file that was synced takes a file
-        # system longer than all else that a small log needs.
+        # Old content of a fresh index is cut off only when needed: truncating a synced file takes longer than
+        # everything else that a small log needs.
         self._has_rest = fresh
         self.file = pool.create(path, empty=False) if fresh else PooledFile(pool, path)
         self._take_tail(b"")
@@ -78,7 +78,7 @@ class IndexFile:
         self._check_loaded()
 
     def _set_entries(self, entries: int) -> None:
-        """Take the first `entries` of the file as all there are, and hold the newest of them in memory."""
+        """Use the first `entries` entries of the file, and load the newest of them into memory."""
         self.entries = self._written = entries
         self._first = max(0, entries - WARM_BYTES // self.ENTRY.size)
         self._take_tail(self._read(self._first, entries) if entries else b"")
@@ -91,7 +91,7 @@ class IndexFile:
         return data
 
     def _search_file(self, value: int, field: int) -> int:
-        """The first entry below those in memory whose field reaches a value; else the first in memory."""
+        """The first entry on disk whose field is at least a value; otherwise the first entry in memory."""
         low, high = 0, self._first
         while high - low > _BLOCK_ENTRIES:
             middle = (low + high) // 2
@@ -112,7 +112,7 @@ class IndexFile:
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Write what has gathered in memory; durable it is after a sync of the file."""
+        """Write the entries in memory. A sync of the file makes them durable."""
         if self._pending:
             if not self._is_extended:
                 if self._has_rest:
@@ -143,7 +143,7 @@ class IndexFile:
             self._pending = bytearray()
 
     def trim(self) -> None:
-        """End the file with its last entry: no more come, or the node stops."""
+        """End the file after its last entry: the segment has ended, or the node stops."""
         self._write_pending()
         if self._has_rest:
             self._end_at(self.entries)
@@ -153,7 +153,7 @@ class IndexFile:
         self._is_extended = self._has_rest = False
 
     def cut(self, entries: int) -> None:
-        """Forget all but the first `entries`."""
+        """Remove all but the first `entries` entries."""
         self._write_pending()
         self._end_at(entries)
         self._set_entries(entries)

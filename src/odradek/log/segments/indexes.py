@@ -1,6 +1,7 @@
-"""The three indexes of a segment: which are open, and what becomes of those whose descriptors the pool takes.
+"""SegmentIndexes: opens and closes the three indexes of a segment, also when the pool takes their
+descriptors.
 
-Whether they are right, only the batches tell: that is the segment's to find out.
+segment.py checks them against the batches.
 """
 
 from odradek.log.files import Descriptor, FilePool, PooledFile
@@ -12,8 +13,8 @@ from odradek.log.segments.txn_index import TransactionIndex
 
 
 class SegmentIndexes:
-    """None for an index that is not open. While more batches may come, `is_growing`, the offset and the time
-    index stay in memory, whatever the pool does."""
+    """An index that is not open is None. While the segment may get more batches (`is_growing`), the offset
+    index and the time index stay in memory, even if the pool closes their files."""
 
     __slots__ = (
         "_base_offset",
@@ -39,12 +40,12 @@ class SegmentIndexes:
         self._spared: frozenset[str] = frozenset()
 
     def read_offsets(self, *, fresh: bool = False) -> OffsetIndex:
-        """The offset index as its file has it, or an empty one; `take_offsets` opens it."""
+        """The offset index from its file, or an empty one. `take_offsets` installs it."""
         path = self._files.path(INDEX_SUFFIX)
         return OffsetIndex(self._pool, path, self._base_offset, self._max_bytes, fresh=fresh)
 
     def read_times(self, *, fresh: bool = False) -> TimeIndex:
-        """The same of the time index."""
+        """The time index from its file, or an empty one."""
         path = self._files.path(TIME_INDEX_SUFFIX)
         return TimeIndex(self._pool, path, self._base_offset, self._max_bytes, fresh=fresh)
 
@@ -62,13 +63,13 @@ class SegmentIndexes:
         return self.txns
 
     def reset(self) -> None:
-        """Begin the offset and the time index again, empty."""
+        """Replace the offset and the time index with empty ones."""
         self.is_growing = True
         self.take_offsets(self.read_offsets(fresh=True))
         self.take_times(self.read_times(fresh=True))
 
     def _spare_offsets(self) -> None:
-        """The pool took the descriptor: the memory goes too, unless more batches may come."""
+        """The pool closed the file: drop the index from memory, unless the segment may get more batches."""
         if not self.is_growing:
             self.offsets = None
             self._spared |= {INDEX_SUFFIX}
@@ -79,7 +80,7 @@ class SegmentIndexes:
             self._spared |= {TIME_INDEX_SUFFIX}
 
     def flush(self) -> list[Descriptor]:
-        """Write what the offset and the time index hold in memory; their descriptors, to be synced."""
+        """Write the entries in memory of both indexes. Returns their descriptors to sync."""
         files: list[PooledFile] = []
         for index, suffix in ((self.offsets, INDEX_SUFFIX), (self.times, TIME_INDEX_SUFFIX)):
             if index is not None:
@@ -90,7 +91,7 @@ class SegmentIndexes:
         return [file.open() for file in files]
 
     def follow_names(self) -> None:
-        """The files were renamed: open files stay, paths change."""
+        """The files were renamed: update the paths. Open files stay open."""
         for index, suffix in (
             (self.offsets, INDEX_SUFFIX),
             (self.times, TIME_INDEX_SUFFIX),
@@ -100,13 +101,13 @@ class SegmentIndexes:
                 index.file.path = self._files.path(suffix)
 
     def close(self) -> None:
-        """Give the descriptors up; they are opened again when needed."""
+        """Close the descriptors. They are opened again when needed."""
         for index in (self.offsets, self.times, self.txns):
             if index is not None:
                 index.file.close()
 
     def let_go(self) -> None:
-        """Give the descriptors up for good. Files that called back would keep the indexes alive."""
+        """Close the descriptors finally. The callbacks of the files would keep the indexes alive."""
         self.close()
         for index in (self.offsets, self.times):
             if index is not None:

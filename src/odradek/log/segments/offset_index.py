@@ -1,6 +1,6 @@
-"""The offset index of a segment: from an offset to the position of the batch that holds it or an earlier one.
+"""OffsetIndex: finds the position of the batch that contains an offset, or of an earlier batch.
 
-An entry names the last offset of a batch and the position where that batch begins.
+An entry has the last offset of a batch and the position of that batch.
 """
 
 from array import array
@@ -33,7 +33,7 @@ class OffsetIndex(IndexFile):
         self._block: tuple[array[int], array[int]] | None = None
 
     def _check_loaded(self) -> None:
-        """What a crash leaves of a pre-allocated file, a tail of zeros, cannot be an index."""
+        """Detect the zeros that a crash leaves at the end of a pre-allocated file."""
         offsets = self._offsets
         if offsets and (self._positions[-1] == 0 or (len(offsets) > 1 and offsets[-1] <= offsets[0])):
             raise CorruptIndexError(f"{self.file.path}: entry {self.entries - 1} is invalid")
@@ -48,7 +48,7 @@ class OffsetIndex(IndexFile):
 
     @property
     def last_entry(self) -> tuple[int, int]:
-        """(offset, position) of the newest entry; the segment's beginning where there is none."""
+        """(offset, position) of the newest entry; the start of the segment if there is none."""
         if not self.entries:
             return self.base_offset, 0
         return self.base_offset + self._offsets[-1], self._positions[-1]
@@ -75,14 +75,14 @@ class OffsetIndex(IndexFile):
             slot = self._search_file(relative + 1, 0) - 1
             if slot < 0:
                 return self.base_offset, 0
-            # Who reads here goes on reading behind it: the next lookups find what they need in memory.
+            # Readers usually continue from here, so load the next entries too.
             numbers = unsigned_numbers(self._read(slot, min(slot + _AHEAD_ENTRIES, self._first)))
             block = self._block = numbers[0::2], numbers[1::2]
         slot = bisect_right(block[0], relative) - 1
         return self.base_offset + block[0][slot], block[1][slot]
 
     def upper_bound(self, position: int) -> int | None:
-        """The offset of the first entry whose batch begins at a position or after it."""
+        """The offset of the first entry whose batch starts at or after a position."""
         slot = self._first + bisect_left(self._positions, position)
         if slot == self._first and slot > 0:
             slot = self._search_file(position, 1)
@@ -93,7 +93,7 @@ class OffsetIndex(IndexFile):
         return self.base_offset + int(_ENTRY.unpack(self._read(slot, slot + 1))[0])
 
     def truncate_to(self, offset: int) -> None:
-        """Forget the entries at and above an offset."""
+        """Remove the entries at and above an offset."""
         relative = offset - self.base_offset
         slot = self._first + bisect_left(self._offsets, relative)
         if slot == self._first and slot > 0:

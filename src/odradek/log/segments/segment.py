@@ -1,6 +1,6 @@
-"""One segment of a log: the file of record batches, with the indexes beside it kept right.
+"""Segment: the file of record batches with its indexes.
 
-What may be appended, and when the segment ends, is the log's to decide.
+The log decides what is appended and when the segment ends.
 """
 
 import logging
@@ -39,7 +39,7 @@ _ASK: Final = (-1, -1, -1)
 
 
 class Segment:
-    """A range of offsets from `base_offset` on. Only the last segment of a log is appended to."""
+    """A range of offsets that starts at `base_offset`. Only the last segment of a log is appended to."""
 
     __slots__ = (
         "_blocks",
@@ -101,7 +101,7 @@ class Segment:
         *,
         roll_jitter_ms: int = 0,
     ) -> "Segment":
-        """An empty segment with fresh files, in place of any that bear its name."""
+        """An empty segment with new files. Existing files with its name are replaced."""
         segment = cls(pool, directory, base_offset, config, now_ms, roll_jitter_ms=roll_jitter_ms)
         try:
             segment.file = pool.create(segment.file.path)
@@ -138,7 +138,7 @@ class Segment:
         return self._indexes.open_txns()
 
     def prepare_to_abort(self) -> None:
-        """Read what `add_aborted` needs, before there is a marker in the log that it has to follow."""
+        """Load what `add_aborted` needs before the marker is written to the log."""
         self.txn_index.load()
 
     def add_aborted(self, aborted: AbortedTxn) -> None:
@@ -146,13 +146,13 @@ class Segment:
         self.has_txn_index = True
 
     def collect_aborted(self, fetch_offset: int, upper_bound: int, into: list[tuple[int, int]]) -> bool:
-        """Add the aborted transactions that overlap a range; True when later segments cannot hold more."""
+        """Add the aborted transactions that overlap a range. True if later segments cannot have more."""
         return self.has_txn_index and self.txn_index.collect(fetch_offset, upper_bound, into)
 
     def _open_indexes(self, *, time: bool = False) -> None:
-        """Open what an index says; where it is missing or cannot be right, rebuild both from the log."""
+        """Open the indexes. If one is missing or invalid, rebuild both from the batches."""
         if self.size == 0:
-            # A crash may have brought entries back that a truncation took.
+            # After a crash, entries that a truncation removed may be back.
             self.reset_indexes()
             return
         try:
@@ -165,7 +165,7 @@ class Segment:
             self.rebuild_indexes()
 
     def _take_offsets(self, index: OffsetIndex) -> None:
-        """Take an offset index whose last entry is right: appends and the log's end go by it."""
+        """Use an offset index if its last entry is right: appends and the log end depend on it."""
         if not self._is_offset_of_batch(index):
             at = (index.entries - 1) * index.ENTRY.size
             raise CorruptIndexError(
@@ -174,14 +174,15 @@ class Segment:
         self._indexes.take_offsets(index)
 
     def _is_offset_of_batch(self, index: OffsetIndex) -> bool:
-        """Whether the last entry, if there is one, is right."""
+        """Whether the last entry, if any, is right."""
         if not index.entries:
             return True
         offset, position = index.last_entry
         return position < self.size and last_offset_at(self._disk, self.file.open().fd, position) == offset
 
     def _take_times(self, index: TimeIndex) -> None:
-        """Take a time index whose last entry is right: retention goes by it. Looking may rebuild them all."""
+        """Use a time index if its last entry is right: retention depends on it. The check may rebuild both
+        indexes."""
         if not index.entries:
             if self._has_times():
                 raise CorruptIndexError(f"{index.file.path}: empty, but the records have timestamps")
@@ -201,9 +202,9 @@ class Segment:
         return first is not None and first.max_timestamp >= 0
 
     def is_time_of_batch(self, timestamp: int, offset: int) -> bool:
-        """Whether the batch that holds an offset has this as its latest time, as every time entry says.
+        """Whether the batch that contains an offset has this max timestamp, as a time index entry claims.
 
-        Where the batches themselves are damaged nothing speaks against it.
+        If the batches themselves are damaged, the answer is True.
         """
         try:
             found = self.translate(offset)
@@ -213,17 +214,14 @@ class Segment:
         return batch is not None and batch.max_timestamp == timestamp
 
     def reset_indexes(self) -> None:
-        """Begin the offset and the time index again, empty."""
+        """Replace the offset and the time index with empty ones."""
         self._indexes.reset()
         self._bytes_since_index = 0
         self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = self.base_offset
 
     def rebuild_indexes(self) -> None:
-        """Derive both indexes from the batches of the file. The batches are taken at their headers' word.
-
-        Where one is damaged the indexes end.
-        """
+        """Rebuild both indexes from the headers of the batches. They end at the first damaged batch."""
         is_growing = self._indexes.is_growing
         self.reset_indexes()
         self._is_rebuilt = True
@@ -239,7 +237,7 @@ class Segment:
         self._indexes.is_growing = is_growing
 
     def index_batch(self, last_offset: int, max_timestamp: int, size: int) -> None:
-        """Count a batch that now stands at the end of the file."""
+        """Account for a batch that was written to the end of the file."""
         largest = self._max_timestamp
         assert largest is not None, "an append is prepared"
         if max_timestamp > largest:
@@ -259,7 +257,7 @@ class Segment:
         self.size = position + size
 
     def trim_indexes(self) -> None:
-        """Record the largest timestamp and end the index files with their last entries."""
+        """Add the largest timestamp to the time index, and end the index files after their last entries."""
         timestamp, offset = self.max_timestamp
         self.time_index.maybe_append(timestamp, offset)
         self.offset_index.trim()
@@ -270,13 +268,13 @@ class Segment:
 
     @property
     def max_timestamp(self) -> tuple[int, int]:
-        """(largest timestamp, last offset of the first batch that has it)."""
+        """(largest timestamp, last offset of the first batch with it)."""
         if self._max_timestamp is None:
             self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
         return self._max_timestamp, self._offset_of_max_timestamp
 
     def free_bounds(self, segment_bytes: int, roll_after_ms: int, batches: int) -> tuple[int, int, int]:
-        """(file size, timestamp, offset) up to which batches need not ask `should_roll`; -1: all must."""
+        """(file size, timestamp, offset) up to which `should_roll` is certainly False; -1: always call it."""
         indexes, first = self._indexes, self._first_timestamp
         offset_index, time_index = indexes.offsets, indexes.times
         if offset_index is None or time_index is None or self._max_timestamp is None:
@@ -299,7 +297,8 @@ class Segment:
         last_offset: int,
         clock: Clock,
     ) -> bool:
-        """Whether an append of these properties must go to a new segment. Loads what appending needs."""
+        """Whether an append with these properties needs a new segment. Also opens the indexes for the
+        append."""
         indexes = self._indexes
         indexes.is_growing = True
         offset_index, time_index = indexes.offsets, indexes.times
@@ -313,19 +312,19 @@ class Segment:
         return size > 0 and self.waited_ms(max_timestamp, clock) > roll_after_ms - self.roll_jitter_ms
 
     def waited_ms(self, max_timestamp: int, clock: Clock) -> int:
-        """How long the segment has been open, in the time of its records where they have one."""
+        """How long the segment has been open, by the timestamps of its records if they have any."""
         first = self.first_timestamp
         return max_timestamp - first if first is not None and first >= 0 else clock.now_ms() - self.created_ms
 
     @property
     def first_timestamp(self) -> int | None:
-        """The time of the first batch; None where there is none, no timestamp where it is damaged."""
+        """The timestamp of the first batch; None without batches, NO_TIMESTAMP if it is damaged."""
         if self._first_timestamp is None and self.size:
             self._first_timestamp = self._read_first_timestamp()
         return self._first_timestamp
 
     def _read_first_timestamp(self) -> int:
-        """Warns once. Every append asks for it, and must not fail because it cannot be read."""
+        """Warns once. Every append uses this, and must not fail because of a damaged batch."""
         try:
             return next(batch.max_timestamp for batch in self.scan(0))
         except StopIteration:
@@ -335,7 +334,8 @@ class Segment:
         return NO_TIMESTAMP
 
     def write(self, buffers: Sequence[Buffer], size: int) -> None:
-        """Write batches behind the last one, or leave the file as it was. `index_batch` counts them."""
+        """Write batches after the last one. A failure leaves the file unchanged. The caller calls
+        `index_batch`."""
         self._indexes.is_growing = True
         fd = self.file.open().fd
         position = self.size
@@ -355,13 +355,14 @@ class Segment:
             raise OSError(e.errno, f"{e.strerror}, at byte offset {position}", self.file.path) from e
 
     def seal(self) -> None:
-        """No more batches come, or the node stops: indexes are trimmed, blocks asked for ahead given back."""
+        """The segment has ended, or the node stops: trim the indexes and release reserved blocks."""
         self.trim_indexes()
         if self._blocks.reserved_bytes:
             self._blocks.cut(self.file.open().fd, self.size)
 
     def seal_if_open(self) -> bool:
-        """Seal, unless nothing can have been appended since the last time; whether that was done."""
+        """Seal the segment, unless nothing was appended since the last time. Returns whether it was
+        sealed."""
         if self.size == 0 and self._blocks.reserved_bytes:
             self.cut(0)
         if self.size == 0 or self._indexes.offsets is None or self._indexes.times is None:
@@ -370,11 +371,12 @@ class Segment:
         return True
 
     def flush_indexes(self) -> list[Descriptor]:
-        """Write what the indexes hold in memory; the descriptors of the indexes, to be synced."""
+        """Write the index entries in memory. Returns the descriptors of the indexes to sync."""
         return self._indexes.flush()
 
     def to_sync(self) -> list[Descriptor]:
-        """What a recovery from the next segment on could not rebuild: the batches, and who aborted."""
+        """The files that a recovery from the next segment could not rebuild: batches and transaction
+        index."""
         txns = self._indexes.txns
         if txns is not None and self.has_txn_index:
             txns.flush()
@@ -387,9 +389,10 @@ class Segment:
         return FileSlice(self._disk, self.file.open(), position, size)
 
     def translate(self, offset: int) -> tuple[int, int, int] | None:
-        """(base offset, position, size) of the batch that holds an offset, or of the first one after it."""
+        """(base offset, position, size) of the batch that contains an offset, or of the first one after
+        it."""
         index = self.offset_index
-        index.file.used = True  # what is looked up in memory keeps its descriptor too
+        index.file.used = True  # a lookup in memory also keeps the descriptor open
         indexed = index.lookup(offset)
         try:
             return find_batch(self._disk, self.file.open().fd, self.size, self.base_offset, offset, indexed)
@@ -411,7 +414,7 @@ class Segment:
         )
 
     def scan(self, position: int, end: int | None = None) -> Iterator[BatchMeta]:
-        """The batches from a position on, by their headers; positions are the file's."""
+        """The batches from a position, by their headers, with their positions in the file."""
         descriptor = self.file.open()
         try:
             yield from scan_batches(self._disk, descriptor.fd, position, self.size if end is None else end)
@@ -419,11 +422,11 @@ class Segment:
             raise KafkaError(e.code, f"{self.file.path}: {e.message}") from e
 
     def read_batch(self, batch: BatchMeta) -> bytes:
-        """All of a batch that `scan` gave."""
+        """The bytes of a batch from `scan`."""
         return read_fully(self._disk, self.file.open().fd, batch.size, batch.position)
 
     def next_offset(self) -> tuple[int, int]:
-        """(the offset after the last batch, the position after it), found from the last index entry on."""
+        """(offset after the last batch, position after it). Scans from the last index entry."""
         _, position = self.offset_index.last_entry
         end_offset, end = self.base_offset, position
         for batch in self.scan(position):
@@ -431,20 +434,20 @@ class Segment:
         return end_offset, end
 
     def is_indexed_to_the_end(self) -> bool:
-        """Whether the time index knows of the latest record, as it does once the segment has ended."""
+        """Whether the time index has the largest timestamp, as it must after the segment has ended."""
         timestamp, _ = self.time_index.last_entry
         _, position = self.offset_index.last_entry
         return all(batch.max_timestamp <= timestamp for batch in self.scan(position))
 
     def largest_timestamp_ms(self) -> int:
-        """The largest timestamp of a record; where they have none, when the file was last written."""
+        """The largest timestamp of a record; without timestamps, the modification time of the file."""
         timestamp, _ = self.max_timestamp
         return timestamp if timestamp >= 0 else self._disk.stat(self.file.path).mtime_ms
 
     # --- shortening ----------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Drop the batch that holds an offset and all after it, durably; the offset that comes next now."""
+        """Remove the batch that contains an offset and all after it, durably. Returns the new end offset."""
         found = self.translate(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -462,7 +465,7 @@ class Segment:
         return offset if found is None else min(offset, found[0])
 
     def _check_last_entries(self) -> None:
-        """Other entries are the last ones now, and were not checked yet: appends and retention go by them."""
+        """Check the new last entries of the indexes: appends and retention depend on them."""
         times = self.time_index
         is_right = self._is_offset_of_batch(self.offset_index)
         if not is_right or (times.entries and not self.is_time_of_batch(*times.last_entry)):
@@ -470,7 +473,7 @@ class Segment:
             self.rebuild_indexes()
 
     def _find_max_timestamp(self) -> None:
-        """From the last entry of the time index on, which knows nothing of the batches after it."""
+        """Scan from the last entry of the time index, which does not include later batches."""
         timestamp, offset = self.time_index.last_entry
         _, position = self.offset_index.lookup(offset)
         for batch in self.scan(position):
@@ -479,19 +482,19 @@ class Segment:
         self._max_timestamp, self._offset_of_max_timestamp = timestamp, offset
 
     def cut(self, size: int) -> None:
-        """End the file at a position where a batch ends, giving back any blocks beyond."""
+        """End the file after a batch, and release the blocks beyond it."""
         self._blocks.cut(self.file.open().fd, size)
         self.size = size
 
     # --- files ----------------------------------------------------------------------------------------
 
     def set_aside(self) -> None:
-        """Rename the files to their names of deletion: gone for a restart, readable where they are open."""
+        """Rename the files to .deleted: a restart removes them, and open descriptors can still read them."""
         self._files.set_aside()
         self.let_go()
 
     def deleted_paths(self) -> list[str]:
-        """Where `set_aside` put the files."""
+        """The paths of the files after `set_aside`."""
         return self._files.deleted_paths()
 
     def unlink(self) -> None:
@@ -500,12 +503,12 @@ class Segment:
         self._files.unlink()
 
     def take_place(self) -> None:
-        """Rename the files to those of a live segment: what they replace is gone, durably."""
+        """Rename the .swap files to their final names. The replaced segments are removed durably."""
         self._files.take_place()
         self._follow_names()
 
     def moved(self, directory: str) -> None:
-        """The log's directory was renamed: open files stay, paths change."""
+        """The log's directory was renamed: update the paths. Open files stay open."""
         self._files.moved(directory)
         self._follow_names()
 
@@ -514,11 +517,11 @@ class Segment:
         self._indexes.follow_names()
 
     def let_go(self) -> None:
-        """Give the descriptors up for good."""
+        """Close the descriptors finally."""
         self.file.close()
         self._indexes.let_go()
 
     def close(self) -> None:
-        """Give the descriptors up; they are opened again when needed."""
+        """Close the descriptors. They are opened again when needed."""
         self.file.close()
         self._indexes.close()

@@ -1,4 +1,5 @@
-"""The segments of a log in offset order. A change makes a new list, so that a reader's view stays whole."""
+"""Segments: the segments of a log in offset order. A change makes a new list, so a list that was read stays
+valid."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
@@ -22,7 +23,7 @@ class Segments:
         return len(self._segments)
 
     def all(self) -> list[Segment]:
-        """Every segment; the list is never changed."""
+        """All segments. The list is never modified."""
         return self._segments
 
     @property
@@ -38,7 +39,7 @@ class Segments:
         return sum(segment.size for segment in self._segments)
 
     def floor(self, offset: int) -> Segment | None:
-        """The segment whose range an offset falls in."""
+        """The segment whose range contains an offset."""
         at = bisect_right(self._bases, offset) - 1
         return self._segments[at] if at >= 0 else None
 
@@ -51,7 +52,7 @@ class Segments:
         return self._segments[at] if at >= 0 else None
 
     def between(self, start: int, end: int) -> list[Segment]:
-        """The segments that may hold offsets from `start` up to before `end`."""
+        """The segments that may contain offsets from `start` up to, but not including, `end`."""
         return self._segments[max(0, bisect_right(self._bases, start) - 1) : bisect_left(self._bases, end)]
 
     def add(self, segment: Segment) -> None:
@@ -63,7 +64,7 @@ class Segments:
         self._set([segment for segment in self._segments if segment.base_offset not in bases])
 
     def replace(self, gone: Iterable[Segment], segment: Segment) -> None:
-        """Put a segment in the place of neighbours, the first of which began where it begins."""
+        """Replace adjacent segments with one that has the base offset of the first."""
         bases = {old.base_offset for old in gone}
         assert segment.base_offset == min(bases), "a segment begins where those begin that it replaces"
         kept = [old for old in self._segments if old.base_offset not in bases]

@@ -1,6 +1,6 @@
-"""The time index of a segment: an entry (timestamp, offset) says that no record up to the offset is later.
+"""TimeIndex: an entry (timestamp, offset) means that no record up to the offset has a later timestamp.
 
-Entries rise in both fields. The last slot is kept free for the segment's largest timestamp, written when the
+Both fields ascend. The last slot is reserved for the segment's largest timestamp, which is written when the
 segment is sealed or closed.
 """
 
@@ -41,13 +41,13 @@ class TimeIndex(IndexFile):
 
     @property
     def last_entry(self) -> tuple[int, int]:
-        """(timestamp, offset) of the newest entry; no timestamp at the base offset where there is none."""
+        """(timestamp, offset) of the newest entry; (NO_TIMESTAMP, base offset) if there is none."""
         if not self.entries:
             return NO_TIMESTAMP, self.base_offset
         return self._timestamps[-1], self.base_offset + self._offsets[-1]
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Append unless the timestamp is no later than the last entry's."""
+        """Append an entry if its timestamp is later than the last entry's."""
         timestamps = self._timestamps
         if timestamp <= (timestamps[-1] if timestamps else NO_TIMESTAMP):
             return
@@ -73,7 +73,7 @@ class TimeIndex(IndexFile):
         return found, self.base_offset + relative
 
     def truncate_to(self, offset: int) -> None:
-        """Forget the entries at and above an offset."""
+        """Remove the entries at and above an offset."""
         relative = offset - self.base_offset
         slot = self._first + bisect_left(self._offsets, relative)
         if slot == self._first and slot > 0:

@@ -1,6 +1,6 @@
-"""The transaction index of a segment: the transactions that were aborted by a marker in it, in marker order.
+"""TransactionIndex: the transactions with an abort marker in a segment, in marker order.
 
-The file exists only where there is one.
+The file exists only if there is such a transaction.
 """
 
 from struct import Struct
@@ -27,7 +27,8 @@ class AbortedTxn(NamedTuple):
 
 
 def parse_aborted(path: str, data: bytes, base_offset: int) -> list[AbortedTxn]:
-    """The entries of a transaction index; CorruptIndexError where they cannot be those of its segment."""
+    """The entries of a transaction index. Raises CorruptIndexError for entries that are invalid for the
+    segment."""
     if len(data) % ENTRY_BYTES:
         raise CorruptIndexError(f"{path}: {len(data)} bytes are not entries of {ENTRY_BYTES}")
     entries: list[AbortedTxn] = []
@@ -57,7 +58,7 @@ class TransactionIndex:
         return self.load() if self._entries is None else self._entries
 
     def load(self) -> list[AbortedTxn]:
-        """Have the entries in memory from here on."""
+        """Load the entries into memory."""
         if self._entries is None:
             self._entries = self._read()
             self._written = len(self._entries)
@@ -71,8 +72,8 @@ class TransactionIndex:
         return parse_aborted(self.file.path, data, self.base_offset)
 
     def append(self, entry: AbortedTxn) -> None:
-        """Add an entry, and write it. Where there is no descriptor for that it stays in memory until the next
-        entry or `flush`: its marker is in the log already."""
+        """Add an entry and write it. Without a free descriptor it stays in memory until the next entry or
+        `flush`; its marker is in the log already."""
         entries = self.entries
         assert not entries or entry.last_offset > entries[-1].last_offset, "markers come in offset order"
         entries.append(entry)
@@ -83,7 +84,7 @@ class TransactionIndex:
                 raise
 
     def flush(self) -> None:
-        """Write what is only in memory; durable it is after a sync of the file."""
+        """Write the entries in memory. A sync of the file makes them durable."""
         new = self.entries[self._written :]
         if new:
             if not self._written:
@@ -93,7 +94,7 @@ class TransactionIndex:
             self._written += len(new)
 
     def collect(self, fetch_offset: int, upper_bound: int, into: list[tuple[int, int]]) -> bool:
-        """Add the aborted transactions that overlap the range; True when later segments cannot hold more."""
+        """Add the aborted transactions that overlap the range. True if later segments cannot have more."""
         for entry in self.entries:
             if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound:
                 into.append((entry.producer_id, entry.first_offset))
@@ -102,7 +103,7 @@ class TransactionIndex:
         return False
 
     def truncate_to(self, offset: int) -> None:
-        """Forget the transactions whose marker is at or above an offset."""
+        """Remove the transactions whose marker is at or above an offset."""
         entries = self.entries
         keep = [entry for entry in entries if entry.last_offset < offset]
         if len(keep) < len(entries):

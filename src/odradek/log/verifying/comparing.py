@@ -1,6 +1,6 @@
-"""Comparing two replicas of a partition, batch by batch, wherever their segments begin and end.
+"""Compares two replicas of a partition batch by batch, independent of their segment boundaries.
 
-Replicas hold the same batches, byte for byte: offset, length, leader epoch and CRC tell whether they do.
+Replicas must have the same batches, byte for byte. Offset, length, leader epoch and CRC show whether they do.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from odradek.runtime.api import Disk
 
 
 class Located(NamedTuple):
-    """A batch and where it stands."""
+    """A batch and its position."""
 
     file: str
     position: int
@@ -21,7 +21,7 @@ class Located(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A place where a batch must begin, and no good one does."""
+    """A position without a valid batch where one must be."""
 
     file: str
     position: int
@@ -29,7 +29,8 @@ class Unreadable(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Offsets on which two replicas do not agree, both included; what each has first there, if anything."""
+    """A range of offsets (inclusive) on which two replicas differ, and the first item of each there, if
+    any."""
 
     first_offset: int
     last_offset: int
@@ -39,7 +40,7 @@ class Difference(NamedTuple):
 
 
 class Replica:
-    """The batches of a partition's directory, and the places where there is none to be read."""
+    """The batches of a partition's directory, and the positions without a valid one."""
 
     def __init__(self, disk: Disk, path: str, on_bytes: Callable[[int], None]) -> None:
         self._disk = disk
@@ -62,7 +63,7 @@ class Replica:
 
 
 class _Walk:
-    """A walk over a replica: the batch it stands at, and what could not be read right before that."""
+    """A position in a replica: the current batch, and what could not be read directly before it."""
 
     def __init__(self, name: str, replica: Replica) -> None:
         self.name = name
@@ -85,13 +86,13 @@ class _Walk:
 
     @property
     def gap(self) -> tuple[int, int]:
-        """The offsets that what could not be read has, as far as its neighbours tell."""
+        """The offsets of the unreadable part, from its neighbours."""
         first = self._last_offset + 1
         return first, first if self.here is None else max(first, self.here.batch.base_offset - 1)
 
 
 class _Runs:
-    """Differences, those of the same kind that follow each other as one."""
+    """Collects differences. Consecutive ones of the same kind become one."""
 
     def __init__(self) -> None:
         self.all: list[Difference] = []
@@ -106,7 +107,7 @@ class _Runs:
         self._add(Difference(first, max(batch.last_offset for batch in present), what, a, b))
 
     def add_unread(self, walk: _Walk) -> None:
-        """What one replica cannot read and the other was not seen to have."""
+        """Add an unreadable part of one replica that no difference includes yet."""
         if walk.unread is not None and not walk.is_told:
             a, b = (walk.unread, None) if walk.name == "A" else (None, walk.unread)
             self._going_on = False
@@ -122,7 +123,7 @@ class _Runs:
 
 
 def compare(replica_a: Replica, replica_b: Replica) -> list[Difference]:
-    """Where two replicas differ. What only one of them has at its beginning or end is told as such."""
+    """The differences of two replicas. Batches that only one has at its start or end are named as such."""
     runs = _Runs()
     a, b = _Walk("A", replica_a), _Walk("B", replica_b)
     met = False
@@ -164,7 +165,7 @@ def _unread(walk: _Walk) -> str:
 
 
 def _alone(one: _Walk, other: _Walk, met: bool) -> str:
-    """Why only one of them has a batch."""
+    """Why only one replica has a batch."""
     if other.unread is not None:
         other.is_told = True
         return _unread(other)

@@ -1,4 +1,4 @@
-"""Checking a whole log directory: its checkpoints, whose it is, and every partition in it."""
+"""Checks a log directory: its checkpoints, its meta.properties, and every partition in it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from odradek.log.verifying.partition import Circumstances, Extent, PartitionChec
 from odradek.runtime.api import Disk
 
 Compacted = Callable[[str], bool | None]
-"""Whether a topic is compacted, None where nobody knows."""
+"""Whether a topic is compacted; None if unknown."""
 
 _FATES = {
     names.RECOVERY_POINT_CHECKPOINT: "after an unclean stop every log is recovered from its beginning",
@@ -24,7 +24,7 @@ _FATES = {
 
 
 class LogDirectory(NamedTuple):
-    """What the files of a log directory itself say."""
+    """The content of the files of a log directory itself."""
 
     path: str
     clean: bool
@@ -35,11 +35,11 @@ class LogDirectory(NamedTuple):
 
 
 def read_log_directory(disk: Disk, path: str, into: Findings | None = None) -> LogDirectory:
-    """The checkpoints of a log directory; what cannot be read is a finding, and knows nothing."""
+    """Read the checkpoints of a log directory. An unreadable one is a finding and counts as empty."""
     into = into or Findings()
     clean = disk.exists(f"{path}/{names.CLEAN_SHUTDOWN}")
     found = [
-        # The cleaner's is written with the first log that is cleaned.
+        # The first cleaning creates the cleaner's checkpoint.
         _offsets(disk, f"{path}/{name}", _FATES[name], into, clean and name != names.CLEANER_CHECKPOINT)
         for name in names.OFFSET_CHECKPOINTS
     ]
@@ -61,7 +61,7 @@ def _offsets(
 
 
 def partition_directories(disk: Disk, path: str) -> list[tuple[str, TopicPartition]]:
-    """The partitions of a log directory by the names of their directories; none that was set aside."""
+    """(directory name, partition) of a log directory, without -delete, -stray and -future."""
     found = []
     for name in disk.listdir(path):
         parsed = names.parse_partition_dir(name)
@@ -71,7 +71,7 @@ def partition_directories(disk: Disk, path: str) -> list[tuple[str, TopicPartiti
 
 
 def check_identity(disk: Disk, directory: LogDirectory, into: Findings, *, in_use: bool = False) -> None:
-    """Whose directory it is, and how it was left; one that a node has `in_use` was not left yet."""
+    """Check meta.properties and the mark of a clean stop. A directory `in_use` has no mark."""
     path = f"{directory.path}/{names.META_PROPERTIES}"
     try:
         parse_meta_properties(read_file(disk, path))
@@ -108,13 +108,13 @@ def check_partition(
     *,
     topic_id: UUID | None = None,
 ) -> Extent:
-    """One partition, and what the checkpoints of its log directory say of it. `topic_id`: as the metadata
-    has it, None where nobody knows."""
+    """Check one partition, and its offsets in the checkpoints. `topic_id` comes from the metadata; None if
+    unknown."""
     circumstances = Circumstances(
         directory.clean,
         directory.recovery_points.get(tp, 0),
         directory.log_starts.get(tp, 0),
-        # A topic that is not compacted any more may have been.
+        # A topic may have been compacted before.
         True if tp.topic == METADATA_TOPIC or tp in directory.cleaned else compacted(tp.topic),
         topic_id,
         has_snapshots=tp.topic != METADATA_TOPIC,

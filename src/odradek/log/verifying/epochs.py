@@ -1,4 +1,4 @@
-"""Holding leader-epoch-checkpoint against the epochs that the batches carry. Pure."""
+"""Checks leader-epoch-checkpoint against the epochs in the batches. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ BELIEVED = "used as it is: truncation after an election depends on it. Remove th
 
 
 class _Step(NamedTuple):
-    """A batch whose epoch is not that of the batch before it, which was `before`."""
+    """A batch whose epoch differs from that of the batch before it (`before`)."""
 
     batch: BatchMeta
     log_file: str
@@ -22,7 +22,7 @@ class _Step(NamedTuple):
 
 
 class EpochCheck:
-    """`recovered_from`: batches from there on may carry later epochs than the file, which recovery adds."""
+    """`recovered_from`: batches from this offset may have later epochs than the file; recovery adds them."""
 
     def __init__(
         self, file: str, entries: Sequence[tuple[int, int]], recovered_from: int | None, into: Findings
@@ -44,7 +44,7 @@ class EpochCheck:
             if step is None:
                 self._report_batch(_Step(batch, log_file, position, fate, self._last))
                 return
-            # It was the batch before that had gone up by mistake.
+            # The epoch of the previous batch was too high.
             self._report_batch(step)
             self._last = step.before
         elif step is not None:

@@ -1,4 +1,4 @@
-"""What a node's next start does about damage, told in advance. Pure; loader.py and recovery.py do it."""
+"""Predicts what the next start of a node does about damage. Pure. loader.py and recovery.py do it."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ REBUILT_WHEN_READ = "rebuilt from the log when a read finds the error"
 
 
 class Fate:
-    """Of one log: after an unclean stop the segments from the recovery point on are recovered."""
+    """Predictions for one log. After an unclean stop, the segments from the recovery point are recovered."""
 
     def __init__(
         self, base_offsets: Sequence[int], unflushed: Sequence[int], *, clean: bool, recovery_point: int
@@ -24,7 +24,7 @@ class Fate:
         return segment >= self._first
 
     def of_batches(self, segment: int, cut_bytes: int, *, has_structure: bool) -> str:
-        """Of bytes that are no good batch. `has_structure`: the batches behind them can still be found."""
+        """For an invalid batch. `has_structure`: the batches after it can still be found."""
         later = self._segments - segment - 1
         if self.is_recovered(segment) or (later == 0 and not has_structure):
             dropped = f", and the {later} segments after it are removed" if later else ""
@@ -34,14 +34,14 @@ class Fate:
         return f"{IGNORED}: reads from here fail with CORRUPT_MESSAGE"
 
     def of_border(self, segment: int, first_missing: int, base_offset: int) -> str:
-        """Of offsets that are missing before a segment."""
+        """For missing offsets before a segment."""
         lost = any(max(first_missing, self.recovery_point) < end <= base_offset for end in self._unflushed)
         if lost and self.is_recovered(segment - 1):
             return "this segment and those after it are removed"
         return GONE_OVER
 
     def of_far_offset(self, segment: int) -> str:
-        """Of an offset that the indexes of its segment cannot hold."""
+        """For an offset that is too large for the indexes of its segment."""
         return "the segment is split here" if self.is_recovered(segment) else IGNORED
 
     def of_indexes(self, segment: int) -> str:

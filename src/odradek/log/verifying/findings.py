@@ -1,10 +1,11 @@
-"""What a check of log files found: where, what must stand there, what does, and what becomes of it. Pure."""
+"""Findings of a check of log files: the place, the expected and the found content, and the consequence.
+Pure."""
 
 from typing import NamedTuple
 
 
 class Finding(NamedTuple):
-    """`position` is the first bad byte of the file, None where the file as a whole is meant."""
+    """`position` is the first invalid byte of the file; None for the file as a whole."""
 
     file: str
     position: int | None
@@ -15,7 +16,7 @@ class Finding(NamedTuple):
 
 
 class Findings:
-    """Findings in the order they were made. Of one kind in one file the first is kept, the others counted."""
+    """Findings in order. Of each kind and file it keeps the first one and counts the others."""
 
     __slots__ = ("_first", "_more")
 

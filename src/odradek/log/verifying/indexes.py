@@ -1,8 +1,8 @@
-"""Holding the entries of a segment's indexes against its batches, as these go by. Pure.
+"""Checks the entries of a segment's indexes against its batches. Pure.
 
-An offset entry names the last offset of the batch at a position. A time entry (T, O) says that the latest
-record up to the batch that holds O has the time T. Apache Kafka of different ages names different offsets of
-that batch, which makes no difference to who looks something up.
+An offset entry has the last offset of the batch at a position. A time entry (T, O) means that the latest
+record up to the batch that contains O has the timestamp T. Different versions of Apache Kafka use different
+offsets of that batch, which makes no difference for lookups.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ TIMES_BELIEVED = "used as it is: lookups by time and retention depend on it. Rem
 
 
 class _Entries:
-    """The entries of an index file, one at a time, and what is wrong with the file itself."""
+    """The entries of an index file, one at a time. Reports errors of the file itself."""
 
     def __init__(
         self, file: str, data: bytes, layout: Struct, fate: str, into: Findings, *, may_have_room: bool
@@ -69,7 +69,7 @@ class OffsetIndexCheck:
         return self._base_offset + relative, position
 
     def take(self, batch: BatchMeta, position: int) -> None:
-        """The next batch, and where in the file it begins."""
+        """The next batch, with its position in the file."""
         while self._entry is not None and self._entry[1] <= position:
             offset, indexed = self._entry
             if indexed != position:
@@ -124,7 +124,7 @@ class TimeIndexCheck:
             self._entry = self._next()
 
     def end(self, end_offset: int) -> None:
-        """No more batches. A sealed index ends with the segment's latest time."""
+        """The segment ends. A sealed index must end with the segment's largest timestamp."""
         if self._entry is not None:
             self._entries.report("points past the end", f"an offset below {end_offset}", self._entry[1])
         elif self._complete and self._told < self._latest:

@@ -1,4 +1,4 @@
-"""Checking all files of one partition's directory. Nothing is written, and nothing is believed."""
+"""Checks all files of one partition's directory. Nothing is written, and no file is trusted."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -41,8 +41,8 @@ from odradek.runtime.api import Disk
 
 
 class Circumstances(NamedTuple):
-    """What is known of a log. `compacted` and `topic_id` are None where nobody knows them. `has_snapshots`:
-    a clean stop leaves one of its producers."""
+    """What is known about a log. `compacted` and `topic_id` are None if unknown. `has_snapshots`: a clean
+    stop writes a snapshot of its producers."""
 
     clean: bool = False
     recovery_point: int = 0
@@ -53,7 +53,7 @@ class Circumstances(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """What a log turned out to hold."""
+    """The size and offsets of a checked log."""
 
     segments: int
     bytes: int
@@ -90,7 +90,7 @@ class PartitionCheck:
         self._first_offset = self._next_offset = self._bases[0] if self._bases else 0
         self._is_torn = False
         self._has_gaps = False
-        # The last batch, where it came after a gap: if the next one goes back, it was this one's fault.
+        # The last batch, if it came after a gap: if the next offset is lower, this batch is the wrong one.
         self._suspect: tuple[int, str, int] | None = None
         self._replay = Replay(self._next_offset, (), circumstances.log_start_offset)
 
@@ -139,7 +139,7 @@ class PartitionCheck:
     def _check_topic_id(self) -> None:
         path = f"{self._path}/{PARTITION_METADATA}"
         if PARTITION_METADATA not in self._names:
-            # Logs of old had none, and before the first record there need not be one.
+            # Old logs had none, and a log without records need not have one.
             has_records = any(self._size(base_offset) for base_offset in self._bases)
             if has_records and self._given.topic_id is not None:
                 self._into.add(path, None, "missing", "the topic id", "no file", "rewritten")
@@ -162,7 +162,7 @@ class PartitionCheck:
         recovered_from = None if self._fate.clean else self._fate.recovery_point
         rebuilt = "rebuilt from the log"
         if LEADER_EPOCH_CHECKPOINT not in self._names:
-            # Before the first flush there is none.
+            # There is none before the first flush.
             if (self._fate.clean or self._fate.recovery_point > self._next_offset) and any(
                 self._size(base_offset) for base_offset in self._bases
             ):
@@ -180,7 +180,7 @@ class PartitionCheck:
     # --- segments -------------------------------------------------------------------------------------
 
     def _begin_replay(self) -> None:
-        """Begin with the producers of records that are gone, where a snapshot tells of them."""
+        """Start with the producers of deleted records, if there is a snapshot."""
         start = self._next_offset
         if start and start in self._snapshots:
             try:
@@ -188,7 +188,7 @@ class PartitionCheck:
                 self._replay = Replay(start, known, self._given.log_start_offset)
                 self._replay.is_whole = self._given.log_start_offset <= start
             except CorruptSnapshotError:
-                pass  # told when it is its turn
+                pass  # reported by _check_snapshots
 
     def _check_border(self, index: int, base_offset: int) -> None:
         if index and not self._is_torn and base_offset != self._next_offset:
@@ -219,7 +219,7 @@ class PartitionCheck:
     def _report(
         self, path: str, position: int | None, problem: str, expected: object, found: object, index: int
     ) -> None:
-        """Of batches that are whole, but cannot stand where they do."""
+        """Report a complete batch that is at the wrong place."""
         cut = self._disk.stat(path).size - (position or 0)
         fate = self._fate.of_batches(index, cut, has_structure=True)
         self._into.add(path, position, problem, expected, found, fate)
@@ -229,7 +229,7 @@ class PartitionCheck:
         last = index == len(self._bases) - 1
         may_have_room = last and not self._fate.clean
         offsets = times = None
-        # The indexes of an empty segment begin anew with its first record, whatever is in them.
+        # The first record of an empty segment resets its indexes.
         if self._disk.stat(path).size:
             offsets = self._offset_index(index, base_offset, may_have_room)
             times = self._time_index(index, base_offset, may_have_room)
@@ -245,7 +245,7 @@ class PartitionCheck:
                     offsets.take(batch, position)
                 if times is not None:
                     times.take(batch)
-                # Records below the log start have no epoch any more.
+                # The file has no epochs of records below the log start.
                 if epochs is not None and batch.last_offset >= self._given.log_start_offset:
                     epochs.take(batch, path, position, fate)
                 self._replay_batch(path, index, piece, batch)
@@ -265,7 +265,7 @@ class PartitionCheck:
         self._check_aborted(base_offset)
 
     def _torn(self) -> None:
-        """What follows cannot be judged by what came before."""
+        """The next batches cannot be compared with the previous ones."""
         self._is_torn = True
         self._replay.lost_track()
 
@@ -332,7 +332,7 @@ class PartitionCheck:
         check_aborted(path, ENTRY_BYTES, indexed, self._replay, self._into)
 
     def _check_last_snapshot(self) -> None:
-        """A clean stop leaves one where the log ends, unless nothing came since the last."""
+        """A clean stop writes a snapshot at the log end, unless there is one already."""
         start = max(self._first_offset, self._given.log_start_offset)
         if self._given.has_snapshots and self._given.clean and not self._is_torn:
             newest = max(
@@ -344,7 +344,7 @@ class PartitionCheck:
                 self._into.add(path, None, "missing", "the producers at the log's end", "no file", fate)
 
     def _check_snapshots(self, before: int | None) -> None:
-        """The snapshots that were taken up to here: before a batch of this offset, or at the log's end."""
+        """Check the snapshots up to a batch at this offset; None: up to the log end."""
         while self._snapshots and (before is None or self._snapshots[0] <= before):
             offset = self._snapshots.pop(0)
             path = self._file(offset, SNAPSHOT_SUFFIX)
@@ -358,5 +358,5 @@ class PartitionCheck:
                 fate = "removed when it is needed: an older one, or the log, has the same state"
                 self._into.add(path, 0, "unreadable", "a snapshot that matches its CRC", e, fate)
                 continue
-            if offset >= self._first_offset:  # of records that are gone it may have known more
+            if offset >= self._first_offset:  # an older one may include deleted records
                 check_snapshot(path, entries, self._disk.stat(path).mtime_ms, self._replay, self._into)

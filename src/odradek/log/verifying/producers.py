@@ -1,8 +1,8 @@
-"""Replaying the producers of a log, and holding snapshots and transaction indexes against them. Pure.
+"""Replays the producers of a log, and checks snapshots and transaction indexes against them. Pure.
 
-Where records are missing, below the log start or taken out by compaction, a snapshot may know more than the
-replay: then only what both must agree on is compared. Where records are still there below the log start, a
-snapshot may know less: what a recovery, which begins at the log start, has made of it.
+If records are missing, below the log start or after compaction, a snapshot may have more than the replay:
+then only common fields are compared. If records below the log start still exist, a snapshot may have less,
+because a recovery starts at the log start.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from odradek.log.verifying.findings import Findings
 from odradek.records.header import BatchMeta
 
 _SILENT_MS: Final = 3_600_000
-"""Whoever has been silent for longer may have expired. `producer.id.expiration.ms` is not known here."""
+"""A producer that was silent for longer may have expired. `producer.id.expiration.ms` is not known here."""
 _FIELDS: Final = (
     "producer epoch",
     "last sequence",
@@ -38,7 +38,7 @@ TXN_BELIEVED: Final = (
 
 
 class Replay:
-    """The producers as of the batch that comes next."""
+    """The producers before the next batch."""
 
     def __init__(
         self, start_offset: int, known: Iterable[ProducerEntry] = (), log_start_offset: int = 0
@@ -53,12 +53,12 @@ class Replay:
         self.aborted: list[AbortedTxn] = []
 
     def lost_track(self) -> None:
-        """Records are missing, or cannot be read."""
+        """Records are missing or unreadable."""
         self.is_whole = False
         self.has_gaps = True
 
     def take(self, data: Buffer, batch: BatchMeta) -> str | None:
-        """Why a batch cannot be replayed, else None."""
+        """Replay a batch. Returns why it cannot be replayed, or None."""
         try:
             marker = read_marker(data, batch) if batch.is_control else None
             completed = self._state.replay(batch, marker)
@@ -82,7 +82,7 @@ class Replay:
         return self._state.entries
 
     def is_as_recovered(self, entry: ProducerEntry) -> bool:
-        """Is this what a replay from the log start on gives?"""
+        """Whether this is the result of a replay from the log start."""
         recovered = self._recovered.entries.get(entry.producer_id)
         return recovered is not None and snapshot_fields(recovered) == snapshot_fields(entry)
 
@@ -90,7 +90,7 @@ class Replay:
 def check_snapshot(
     file: str, entries: Sequence[ProducerEntry], written_ms: int, replay: Replay, into: Findings
 ) -> None:
-    """A snapshot against the replay up to its offset."""
+    """Check a snapshot against the replay up to its offset."""
     replayed = replay.entries()
     for entry in entries:
         known = replayed.get(entry.producer_id)
@@ -143,7 +143,7 @@ def _report(into: Findings, file: str, producer_id: int, expected: str, found: s
 def check_aborted(
     file: str, entry_bytes: int, indexed: Sequence[AbortedTxn], replay: Replay, into: Findings
 ) -> None:
-    """The transaction index of a segment against the transactions that its markers aborted."""
+    """Check the transaction index of a segment against the abort markers in it."""
     replayed, replay.aborted = replay.aborted, []
     if replay.has_gaps:
         return
@@ -151,7 +151,7 @@ def check_aborted(
     for at, txn in enumerate(indexed):
         wanted = expected.pop(txn.last_offset, None)
         if txn.first_offset < replay.start_offset:
-            continue  # begun in records that are gone
+            continue  # it began in deleted records
         if wanted is None:
             wanted_text = f"no transaction that ends at {txn.last_offset}"
         elif txn == wanted or (txn[:3] == wanted[:3] and txn.last_stable_offset < replay.start_offset):
@@ -161,7 +161,7 @@ def check_aborted(
         into.add(file, at * entry_bytes, "disagrees with the log", wanted_text, _words(txn), TXN_BELIEVED)
     for txn in expected.values():
         if txn.first_offset < replay.log_start_offset:
-            continue  # nobody can read what it aborted
+            continue  # its records are deleted
         into.add(file, None, "incomplete", _words(txn), "nothing", TXN_BELIEVED)
 
 

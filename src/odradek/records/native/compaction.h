@@ -1,7 +1,7 @@
 /* Compaction of batches of magic 2: keys into an offset map, and the records that stay into an output.
  *
  * Batches that need more than their own bytes to be judged (compressed, of transactions, of magic 0 or 1) end
- * a run over a chunk; who called goes on behind them. Nothing here knows Python.
+ * a run over a chunk; the caller handles them and continues after them. Nothing here knows Python.
  */
 #ifndef ODRADEK_COMPACTION_H
 #define ODRADEK_COMPACTION_H

@@ -1,4 +1,4 @@
-"""Reading everything back over the wire after a restart, and holding it against the history."""
+"""Auditor: reads everything back over the wire after a restart, and compares it with the history."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ FETCH_BYTES = 1 << 20
 
 
 class Flushed:
-    """What the last power loss could not take: records by partition, committed offsets by group."""
+    """What was durable at the last power loss: records by partition, committed offsets by group."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Flushed:
 
 
 class NotAvailable(Exception):
-    """The node is up but does not serve what it must, for longer than anything takes."""
+    """The node is up, but has not served a request for too long."""
 
 
 class Auditor:
@@ -59,10 +59,10 @@ class Auditor:
         self._topic_ids = topic_ids
 
     async def audit(self, born: int, flushed: Flushed | None) -> list[str]:
-        """Check a new life of the node.
+        """Check a node after a restart.
 
-        `born` is the place in the history at which it began. `flushed` is given when it follows a power loss;
-        without it nothing at all may be missing.
+        `born` is the position in the history at which it started. `flushed` is given after a power loss.
+        Without it nothing may be missing.
         """
         found = await self._audit_topics()
         for tp in self._partitions:
@@ -89,7 +89,7 @@ class Auditor:
 
     async def _audit_partition(self, tp: TopicPartition, flushed: Flushed | None) -> list[str]:
         history = self._history
-        # What is acknowledged while we read may lie beyond what we read.
+        # Records that are acknowledged during the read may be missing in it.
         expected = dict(history.acknowledged.get(tp, {}))
         if flushed is not None:
             expected.update(flushed.records.get(tp, {}))
@@ -121,7 +121,7 @@ class Auditor:
         return found
 
     async def _read(self, tp: TopicPartition) -> tuple[dict[int, bytes], int, int]:
-        """Everything from log start to the high watermark at the first look."""
+        """All records from the log start to the first high watermark."""
         present: dict[int, bytes] = {}
         position, log_start, log_end = 0, -1, -1
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
@@ -134,7 +134,7 @@ class Auditor:
                     earliest = await earliest_offset(self._caller, tp)
                     if earliest <= position:
                         raise NoAnswer(f"OFFSET_OUT_OF_RANGE at {position}, but the log starts at {earliest}")
-                    # Trimmed while we read, or before: it begins here now.
+                    # The log start has moved: continue there.
                     position = log_start = earliest
                     continue
                 if data.error_code:

@@ -1,4 +1,4 @@
-"""What the clients of a simulation did and saw: the evidence for the checkers. Pure bookkeeping."""
+"""History: what the clients of a simulation sent and saw. The checkers use it. Pure."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from odradek.wire.api_keys import ApiKey
 
 
 class Fate(Enum):
-    """What a client knows of a write."""
+    """What a client knows about a write."""
 
     UNKNOWN = "unknown"
     ACKNOWLEDGED = "acknowledged"
@@ -20,7 +20,7 @@ class Fate(Enum):
 
 
 class Presence(Enum):
-    """Whether a topic is there, as far as its administrator knows."""
+    """Whether a topic exists, as far as its administrator knows."""
 
     PRESENT = "present"
     ABSENT = "absent"
@@ -29,7 +29,7 @@ class Presence(Enum):
 
 @dataclass(slots=True)
 class Batch:
-    """Records sent together; `first` is the number of the first among all that its producer ever sent."""
+    """Records sent together. `first` is the number of the first one among all records of its producer."""
 
     producer: str
     idempotent: bool
@@ -46,7 +46,7 @@ class Commit(NamedTuple):
     """An offset commit that was sent."""
 
     number: int
-    """Its place among everything that was sent or answered, of all clients."""
+    """Its position in the history of all clients."""
     group: str
     generation: int
     tp: TopicPartition
@@ -56,20 +56,21 @@ class Commit(NamedTuple):
 
 @dataclass(slots=True)
 class CommitLog:
-    """Commits of one group for one partition since its committed offset was last looked up."""
+    """Commits of one group for one partition since its committed offset was last read."""
 
     known: int = -1
-    """The committed offset when it was last looked up."""
+    """The committed offset when it was last read."""
     sent: list[Commit] = field(default_factory=list)
     acknowledged: list[tuple[int, Commit]] = field(default_factory=list)
-    """(place of the answer, commit), in the order of the answers."""
+    """(position of the answer, commit), in the order of the answers."""
     newest: tuple[int, Commit] | None = None
-    """The last acknowledged commit of the newest generation, from before."""
+    """The last acknowledged commit of the newest earlier generation."""
 
     def audited(self, committed: int, born: int, *, keep_generation: bool) -> None:
-        """The offset was looked up in a life of the node that began at a place in the history.
+        """The offset was read from a node that started at position `born` of the history.
 
-        What was sent before that happened or never will. A power loss may set the generations back.
+        Requests sent before that have either taken effect or never will. A power loss may set the generations
+        back.
         """
         if keep_generation:
             for place, commit in self.acknowledged:
@@ -85,8 +86,9 @@ class CommitLog:
 class History:
     """Everything that was sent, acknowledged and read in one simulation.
 
-    An era ends with each power loss. An acknowledgement that arrives in a later era than its request was sent
-    in proves nothing about a topic that does not flush: the record may have been lost in between.
+    An era ends with each power loss. If a request was sent in an earlier era than its acknowledgement
+    arrived, and the topic does not flush, the acknowledgement proves nothing: the record may have been lost
+    in between.
     """
 
     def __init__(self, flushed_topics: Container[str] = ()) -> None:
@@ -96,15 +98,15 @@ class History:
         self.sent: dict[bytes, Batch] = {}
         """Every value ever sent; values are unique."""
         self.acknowledged: dict[TopicPartition, dict[int, bytes]] = {}
-        """Acknowledged records by offset, as far as no permitted loss has removed them."""
+        """Acknowledged records by offset, without those that a permitted loss has removed."""
         self.commits: dict[tuple[str, TopicPartition], CommitLog] = {}
         self.topics: dict[str, tuple[Presence, int]] = {}
-        """Topics of the administrator, with the place at which this was last known to change."""
+        """Topics of the administrator, with the position of the last known change."""
         self.trims: dict[TopicPartition, int] = {}
-        """The highest offset below which records were asked to be deleted."""
+        """The highest offset of a DeleteRecords request."""
         self.owners = Owners()
         self.oddities: list[str] = []
-        """What clients saw that no client should see."""
+        """Answers that no client should get."""
         self.acknowledged_records = 0
         self.acknowledged_commits = 0
         self.read_records = 0
@@ -116,13 +118,13 @@ class History:
         return self._place
 
     def batch_sent(self, batch: Batch) -> None:
-        """Note a batch before it is sent, and again before it is sent again."""
+        """Note a batch before each time that it is sent."""
         batch.era = self.era
         for value in batch.values:
             self.sent[value] = batch
 
     def batch_acknowledged(self, batch: Batch, base_offset: int) -> None:
-        """The broker said that the batch is at an offset."""
+        """The broker acknowledged the batch at an offset."""
         if batch.era != self.era and batch.tp.topic not in self.flushed_topics:
             return
         batch.fate = Fate.ACKNOWLEDGED
@@ -138,13 +140,13 @@ class History:
         self.acknowledged_records += len(batch.values)
 
     def producer_id_given(self, producer_id: int) -> None:
-        """No producer id is ever handed out twice, whatever happens to the node in between."""
+        """No producer id may be allocated twice, whatever happens to the node in between."""
         if producer_id in self._producer_ids:
             self.oddities.append(f"producer id {producer_id} was handed out twice")
         self._producer_ids.add(producer_id)
 
     def check_retriable(self, api_key: ApiKey, code: int) -> None:
-        """A well-behaved client is only ever told to try again."""
+        """A correct client may get only retriable errors."""
         error = ErrorCode(code)
         if not error.retriable:
             self.oddities.append(f"{api_key.name} failed with {error.name}")
@@ -156,7 +158,7 @@ class History:
             self.oddities.append(f"{tp}: offset {offset} holds {value[:24]!r}, which nobody sent")
 
     def topic_changes(self, name: str) -> None:
-        """A change was asked for: until it is answered, nobody knows."""
+        """A change was requested. Until the answer the state is unknown."""
         self.topics[name] = (Presence.UNKNOWN, self.next_place())
 
     def topic_changed(self, name: str, presence: Presence) -> None:
@@ -171,7 +173,7 @@ class History:
         return commit
 
     def commit_acknowledged(self, commit: Commit) -> None:
-        """The broker said that a commit is done. One that an audit has covered since needs no more proof."""
+        """The broker acknowledged a commit. Commits that an audit has covered since are not kept."""
         self.acknowledged_commits += 1
         log = self.commits[commit.group, commit.tp]
         proves = commit.era == self.era or GROUP_METADATA_TOPIC in self.flushed_topics
@@ -179,7 +181,8 @@ class History:
             log.acknowledged.append((self.next_place(), commit))
 
     def power_lost(self, flushed: Mapping[TopicPartition, Mapping[int, bytes]]) -> None:
-        """A power loss may take what was acknowledged but not flushed: those offsets are free again."""
+        """A power loss may remove records that were acknowledged but not flushed: their offsets are free
+        again."""
         self.era += 1
         if GROUP_METADATA_TOPIC not in self.flushed_topics:
             self.owners.forget()
@@ -189,5 +192,5 @@ class History:
                 self.acknowledged[tp] = {o: value for o, value in known.items() if kept.get(o) == value}
 
     def survived(self, tp: TopicPartition, present: Mapping[int, bytes]) -> None:
-        """What was read back after a restart is there for good, or until the next power loss."""
+        """Records that were read back after a restart must stay, at least until the next power loss."""
         self.acknowledged.setdefault(tp, {}).update(present)

@@ -1,7 +1,7 @@
-"""What must hold of a node's data, judged from outside: pure functions from evidence to violations.
+"""Checkers of a node's data: pure functions from what clients saw to violations.
 
-Each returns a list of sentences, empty when all is well. tests/unit/sim/test_checkers.py plants what each of
-them claims to find.
+Each returns a list of messages, empty if there is no violation. tests/unit/sim/test_checkers.py checks that
+each one finds its violation.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -19,7 +19,7 @@ def _short(value: bytes | None) -> str:
 
 
 def missing_records(tp: TopicPartition, expected: Records, present: Records) -> list[str]:
-    """Every record that must have survived is there, at its offset, with its content."""
+    """Every record that must have survived is at its offset, with its content."""
     return [
         f"{tp}: offset {offset} must hold {_short(value)} but holds {_short(present.get(offset))}"
         for offset, value in expected.items()
@@ -28,7 +28,7 @@ def missing_records(tp: TopicPartition, expected: Records, present: Records) -> 
 
 
 def invented_records(tp: TopicPartition, present: Records, sent: Mapping[bytes, Batch]) -> list[str]:
-    """Every record that is there was sent, to this partition, and not refused."""
+    """Every present record was sent to this partition and not refused."""
     found = []
     for offset, value in present.items():
         batch = sent.get(value)
@@ -42,16 +42,16 @@ def invented_records(tp: TopicPartition, present: Records, sent: Mapping[bytes, 
 
 
 def wrong_start(tp: TopicPartition, log_start: int, trimmed: int) -> list[str]:
-    """A log begins no later than where it was asked to."""
+    """A log starts no later than the highest DeleteRecords offset."""
     if log_start <= trimmed:
         return []
     return [f"{tp}: the log starts at {log_start}, but no record above {trimmed} was deleted"]
 
 
 def wrong_topics(known: Mapping[str, tuple[Presence, int]], present: Container[str], asked: int) -> list[str]:
-    """Topics whose creation was acknowledged are there, those whose deletion was are not.
+    """Topics exist if their creation was acknowledged, and do not if their deletion was.
 
-    `asked` is the place in the history at which they were listed; what changed since proves nothing.
+    `asked` is the position in the history at which they were listed. Later changes prove nothing.
     """
     found = []
     for name, (presence, changed) in known.items():
@@ -73,7 +73,7 @@ def holes(tp: TopicPartition, present: Records, log_start: int, log_end: int) ->
 
 
 def broken_order(tp: TopicPartition, present: Records, sent: Mapping[bytes, Batch]) -> list[str]:
-    """Records of an idempotent producer are there at most once, in the order of sending."""
+    """Records of an idempotent producer are present at most once, in the order of sending."""
     found = []
     last: dict[str, tuple[int, int]] = {}
     for offset in sorted(present):
@@ -94,9 +94,9 @@ def broken_order(tp: TopicPartition, present: Records, sent: Mapping[bytes, Batc
 
 
 def lost_commits(name: str, log: CommitLog, found: int, asked: int) -> list[str]:
-    """The committed offset is that of the last commit that was acknowledged, or of one that may follow it.
+    """The committed offset is that of the last acknowledged commit, or of one that may follow it.
 
-    `asked` is the place in the history at which the offset was asked for.
+    `asked` is the position in the history at which the offset was requested.
     """
     answered = [commit for place, commit in log.acknowledged if place < asked]
     if not answered:
@@ -112,7 +112,7 @@ def _order(commit: Commit) -> tuple[int, int]:
 
 
 def lost_flushed_commits(name: str, log: CommitLog, found: int, flushed: int) -> list[str]:
-    """After a power loss: the committed offset is the flushed one (-1: none was), or one that was sent."""
+    """After a power loss the committed offset is the flushed one (-1: none), or one that was sent."""
     return _unless_possible(name, found, [flushed, *(commit.offset for commit in log.sent)])
 
 
@@ -123,9 +123,9 @@ def _unless_possible(name: str, found: int, possible: list[int]) -> list[str]:
 
 
 def zombie_commits(log: CommitLog) -> list[str]:
-    """Once a generation has committed, no commit that an older one sends later is accepted.
+    """After a generation has committed, no later commit of an older generation is accepted.
 
-    Generations are counted anew in every era: a power loss may set them back.
+    Each era counts its own generations, because a power loss may set them back.
     """
     found = []
     newest = log.newest
@@ -143,7 +143,7 @@ def zombie_commits(log: CommitLog) -> list[str]:
 
 
 class LogView(Protocol):
-    """What a live log tells of itself."""
+    """The offsets of a live log."""
 
     @property
     def topic_partition(self) -> TopicPartition: ...
@@ -164,7 +164,7 @@ class Marks(NamedTuple):
 
 
 class LogInvariants:
-    """What holds of live logs at every moment, and between two moments of one life of a node."""
+    """Invariants of live logs, at every moment and over time until a node restarts."""
 
     def __init__(self) -> None:
         self._last: dict[TopicPartition, Marks] = {}

@@ -1,7 +1,7 @@
-"""Who may read what in groups whose assignments the broker makes: no partition has two owners. Pure.
+"""Owners: checks that in consumer groups no partition has two owners. Pure.
 
-A member owns a partition from the answer that gives it until the request that says it is rid of it, or until
-the broker may have given the member up: no sooner than a session after a request that it has answered.
+A member owns a partition from the answer that assigns it until the request that reports its revocation, or
+until the broker may have removed the member: at the earliest one session timeout after an answered request.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class _Owner:
 
 
 class Owners:
-    """What every member was given, as it knows. Times are in seconds, by the clock of the broker."""
+    """The partitions of every member. Times are in seconds of the broker's clock."""
 
     def __init__(self) -> None:
         self._owners: dict[str, dict[str, _Owner]] = {}
@@ -26,9 +26,9 @@ class Owners:
     def given(
         self, group: str, member: str, partitions: set[TopicPartition], *, asked: float, now: float
     ) -> list[str]:
-        """A request sent at `asked` was answered: the member may read these now. What that violates.
+        """A request sent at `asked` was answered: the member may read these partitions. Returns violations.
 
-        What it had before and may no longer read stays with it until it says so.
+        Partitions that it must revoke stay its own until it reports that.
         """
         members = self._owners.setdefault(group, {})
         mine = members.setdefault(member, _Owner())
@@ -42,15 +42,15 @@ class Owners:
         ]
 
     def keeps(self, group: str, member: str, partitions: set[TopicPartition]) -> None:
-        """The member is about to say that this is all it has."""
+        """The member is about to report that it owns only these partitions."""
         owner = self._owners.get(group, {}).get(member)
         if owner is not None:
             owner.partitions &= partitions
 
     def gone(self, group: str, member: str) -> None:
-        """The member is about to leave, or has learnt that it was given up."""
+        """The member is about to leave, or has learned that it was removed."""
         self._owners.get(group, {}).pop(member, None)
 
     def forget(self) -> None:
-        """The broker may have lost what it knew."""
+        """The broker may have lost its state."""
         self._owners.clear()

@@ -1,4 +1,5 @@
-"""What a disk image holds of a node's logs, read without the node: the measure for what a crash may take."""
+"""Reads the durable part of a node's logs from a disk image, without the node: what a power loss cannot
+remove."""
 
 import re
 from collections.abc import Mapping
@@ -14,11 +15,11 @@ _SEGMENT = re.compile(r"^(?P<topic>.+)-(?P<partition>\d+)/(?P<base>\d{20})\.log(
 
 
 def flushed_records(volume: Volume, data_dir: str) -> dict[TopicPartition, list[Record]]:
-    """The records of every partition that a power loss at this moment cannot take.
+    """The records of every partition that a power loss at this moment cannot remove.
 
-    They are the unbroken chain of valid batches from the start of the first durable segment: what comes after
-    a gap cannot be kept by any recovery. Of the internal topics, which are compacted, gaps are a matter of
-    course, and a segment may be there twice, before and after a cleaning.
+    They are the valid batches without a gap from the start of the first durable segment. No recovery keeps
+    records after a gap. Internal topics are compacted, so they have gaps, and a segment may exist twice,
+    before and after a cleaning.
     """
     segments: dict[TopicPartition, list[bytes]] = {}
     for path, file in volume.durable_files().items():
@@ -32,7 +33,7 @@ def flushed_records(volume: Volume, data_dir: str) -> dict[TopicPartition, list[
 def flushed_commits(
     flushed: Mapping[TopicPartition, list[Record]],
 ) -> dict[tuple[str, TopicPartition], int]:
-    """The committed offset of every group and partition as the flushed part of the offsets topic has it."""
+    """The committed offset of every group and partition, from the flushed part of the offsets topic."""
     commits: dict[tuple[str, TopicPartition], int] = {}
     for tp, records in flushed.items():
         if tp.topic != GROUP_METADATA_TOPIC:

@@ -1,6 +1,6 @@
-"""What must hold of a query of Spark when all is quiet: evidence in, violations out. Pure.
+"""Checkers of a Spark query after it has ended. Pure.
 
-tests/unit/sim/test_spark_checkers.py plants what each claims to find.
+tests/unit/sim/test_spark_checkers.py checks that each one finds its violation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from odradek.spark.ledger.ledger import Decision, Participant
 
 
 class Visible(NamedTuple):
-    """A record that a read_committed reader gets, and in which transaction it was written."""
+    """A record that a read_committed consumer gets, and its transaction."""
 
     tp: TopicPartition
     offset: int
@@ -21,7 +21,7 @@ class Visible(NamedTuple):
 
 
 def not_exactly_once(inputs: int, visible: Iterable[Visible]) -> list[str]:
-    """Every number that was put in has come out once."""
+    """Every number of the input is in the output once."""
     places: dict[bytes, list[str]] = {}
     for record in visible:
         places.setdefault(record.value, []).append(f"{record.tp} {record.offset}")
@@ -41,9 +41,9 @@ def not_exactly_once(inputs: int, visible: Iterable[Visible]) -> list[str]:
 
 
 def wrong_decisions(history: Sequence[Decision], ranges: Mapping[int, tuple[int, int]]) -> list[str]:
-    """Batches are decided one after another, each once. Who takes over says the last decision again.
+    """Batches are decided in order, each once. A driver that takes over repeats the last decision.
 
-    `ranges` is what the checkpoint has, by batch; all of it is done.
+    `ranges` has the batches of the checkpoint. All of them are done.
     """
     found: list[str] = []
     last: Decision | None = None
@@ -70,7 +70,8 @@ def _ids(decision: Decision) -> str:
 
 
 def undecided_commits(history: Iterable[Decision], visible: Iterable[Visible]) -> list[str]:
-    """What is visible was written by participants that were decided, as many records as the decision says."""
+    """Visible records were written by participants of a decision, with the number of records in the
+    decision."""
     rows: dict[tuple[int, int], int] = {}
     for record in visible:
         key = record.producer_id, record.producer_epoch

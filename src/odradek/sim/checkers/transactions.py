@@ -1,6 +1,7 @@
-"""What must hold of transactions, judged from outside when all is quiet: evidence in, violations out. Pure.
+"""Checkers of transactions after all clients have ended. Pure.
 
-The names are Jepsen's where it has one. tests/unit/sim/test_txn_checkers.py plants what each claims to find.
+The names are Jepsen's where it has one. tests/unit/sim/test_txn_checkers.py checks that each one finds its
+violation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ View = Mapping[TopicPartition, Sequence[tuple[int, bytes]]]
 
 
 class Control(NamedTuple):
-    """The end of a transaction, as it stands in a partition."""
+    """A transaction marker in a partition."""
 
     tp: TopicPartition
     offset: int
@@ -34,7 +35,7 @@ def _places(view: View) -> dict[bytes, list[tuple[TopicPartition, int]]]:
 
 
 def duplicates(view: View) -> list[str]:
-    """Nothing is visible twice."""
+    """No value is visible twice."""
     return [
         f"duplicate: {value!r} is visible at {' and '.join(f'{tp} {offset}' for tp, offset in places)}"
         for value, places in _places(view).items()
@@ -43,7 +44,7 @@ def duplicates(view: View) -> list[str]:
 
 
 def lost_writes(txns: Iterable[Txn], view: View) -> list[str]:
-    """What was committed is visible, where it was written to."""
+    """Committed values are visible in their partition."""
     places = _places(view)
     return [
         f"lost write: {value!r} of {txn.producer} was committed to {tp} and is not visible"
@@ -55,7 +56,7 @@ def lost_writes(txns: Iterable[Txn], view: View) -> list[str]:
 
 
 def aborted_reads(txns: Iterable[Txn], view: View) -> list[str]:
-    """What nobody committed is not visible."""
+    """Values that were not committed are not visible."""
     places = _places(view)
     return [
         f"aborted read: {value!r} of {txn.producer} was never committed and is visible at {places[value]}"
@@ -81,7 +82,7 @@ def torn_transactions(txns: Iterable[Txn], view: View) -> list[str]:
 
 
 def nonmonotonic_sends(txns: Iterable[Txn], view: View) -> list[str]:
-    """In each partition, what one life of a producer wrote stands in the order in which it was sent."""
+    """In each partition the values of one producer instance are in the order of sending."""
     order: dict[bytes, tuple[str, int]] = {}
     count: dict[str, int] = {}
     for txn in txns:
@@ -101,7 +102,7 @@ def nonmonotonic_sends(txns: Iterable[Txn], view: View) -> list[str]:
 
 
 def wrong_polls(readers: Iterable[Reader], view: View) -> list[str]:
-    """A consumer gets what is visible, in order, each once and without a gap, up to its position."""
+    """A consumer gets the visible values in order, each once, without a gap, up to its position."""
     found = []
     for reader in readers:
         offsets = [offset for offset, _ in reader.polled]
@@ -120,9 +121,10 @@ def wrong_polls(readers: Iterable[Reader], view: View) -> list[str]:
 
 
 def stuck(ends: Mapping[TopicPartition, tuple[int, int]], states: Iterable[TransactionMetadata]) -> list[str]:
-    """Past every timeout nothing holds back a last stable offset, and every id is at rest.
+    """After all timeouts nothing holds back a last stable offset, and no transactional id has an open
+    transaction.
 
-    `ends` gives the last stable offset and the high watermark of each partition.
+    `ends` has the last stable offset and the high watermark of each partition.
     """
     return [
         f"the last stable offset of {tp} is stuck at {last_stable}, below the high watermark {high_watermark}"
@@ -142,10 +144,10 @@ def wrong_markers(
     *,
     compacted: bool = False,
 ) -> list[str]:
-    """Every marker has its decision, every decision its markers, and no transaction two outcomes.
+    """Every marker has its decision, every decision has its markers, and no transaction has two outcomes.
 
-    `log` is everything that `__transaction_state` says, in order; `partitions` those that still exist. What
-    was `compacted` tells only the newest of a transactional id: earlier markers are taken at their word.
+    `log` has all records of `__transaction_state` in order, `partitions` the existing partitions. If the log
+    was `compacted`, it has only the newest state of a transactional id, so earlier markers are not checked.
     """
     decided: dict[tuple[int, int], list[TransactionMetadata]] = {}
     for txn in log:
@@ -180,7 +182,7 @@ def wrong_markers(
 
 
 def not_exactly_once(inputs: Sequence[bytes], committed: int, copies: Sequence[bytes]) -> list[str]:
-    """Every input below the committed offset has one copy, in order, and no other has any."""
+    """Every input below the committed offset has one copy, in order. The others have none."""
     wanted = [b"copy/" + value for value in inputs[:committed]]
     if list(copies) == wanted:
         return []
@@ -194,7 +196,7 @@ def not_exactly_once(inputs: Sequence[bytes], committed: int, copies: Sequence[b
 def replay_differs(
     live: Mapping[str, TransactionMetadata], log: Iterable[tuple[str, TransactionMetadata | None]]
 ) -> list[str]:
-    """Replaying the log gives the live state, but for the last epoch, which the log does not hold."""
+    """A replay of the log gives the live state, except the last epoch, which is not in the log."""
     replayed: dict[str, TransactionMetadata] = {}
     for name, txn in log:
         if txn is None:

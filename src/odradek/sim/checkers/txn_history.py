@@ -1,4 +1,5 @@
-"""What transactional clients of a simulation did and saw: the evidence for txn_checkers. Pure bookkeeping."""
+"""TxnHistory: what transactional clients of a simulation sent and saw. checkers/transactions.py uses it.
+Pure."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -7,31 +8,31 @@ from odradek.core.types import TopicPartition
 
 
 class TxnFate(Enum):
-    """What became of a transaction, as far as its producer can know."""
+    """The outcome of a transaction, as far as its producer can know."""
 
     ABORTED = "aborted"
-    """Nobody ever asked to commit it, or the one who did was refused at the first word."""
+    """A commit was never requested, or its first request was refused."""
     COMMITTED = "committed"
     UNKNOWN = "unknown"
-    """A commit was asked for, and no answer came that tells."""
+    """A commit was requested, and no answer shows the outcome."""
 
 
 @dataclass(slots=True)
 class Txn:
-    """One transaction; its values are unique, and numbered in the order in which they were sent."""
+    """One transaction. Its values are unique, and numbered in the order of sending."""
 
     producer: str
-    """Who wrote it: one life of one producer."""
+    """The producer instance that wrote it."""
     number: int
     writes: list[tuple[TopicPartition, bytes]] = field(default_factory=list)
-    """What was sent. A commit is asked for only when all of it is acknowledged."""
+    """The sent values. A commit is requested only when all of them are acknowledged."""
     fate: TxnFate = TxnFate.ABORTED
     commit_sent: bool = False
 
 
 @dataclass(slots=True)
 class Reader:
-    """What one read_committed consumer got from one partition, in order, poll by poll."""
+    """What one read_committed consumer got from one partition, poll by poll."""
 
     name: str
     tp: TopicPartition
@@ -44,9 +45,9 @@ class TxnHistory:
         self.txns: list[Txn] = []
         self.readers: list[Reader] = []
         self.oddities: list[str] = []
-        """What clients were told that no client should be."""
+        """Answers that no client should get."""
         self.inputs: dict[TopicPartition, list[bytes]] = {}
-        """What the pipelines are given to read."""
+        """The input of the pipelines."""
         self.commits = 0
         self._owners: dict[int, str] = {}
 
@@ -56,7 +57,7 @@ class TxnHistory:
         return txn
 
     def identity_given(self, transactional_id: str, producer_id: int) -> None:
-        """No producer id is ever given to two transactional ids."""
+        """Two transactional ids must never get the same producer id."""
         owner = self._owners.setdefault(producer_id, transactional_id)
         if owner != transactional_id:
             self.oddities.append(f"producer id {producer_id} was given to {owner} and to {transactional_id}")

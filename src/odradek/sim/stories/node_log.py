@@ -1,4 +1,4 @@
-"""What nodes log during a story. Every error must be explained: by a fault of the plan, or as a bug."""
+"""Collects the log messages of nodes during a story. An error without a planned fault is a violation."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ from odradek.sim.world.trace import Trace
 
 
 class NodeLog(logging.Handler):
-    """Traces what the nodes log, and collects the errors."""
+    """Traces the log messages of the nodes, and collects the errors."""
 
     def __init__(self, trace: Trace) -> None:
         super().__init__(logging.INFO)
@@ -20,7 +20,7 @@ class NodeLog(logging.Handler):
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Take all that is logged for a while; nothing of it goes elsewhere."""
+        """Collect all log messages of the block. They are not logged elsewhere."""
         logger = logging.getLogger("odradek")
         before = logger.propagate, logger.level
         logger.propagate = False
@@ -35,7 +35,7 @@ class NodeLog(logging.Handler):
 
     @contextmanager
     def forgiving(self) -> Iterator[None]:
-        """Forget the errors of a while in which a node has reason to complain."""
+        """Ignore the errors of a block in which a fault explains them."""
         known = len(self.errors)
         yield
         del self.errors[known:]

@@ -1,4 +1,4 @@
-"""What became of a seed, and how a story ends before its time. No story is told here."""
+"""The outcome of a seed, and the exception that ends a story early."""
 
 import traceback
 from collections.abc import Iterable
@@ -9,12 +9,12 @@ from odradek.sim.world.world import World
 
 
 class Over(Exception):
-    """The story ends here, since nothing after this proves anything. The arguments are violations."""
+    """The story ends here, because later events prove nothing. The arguments are violations."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a seed."""
+    """The outcome of a seed."""
 
     seed: int
     violations: list[str] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Outcome:
     read_records: int = 0
 
     def complete(self, world: World, hosts: Iterable[SimHost]) -> None:
-        """Add what the world knows when the story is over."""
+        """Add the numbers of the world at the end of the story."""
         self.digest, self.events = world.trace.digest(), world.trace.count
         self.virtual_seconds = world.loop.time()
         self.lives = sum(host.lives for host in hosts)
@@ -38,6 +38,6 @@ class Outcome:
 
 
 def error_text(error: Exception) -> str:
-    """What a client or an auditor could not make sense of: that is the node's doing."""
+    """The text of an unexpected error of a client or an auditor: the node caused it."""
     frames = traceback.extract_tb(error.__traceback__)[-2:]
     return f"{type(error).__name__}: {error}, in {' < '.join(f.name for f in reversed(frames))}"

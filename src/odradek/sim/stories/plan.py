@@ -1,6 +1,7 @@
-"""What a seed does to nodes: how the world behaves, how they are configured, what befalls them and when.
+"""The plan of a seed: the behaviour of network and disk, the configuration of the nodes, and the faults with
+their times.
 
-Pure: drawn from a source of chance, and told in words for the report.
+Pure: drawn from a random number generator, with texts for the report.
 """
 
 import errno
@@ -24,12 +25,12 @@ class RebalanceProtocol(Enum):
     MIXED = "one member by each, so that the group moves between them"
 
     def is_modern(self, index: int) -> bool:
-        """Whether a member of such a group, by its place in it, speaks the consumer protocol."""
+        """Whether the member with this index uses the consumer protocol."""
         return self is RebalanceProtocol.CONSUMER or (self is RebalanceProtocol.MIXED and index % 2 == 1)
 
 
 class Blow(Enum):
-    """What can befall a node."""
+    """The kinds of faults."""
 
     CRASH_IN_A_CALL = "crash in the middle of a system call"
     CRASH = "crash"
@@ -59,12 +60,12 @@ WEIGHTS: Mapping[Blow, int] = {
     Blow.PAUSE: 1,
     Blow.STALLS: 1,
 }
-"""How often each blow falls, against the others."""
+"""The relative frequency of each fault."""
 _FATAL = frozenset({Blow.CRASH_IN_A_CALL, Blow.CRASH, Blow.RESTART, Blow.DISK_ERROR, Blow.DISK_FULL})
 
 
 class Direction(Enum):
-    """What is cut off of a host."""
+    """The direction of a network partition."""
 
     BOTH = "in both directions"
     TO_HOST = "nothing arrives"
@@ -73,7 +74,7 @@ class Direction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How often the hosts of a story are struck, and how hard. The numbers are upper bounds."""
+    """How often faults hit the hosts of a story, and how severe they are. The numbers are upper bounds."""
 
     weights: Mapping[Blow, int]
     wait_seconds: float
@@ -81,14 +82,14 @@ class Plan:
     down_seconds: float
     calls: int
     patience_seconds: float
-    """How long the system call is waited for in which a node crashes."""
+    """How long to wait for the system call in which a node crashes."""
     power: bool
     """Whether a crash may be a power loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One blow against one host, `wait_seconds` after the previous one was overcome."""
+    """One fault of one host, `wait_seconds` after the recovery from the previous one."""
 
     wait_seconds: float
     host: str
@@ -138,7 +139,7 @@ def draw_episode(rng: random.Random, plan: Plan, hosts: Sequence[str]) -> Episod
     kind = rng.choice(list(CrashKind)) if plan.power else CrashKind.KILL
     operation = rng.choice(("pwrite", "fsync"))
     if blow is Blow.DISK_ERROR and operation == "fsync":
-        # The kernel forgets what it could not write and says so once: only a reboot shows what is there.
+        # The kernel drops what it could not write and reports it once: only a reboot shows the real content.
         assert plan.power, "a story without power losses has no failing fsync"
         kind = CrashKind.POWER
     one_way = rng.choice((Direction.TO_HOST, Direction.FROM_HOST))
@@ -161,7 +162,7 @@ def draw_episode(rng: random.Random, plan: Plan, hosts: Sequence[str]) -> Episod
 
 
 def draw_net_faults(rng: random.Random, faults: NetFaults) -> None:
-    """A network between quiet and rude."""
+    """Draw network faults between none and severe."""
     if rng.random() < 0.3:
         return
     faults.max_latency_seconds = rng.choice((0.001, 0.01, 0.05))

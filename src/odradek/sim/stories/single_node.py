@@ -1,7 +1,7 @@
-"""One node, several producers and groups, and whatever the seed has in store: the first simulation.
+"""A story with one node, several producers and groups, and the faults of the seed.
 
-Clients work all the time. The node is struck again and again, restarted, and everything is read back and held
-against what the clients were told. The story ends with an orderly stop and one more restart.
+Clients work all the time. Faults hit the node, it is restarted, and everything is read back and compared with
+the answers that the clients got. The story ends with a clean stop and one more restart.
 """
 
 from collections.abc import Callable, Coroutine, Iterable
@@ -78,7 +78,7 @@ class SingleNodeStory(Story):
         self._topic_ids: dict[str, UUID] = {}
         self._flushed: Flushed | None = None
         self._born = 0
-        """The place in the history at which this life of the node began."""
+        """The position in the history at which the node was started."""
         self._invariants = checkers.LogInvariants()
         self.world.loop.after_turn = self._after_turn
 
@@ -197,7 +197,7 @@ class SingleNodeStory(Story):
         records = flushed_records(self._host.volume, self._host.data_dir)
         flushed = Flushed(records, flushed_commits(records))
         if self._flushed is not None:
-            # Crashed before anyone could look: what was safe at the first crash still is.
+            # It crashed before the audit: what was durable at the first crash still is.
             for tp, found in self._flushed.records.items():
                 flushed.records.setdefault(tp, {}).update(found)
             flushed.commits = {**self._flushed.commits, **flushed.commits}

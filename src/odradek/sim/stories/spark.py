@@ -1,8 +1,8 @@
-"""One node, one query of Spark, and whatever the seed has in store for both.
+"""A story with one node and one Spark query, and the faults of the seed.
 
-Drivers die, sleep and are started again, sometimes while another is alive; their workers fail, have doubles
-and go on writing when nobody listens any more. The node is struck as in single_node.py. A last run, which
-nothing disturbs, has to leave everything in order; then what a reader gets is held against what was put in.
+Drivers die, pause and are restarted, sometimes while another one is alive. Their workers fail, run twice
+(speculation), and continue to write after their driver has gone. Faults hit the node as in single_node.py. A
+last run without faults must clean up everything. Then the output is compared with the input.
 """
 
 import asyncio
@@ -46,13 +46,13 @@ BOOTSTRAP = f"{HOST}:{PORT}"
 INPUTS, LAST_INPUTS = 45, 5
 PATIENCE_SECONDS = 200.0
 LAST = Temper(hold=0.3, speculate=0.5, cores=2)
-"""Of the last run: no task of it fails, but some are done twice."""
+"""The last run: no task fails, but some run twice."""
 _EXPECTED = (LedgerError, KafkaError, OSError, QueryFailed, Killed)
-"""What may end a driver: Spark would fail the query, and somebody would start it again."""
+"""Errors that may end a driver: Spark would fail the query, and an operator would restart it."""
 
 
 def draw_temper(rng: random.Random) -> Temper:
-    """Some seeds have one kind of trouble only, so that it gets far enough to meet another."""
+    """Draw the behaviour of processes. Some seeds have only one kind of failure, so that runs get further."""
 
     def chance(*values: float) -> float:
         return rng.choice(values)
@@ -115,7 +115,7 @@ class SparkStory(Story):
             for name, count in counts.items()
         ]
         if self.rng.random() < 0.5:
-            # Cleaned all the time: what is read of it is rarely what was written.
+            # Cleaned all the time, so that readers see compacted segments.
             settings = {"cleanup.policy": "compact", "segment.ms": "500", "min.cleanable.dirty.ratio": "0.01"}
             configs = [types.CreatableTopicConfig(name=name, value=value) for name, value in settings.items()]
             topics.append(
@@ -129,7 +129,7 @@ class SparkStory(Story):
         admin.close()
 
     async def _runs(self) -> None:
-        """Have a driver at work until the time is up; now and then, two."""
+        """Run a driver until the time is up; sometimes two."""
         rng, loop = self.world.rng_for("runs"), self.world.loop
         going: list[asyncio.Task[None]] = []
         while loop.time() < self.seconds:
@@ -147,7 +147,7 @@ class SparkStory(Story):
         return driver
 
     async def _run(self, driver: Driver, seconds: float) -> None:
-        """Until the driver ends, or is killed: then its workers die with it, or some time later."""
+        """Run until the driver ends or is killed. Then its workers die with it, or some time later."""
         rng = driver.rng
         ended = driver.spawn(driver.query())
         try:
@@ -169,8 +169,8 @@ class SparkStory(Story):
             self.outcome.violations.append(f"{driver.name}: {error_text(error)}")
 
     async def _last_run(self) -> None:
-        """Something is left for it to do, and nothing keeps it from that: it must leave everything in order,
-        whatever those do that were left behind, and do not know."""
+        """A run without faults, which has something to do. It must clean up everything, whatever old workers
+        still do."""
         self.world.network.faults.__dict__.update(NetFaults().__dict__)
         self._checkpoint.available = INPUTS + LAST_INPUTS
         driver = self._driver(LAST)

@@ -1,6 +1,6 @@
-"""One seed, played over any number of hosts: they are started, struck, restarted and stopped.
+"""Story: runs one seed over any number of hosts. It starts them, injects faults, restarts and stops them.
 
-What their clients do and what must hold in the end is the affair of the stories built on this.
+Subclasses define the clients and the final checks.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ Tasks: TypeAlias = "list[asyncio.Task[None]]"
 
 
 class Story(ABC):
-    """A subclass adds its hosts, and says how they are struck (`plan`; None for not at all)."""
+    """A subclass adds its hosts and the plan of the faults (`plan`; None for no faults)."""
 
     ends_at_violation = False
-    """Whether what comes after a violation proves nothing. Else all evidence is judged in the end."""
+    """Whether the story ends at the first violation. Otherwise all checks run at the end."""
 
     def __init__(self, seed: int, *, seconds: float, sink: Callable[[str], None] | None = None) -> None:
         self.world = World(seed, keep=200, sink=sink)
@@ -35,7 +35,7 @@ class Story(ABC):
         self.plan: Plan | None = None
         self.hosts: dict[str, SimHost] = {}
         self.oddities: list[str] = []
-        """What clients saw that no client should see."""
+        """Answers that no client should get."""
         self.log = NodeLog(self.world.trace)
         self.outcome = Outcome(seed)
 
@@ -46,17 +46,17 @@ class Story(ABC):
 
     @property
     def bootstrap(self) -> list[tuple[str, int]]:
-        """What clients know of the cluster."""
+        """The bootstrap servers of clients."""
         return [(name, PORT) for name in self.hosts]
 
     def caller(self, name: str, min_versions: Mapping[ApiKey, int] | None = None) -> Caller:
-        """The connection of a new client. Its name must be new to this story."""
+        """A connection for a new client. Its name must be unique in the story."""
         world = self.world
         rng = world.rng_for(f"{name}:versions")
         return Caller(world.runtime(name), self.bootstrap, name, rng, min_versions=min_versions)
 
     def note(self, fault: str) -> None:
-        """Add to what befell the nodes, for the report."""
+        """Add a fault to the report."""
         self.world.trace.event("plan", fault)
         self.outcome.faults.append(f"{self.world.loop.time():8.3f} s  {fault}")
 
@@ -64,19 +64,19 @@ class Story(ABC):
 
     @abstractmethod
     async def prepare(self) -> None:
-        """Create what the clients need. The network and the disks are still sound."""
+        """Create what the clients need. Network and disks have no faults yet."""
 
     @abstractmethod
     def clients(self) -> Iterable[tuple[str, Coroutine[Any, Any, None]]]:
-        """Names and the work of those who use the nodes until the time is up."""
+        """(name, coroutine) of the clients, which run until the time is up."""
 
     @abstractmethod
     async def conclude(self, clients: Tasks) -> None:
-        """Wait for the clients, then hold what is there against what must be. All nodes run when it ends."""
+        """Wait for the clients, then run the checks. All nodes run at its end."""
 
     @abstractmethod
     def count(self, outcome: Outcome) -> None:
-        """Say how much was acknowledged and read."""
+        """Count acknowledged and read records."""
 
     # -- how it is played
 
@@ -95,7 +95,7 @@ class Story(ABC):
         return outcome
 
     def collect(self) -> None:
-        """Turn what was noted on the way into violations."""
+        """Turn collected problems into violations."""
         for source in (self.oddities, self.world.loop.unhandled, self.log.errors):
             self.outcome.violations += source
             source.clear()
@@ -103,7 +103,7 @@ class Story(ABC):
     async def _play_out(self) -> None:
         assert self.hosts, "a story has hosts"
         world = self.world
-        # All at once: a node of a quorum may not be up before a majority of it is.
+        # All at once: a node of a quorum may not start before a majority has.
         await asyncio.gather(*(host.start() for host in self.hosts.values()))
         await self.prepare()
         draw_net_faults(self.rng, world.network.faults)
@@ -119,7 +119,7 @@ class Story(ABC):
             self.outcome.violations += host.leaks
 
     async def _strike(self, plan: Plan) -> None:
-        """One blow against one of the hosts, until it is overcome."""
+        """One fault of one host, until the recovery."""
         episode = draw_episode(self.rng, plan, list(self.hosts))
         await asyncio.sleep(episode.wait_seconds)
         self.note(episode.describe())
@@ -131,7 +131,8 @@ class Story(ABC):
             await self.restart(host, None if fuse is None else (fuse, episode.kind))
 
     async def restart(self, host: SimHost, crash_after: tuple[int, CrashKind] | None = None) -> None:
-        """Start a node again. Where it crashes on the way, `crash_after` system calls, start it once more."""
+        """Start a node again. If it crashes during the start (`crash_after` system calls), start it once
+        more."""
         while True:
             try:
                 await host.start(crash_after)

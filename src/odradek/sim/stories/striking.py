@@ -1,4 +1,4 @@
-"""One blow of the plan against one host: what happens to it until it is over, or the node is down."""
+"""Carries out one fault of the plan on one host, until it is over or the node is down."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ STALLS = 8
 
 
 async def strike(world: World, host: SimHost, episode: Episode, log: NodeLog) -> None:
-    """Strike, and wait until it is over. A host that is down then has to be started by the caller."""
+    """Inject the fault, and wait until it is over. If the host is down then, the caller starts it."""
     match episode.blow:
         case Blow.CRASH:
             host.crash(episode.kind)
@@ -58,7 +58,7 @@ async def _crash_in_a_call(host: SimHost, episode: Episode) -> None:
 
 
 async def _cut_off(world: World, host: SimHost, episode: Episode) -> None:
-    """Let nobody reach the host, or hear from it, or both."""
+    """Cut off the traffic to the host, from it, or both."""
     network = world.network
     for other in world.hosts():
         if other == host.name:
@@ -72,7 +72,7 @@ async def _cut_off(world: World, host: SimHost, episode: Episode) -> None:
 
 
 async def _suffer(host: SimHost, kind: CrashKind, log: NodeLog) -> None:
-    """Live with a failing disk, which the node may complain about but must survive; then crash."""
+    """Run with a failing disk, which may log errors but must not end the node; then crash."""
     with log.forgiving():
         await asyncio.sleep(SUFFERING_SECONDS)
     if not host.alive:

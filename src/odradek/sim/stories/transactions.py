@@ -1,7 +1,7 @@
-"""One node, many transactions: producers, pipelines and readers, and whatever the seed has in store.
+"""A story with one node and many transactions: producers, pipelines and readers, and the faults of the seed.
 
-Some transactional ids have two owners that fence each other again and again. The node is struck as in
-single_node.py; when the clients are done and every timeout has passed, what the logs hold is judged.
+Some transactional ids have two producers that fence each other. Faults hit the node as in single_node.py.
+When the clients have ended and all timeouts have passed, the logs are checked.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ SHORT_MS = 10_000
 INPUTS = 30
 TOPICS = {"out": 3, "source": 2, "target": 2}
 PRODUCERS = (("one", 2), ("two", 1), ("fighter-a", 2), ("fighter-b", 2), ("rival-a", 1), ("rival-b", 1))
-"""Names and transaction versions; what follows the dash is left out of the transactional id."""
+"""Names and transaction versions. The transactional id is the name without the part after the dash."""
 PIPELINES = (("pipe0-a", 2, 0), ("pipe0-b", 1, 0), ("pipe1-a", 2, 1))
 DECIDER = "decider"
 PATIENCE_SECONDS = 60.0
@@ -47,7 +47,8 @@ _DISK_BLOWS = (Blow.DISK_ERROR, Blow.DISK_FULL)
 
 
 def short_plan(settings: Settings) -> Plan:
-    """For stories of a few seconds. Power is lost only where all is flushed before it is acknowledged."""
+    """A plan for stories of a few seconds. Power losses only if records are flushed before their
+    acknowledgement."""
     weights = {blow: weight for blow, weight in WEIGHTS.items() if blow not in _DISK_BLOWS}
     return Plan(
         weights,
@@ -62,7 +63,7 @@ def short_plan(settings: Settings) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class TxnSettings(Settings):
-    """Small internal topics, and a coordinator that looks for late transactions often."""
+    """Small internal topics, and a coordinator that often checks for expired transactions."""
 
     def node_config(self) -> dict[str, str]:
         return {
@@ -77,7 +78,7 @@ class TxnSettings(Settings):
 
     @property
     def compacts(self) -> bool:
-        """Whether the coordinators' logs are compacted. Then they do not tell all that was ever decided."""
+        """Whether the coordinators' logs are compacted. Then they do not have all decisions."""
         return self.segment_ms < SHORT_MS and self.checkpoint_interval_ms < SHORT_MS
 
 
@@ -120,13 +121,13 @@ class TransactionStory(Story):
 
     async def conclude(self, clients: Tasks) -> None:
         await self._all_done(clients)
-        # Whatever is left open is over its time now, however the clock has jumped.
+        # All open transactions are over their timeout now, however the clock has jumped.
         self._host.clock.skew_ms += 120_000
         await asyncio.sleep(2 / self._host.clock.drift.rate)
         await self._judge()
 
     async def _all_done(self, tasks: Tasks) -> None:
-        """Wait for the clients; one that cannot come to its end is itself a finding."""
+        """Wait for the clients. A client that does not finish is a violation."""
         loop = self.world.loop
         deadline = loop.time() + PATIENCE_SECONDS
         for task in tasks:
@@ -157,7 +158,7 @@ class TransactionStory(Story):
             request = types.ProduceRequest(transactional_id=None, acks=-1, timeout=5_000, topic_data=[topic])
             answer = await admin.call(ApiKey.PRODUCE, request, version=9)
             assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
-        # Asking for a coordinator creates the topic behind it.
+        # FindCoordinator creates the internal topic.
         types = request_types(ApiKey.FIND_COORDINATOR)
         for key_type, key in ((0, GROUP), (1, "one")):
             request = types.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])

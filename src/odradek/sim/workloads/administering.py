@@ -1,4 +1,4 @@
-"""An administrator in a simulated workload: creates, deletes and recreates topics, and trims partitions."""
+"""The administrator of a simulated workload: creates and deletes topics, and deletes records."""
 
 import asyncio
 import random
@@ -17,7 +17,8 @@ NAMES = tuple(f"topic{number}" for number in range(6))
 
 
 class Administrator:
-    """Changes topics of its own all the time, and now and then moves the start of the workload's logs."""
+    """Changes its own topics all the time, and sometimes advances the log start of the workload's
+    partitions."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class Administrator:
         self._caller.close()
 
     async def _change(self, name: str) -> None:
-        """Towards the opposite of what is known; what is not known is created."""
+        """Delete a topic that exists. Create one that does not exist or whose state is unknown."""
         if self._history.topics.get(name, (Presence.ABSENT,))[0] is Presence.PRESENT:
             await self._delete(name)
         else:
@@ -81,7 +82,7 @@ class Administrator:
             self._history.check_retriable(ApiKey.DELETE_TOPICS, code)
 
     async def _trim(self, tp: TopicPartition) -> None:
-        """Give up the older half of what is acknowledged."""
+        """Delete the older half of the acknowledged records."""
         offsets = sorted(self._history.acknowledged.get(tp, {}))
         if not offsets:
             return
@@ -99,7 +100,7 @@ class Administrator:
 
 
 async def present_topics(caller: Caller) -> dict[str, UUID]:
-    """Every topic the broker knows, with its id."""
+    """All topics of the broker, with their ids."""
     types = request_types(ApiKey.METADATA)
     response: Any = await caller.call(
         ApiKey.METADATA, types.MetadataRequest(topics=None, allow_auto_topic_creation=False), version=12

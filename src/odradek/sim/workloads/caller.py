@@ -1,6 +1,7 @@
-"""The workloads' way to a broker: one connection at a time, and the fate of every request known.
+"""Caller: the client of the workloads. It has one connection at a time, and reports the outcome of every
+request.
 
-Deliberately without retries or caches, which would hide from the checkers what happened to a request.
+It has no retries or caches, which would hide from the checkers what happened to a request.
 """
 
 import asyncio
@@ -18,13 +19,13 @@ PATIENCE_MS = 8_000
 
 
 class NoAnswer(Exception):
-    """The connection failed before the response came: whether the request was carried out is unknown."""
+    """The connection failed before the response: it is unknown whether the request was carried out."""
 
 
 class Caller:
-    """One connection, made when first needed and again after a failure. Each API has a version drawn once.
+    """One connection, opened at the first use and again after a failure. Each API has one random version.
 
-    The addresses of `bootstrap` are tried in turn: the next one after each that cannot be connected to.
+    It tries the addresses of `bootstrap` in turn.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Caller:
         self._connection: BrokerConnection | None = None
 
     async def connect(self) -> None:
-        """Be connected, so that what is sent next leaves at once and dies with this life of the broker."""
+        """Connect now, so that the next request is sent at once to the running broker."""
         await self._connected()
 
     async def call(self, api_key: ApiKey, request: Any, *, version: int | None = None) -> Any:
@@ -54,7 +55,8 @@ class Caller:
         return await self.answer(await self.send(api_key, request, version=version))
 
     async def send(self, api_key: ApiKey, request: Any, *, version: int | None = None) -> "asyncio.Task[Any]":
-        """Send without waiting, to be awaited with `answer`; several may be under way, in order."""
+        """Send without waiting. `answer` waits for the response. Several requests may be in flight, in
+        order."""
         connection = await self._connected()
         if version is None:
             version = self._version(connection, api_key)
@@ -104,6 +106,6 @@ class Caller:
 
 
 def _look(task: "asyncio.Task[Any]") -> None:
-    """A request whose sender has given up may fail unseen."""
+    """Ignore the error of a request whose sender has given up."""
     if not task.cancelled():
         task.exception()

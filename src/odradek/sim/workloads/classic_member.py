@@ -1,4 +1,4 @@
-"""A member by the classic protocol: JoinGroup, SyncGroup with the leader's assignment, Heartbeat."""
+"""A member with the classic protocol: JoinGroup, SyncGroup with the leader's assignment, Heartbeat."""
 
 import struct
 from collections.abc import Sequence

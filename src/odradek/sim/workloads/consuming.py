@@ -1,6 +1,6 @@
-"""Members of consumer groups in a simulated workload: they join, read, commit, fall silent and come back.
+"""Members of groups in a simulated workload: they join, read, commit, stop sending heartbeats, and return.
 
-How they join and stay is a matter of their protocol: classic_member.py, modern_member.py.
+classic_member.py and modern_member.py have the two protocols.
 """
 
 import asyncio
@@ -39,10 +39,11 @@ class Rejoin(Exception):
 
 
 class Member(ABC):
-    """One consumer of a group, reading every partition it is given and committing what it read."""
+    """One consumer of a group. It reads its assigned partitions and commits its offsets."""
 
     moves = False
-    """Whether the group has members of both protocols: it may become another one, and count anew."""
+    """Whether the group has members of both protocols: then it may be converted, and its generation
+    restarts."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Member(ABC):
         *,
         broker_s: Callable[[], float],
     ) -> None:
-        """`broker_s` reads the clock by which the broker counts the sessions of members."""
+        """`broker_s` reads the clock that the broker uses for sessions."""
         self._name = name
         self._group = group
         self._caller = caller
@@ -68,7 +69,7 @@ class Member(ABC):
         self._broker_s = broker_s
         self._member_id = ""
         self._generation = -1
-        """Of the group in the classic protocol, the member's own epoch in the other."""
+        """The group's generation in the classic protocol, the member epoch in the consumer protocol."""
         self._positions: dict[TopicPartition, int] = {}
 
     async def run(self, until: float) -> None:
@@ -90,15 +91,15 @@ class Member(ABC):
 
     @abstractmethod
     async def _join(self) -> None:
-        """Become a member and learn what to read."""
+        """Join the group and get the assignment."""
 
     @abstractmethod
     async def _heartbeat(self) -> None:
-        """Stay a member, or learn that it is over or that there is something else to read."""
+        """Send a heartbeat. The answer may end the membership or change the assignment."""
 
     @abstractmethod
     async def _leave(self) -> None:
-        """Be a member no more."""
+        """Leave the group."""
 
     # -- the same in both
 
@@ -170,7 +171,7 @@ class Member(ABC):
             self._check(ApiKey.OFFSET_COMMIT, code)
 
     async def _misbehave(self) -> None:
-        """Now and then leave, or fall silent for longer than a session lasts and go on as if nothing was."""
+        """Sometimes leave, or send nothing for longer than a session timeout and then continue."""
         chance = self._rng.random()
         if chance < 0.02:
             await self._leave()
@@ -194,7 +195,7 @@ class Member(ABC):
 async def fetch_committed(
     caller: Caller, group: str, partitions: Sequence[TopicPartition], topic_ids: dict[str, UUID]
 ) -> dict[TopicPartition, int]:
-    """The committed offsets of a group, -1 for none. NoAnswer when the broker cannot tell right now."""
+    """The committed offsets of a group; -1 for none. Raises NoAnswer if the broker is not ready."""
     types = request_types(ApiKey.OFFSET_FETCH)
     topics = [
         types.OffsetFetchRequestTopics(
@@ -223,7 +224,7 @@ async def fetch_committed(
 
 
 async def earliest_offset(caller: Caller, tp: TopicPartition) -> int:
-    """Where a log begins. NoAnswer when the broker cannot tell right now."""
+    """The log start offset. Raises NoAnswer if the broker is not ready."""
     types = request_types(ApiKey.LIST_OFFSETS)
     partition = types.ListOffsetsPartition(partition_index=tp.partition, timestamp=EARLIEST)
     topic = types.ListOffsetsTopic(name=tp.topic, partitions=[partition])
@@ -257,7 +258,7 @@ def fetch_request(
 
 
 def records_from(data: Any, first: int) -> list[tuple[int, bytes]]:
-    """(offset, value) of the records of a fetch response from an offset on."""
+    """(offset, value) of the records of a fetch response, from an offset."""
     found: list[tuple[int, bytes]] = []
     if data:
         for batch in iter_batches(data):

@@ -1,4 +1,4 @@
-"""A member by the consumer protocol (KIP-848): one heartbeat for everything, the broker assigns."""
+"""A member with the consumer protocol (KIP-848): only heartbeats, and the broker assigns."""
 
 from typing import Any
 from uuid import UUID
@@ -11,20 +11,20 @@ from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 
 REBALANCE_TIMEOUT_MS = SESSION_TIMEOUT_MS + 1_000
-"""Longer than a session, so that only the end of one takes a partition away: see owners.py."""
+"""Longer than a session, so that only the end of a session removes a partition: see owners.py."""
 FIRST_VERSIONS = {ApiKey.OFFSET_COMMIT: 9}
-"""Older commits have no room for a member's epoch."""
+"""Older versions have no member epoch."""
 _OVER = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 _JOINING, _LEAVING = 0, -1
 
 
 class ModernMember(Member):
-    """See Member. Where an answer does not come it asks again as what it was, and says everything anew."""
+    """See Member. Without an answer it repeats the heartbeat with the same epoch and all fields."""
 
     _era = 0
-    """When it joined."""
+    """The era in which it joined."""
     _said_all = False
-    """Whether the broker is known to have heard all that there is to say: only then may some be left out."""
+    """Whether the broker has received all fields: only then may a heartbeat omit some."""
 
     async def _join(self) -> None:
         if not self._member_id or self._generation <= _JOINING:
@@ -62,7 +62,7 @@ class ModernMember(Member):
         self._said_all = True
 
     def _is_group_lost(self, code: int) -> bool:
-        """A power loss may take a group that was not flushed. But for a move nothing else may."""
+        """Whether the group may be lost: only by a power loss before a flush, or by a conversion."""
         unflushed = GROUP_METADATA_TOPIC not in self._history.flushed_topics
         lost = self.moves or (unflushed and self._era != self._history.era)
         return lost and code == ErrorCode.GROUP_ID_NOT_FOUND

@@ -1,4 +1,5 @@
-"""Producers of a simulated workload: idempotent ones that pipeline and retry, plain ones that may give up."""
+"""Producers of a simulated workload: idempotent ones that pipeline and retry, and plain ones that may give
+up."""
 
 import asyncio
 import random
@@ -28,7 +29,7 @@ _STATE_LOST = frozenset(
 
 
 class Producer:
-    """Sends numbered values until told to stop, and notes in the history what became of them."""
+    """Sends numbered values until it is stopped, and notes their outcome in the history."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class Producer:
         pace_seconds: float,
         codecs: int,
     ) -> None:
-        """`codecs` counts those that are used, from 0 on: the last one, zstd, needs Produce v7."""
+        """`codecs` is the number of codecs in use, from 0. The last one, zstd, needs Produce v7."""
         assert not idempotent or acks == -1
         self._name = name
         self._identity = name
@@ -93,7 +94,7 @@ class Producer:
         return batch
 
     async def _deliver(self, queue: list[Batch], until: float) -> None:
-        """Send until all are answered for good, or given up."""
+        """Send until all batches have a final answer or are given up."""
         loop = asyncio.get_running_loop()
         while queue:
             several = len(queue) > 1
@@ -119,7 +120,7 @@ class Producer:
                         self._sequence_lost(batch, code, several=several)
                         return
                     else:
-                        # Whatever follows a batch that must be sent again is out of order until then.
+                        # Batches after one that must be sent again are out of order until then.
                         refused = True
             except NoAnswer:
                 pass
@@ -144,10 +145,10 @@ class Producer:
         return code
 
     def _sequence_lost(self, batch: Batch, code: ErrorCode, *, several: bool) -> None:
-        """The broker does not know how far this producer got: go on under another identity.
+        """The broker has lost the producer's sequence: continue with a new producer id.
 
-        That is no one's fault after a power loss that took records, or when several batches were under way:
-        a restart remembers the last batch of a producer only.
+        That is correct after a power loss that lost records, or if several batches were in flight: after a
+        restart the broker knows only the last batch of a producer.
         """
         era, life = self._last_good.get(batch.tp, (self._history.era, self._lives()))
         lossless = era == self._history.era or batch.tp.topic in self._history.flushed_topics

@@ -1,6 +1,6 @@
-"""Spark as the protocol sees it: a checkpoint, drivers that read it, and workers that run tasks for them.
+"""Simulates Spark for the sink's protocol: a checkpoint, drivers that read it, and workers that run tasks.
 
-What Spark does around the protocol is played here; the protocol itself is odradek.spark's, as it ships.
+Only Spark is simulated. The protocol itself is the real code of odradek.spark.
 """
 
 import asyncio
@@ -38,20 +38,20 @@ T = TypeVar("T")
 
 
 class QueryFailed(Exception):
-    """What ends a driver of Spark without the sink having a part in it."""
+    """A failure of a driver that the sink has not caused."""
 
 
 class Killed(Exception):
-    """The process died before it had an answer."""
+    """The process died before it got an answer."""
 
 
 @dataclass(slots=True)
 class Checkpoint:
-    """On durable storage, and shared by all drivers that are started on it. Entries are made, never changed:
-    Spark fails a query that finds an entry where it wants to make one."""
+    """A checkpoint on durable storage, shared by all drivers of the query. Entries are added, never changed:
+    Spark fails a query that finds an entry where it wants to add one."""
 
     available: int
-    """How many numbers there are to read."""
+    """How many numbers the input has."""
     ranges: dict[int, tuple[int, int]] = field(default_factory=dict)
     commits: dict[int, str] = field(default_factory=dict)
 
@@ -71,7 +71,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Temper:
-    """How Spark's processes fare: probabilities, of every attempt of a task or every batch."""
+    """The probabilities of failures, per attempt of a task or per batch."""
 
     kill_worker: float = 0.0
     kill_driver: float = 0.0
@@ -85,14 +85,14 @@ class Temper:
 
 
 class End(NamedTuple, Generic[T]):
-    """How a piece of work ended: with a result or an error."""
+    """The result or error of a piece of work."""
 
     result: T | None
     error: BaseException | None
 
 
 class Moment(NamedTuple):
-    """Before the n-th request of a kind from now, or after its answer."""
+    """Before the n-th next request of a kind, or after its answer."""
 
     api_key: ApiKey
     is_after: bool
@@ -106,7 +106,7 @@ STEPS = (
     ApiKey.DESCRIBE_TRANSACTIONS,
     ApiKey.END_TXN,
 )
-"""What the protocol consists of, besides what is written."""
+"""The requests of the protocol, besides Produce."""
 
 
 def draw_moment(rng: random.Random) -> Moment:
@@ -114,7 +114,7 @@ def draw_moment(rng: random.Random) -> Moment:
 
 
 class HeldClient(Client):
-    """Of a process that may be stopped for a while, as by a signal, or killed at a moment that matters."""
+    """The client of a process that may be paused, as by a signal, or killed at a step of the protocol."""
 
     def __init__(self, bootstrap: str, **options: Any) -> None:
         super().__init__(bootstrap, **options)
@@ -152,7 +152,7 @@ class HeldClient(Client):
 
 
 class Unit:
-    """A process of Spark with a client of its own. It can be killed at any system call, and held still."""
+    """A Spark process with its own client. It can be killed at any system call, and paused."""
 
     def __init__(self, world: World, name: str, bootstrap: str) -> None:
         self.world = world
@@ -175,7 +175,7 @@ class Unit:
         return self.runtime.process.alive
 
     def kill(self) -> None:
-        """May be called from within the process."""
+        """Kill the process. May be called from within it."""
         if self.alive:
             self.world.trace.event(self.name, "killed")
             self.world.loop.kill(self.runtime.process)
@@ -183,7 +183,7 @@ class Unit:
             self._death.set_result(None)
 
     def kill_somewhere(self) -> None:
-        """At a step of the protocol, or at any system call."""
+        """Kill the process at a random step of the protocol, or at a random system call."""
         if self.rng.random() < 0.5:
             self.client.kill_at(draw_moment(self.rng))
         else:
@@ -191,7 +191,7 @@ class Unit:
             self.runtime.process.fuse = self.rng.randrange(40)
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Future[End[T]]":
-        """Do something in this process; whoever waits for it is told, too, when the process dies."""
+        """Run work in this process. The future also ends when the process dies."""
         loop = self.world.loop
         ended: asyncio.Future[End[T]] = loop.create_future()
         context = self.world.context_of(self.runtime.process)
@@ -213,8 +213,8 @@ class Unit:
 
 
 class Worker(Unit):
-    """A Python worker process: runs one attempt of a task at a time, and keeps its slots and what it has read
-    of the ledger from one to the next."""
+    """A Python worker process: it runs one attempt of a task at a time, and keeps its slots and its copy of
+    the ledger between attempts."""
 
     def __init__(self, world: World, name: str, bootstrap: str) -> None:
         super().__init__(world, name, bootstrap)
@@ -223,7 +223,7 @@ class Worker(Unit):
         self.is_busy = False
 
     async def write(self, task: Task, rows: Sequence[int], temper: Temper) -> Participant | None:
-        """What sink/writers.py's write does, with numbers for rows."""
+        """The same as `write` in sink/writers.py, with numbers as rows."""
         if not rows:
             return None
         if self._ledger is None:
@@ -252,7 +252,8 @@ class Worker(Unit):
 
 
 class Driver(Unit):
-    """A run of the query: plans batches in the checkpoint, has tasks run, decides, notes that it is done."""
+    """A run of the query: plans batches in the checkpoint, runs tasks, decides, and notes that a batch is
+    done."""
 
     def __init__(
         self, world: World, name: str, bootstrap: str, checkpoint: Checkpoint, temper: Temper
@@ -279,7 +280,7 @@ class Driver(Unit):
             await self._store()
 
     async def _next_batch(self) -> int | None:
-        """The last batch that was planned, unless it is done; else one that is planned now."""
+        """The last planned batch, or a new one if that is done."""
         checkpoint = self._checkpoint
         last = checkpoint.last()
         if last >= 0 and last not in checkpoint.commits:
@@ -294,7 +295,7 @@ class Driver(Unit):
         return last + 1
 
     async def _store(self) -> None:
-        """What it takes to write to the checkpoint. A driver may die there as well."""
+        """The time of a write to the checkpoint. A driver may die there too."""
         slow = self.rng.random() < self._temper.slow_storage
         await asyncio.sleep(self.rng.uniform(0, 1.5 if slow else 0.01))
         if self.rng.random() < self._temper.kill_driver / 4:
@@ -308,7 +309,7 @@ class Driver(Unit):
         return await asyncio.gather(*(self._task(task, rows[index::count]) for index in range(count)))
 
     async def _task(self, task: Task, rows: Sequence[int]) -> Participant | None:
-        """The first attempt that succeeds."""
+        """The result of the first successful attempt."""
         failure: BaseException | None = None
         for _ in range(MAX_FAILURES):
             async with self._cores:
@@ -319,7 +320,7 @@ class Driver(Unit):
         raise QueryFailed(f"a task of batch {task.batch} failed: {failure!r}")
 
     async def _attempts(self, task: Task, rows: Sequence[int]) -> "End[Participant | None]":
-        """One or two at the same time. Those that nobody waits for any more are killed, or go on unheard."""
+        """Run one or two attempts at the same time. The others are killed, or continue without effect."""
         rng, temper = self.rng, self._temper
         ends: asyncio.Queue[End[Participant | None]] = asyncio.Queue()
         count = 2 if rng.random() < temper.speculate else 1
@@ -353,7 +354,7 @@ class Driver(Unit):
             worker.is_busy = False
             ends.put_nowait(ended.result())
 
-        # Also when this driver is dead.
+        # Also if this driver is dead.
         ended = worker.spawn(worker.write(task, rows, temper))
         ended.add_done_callback(done, context=Context())
         return worker
@@ -375,7 +376,7 @@ class Driver(Unit):
         if rng.random() < temper.hold:
             self.client.hold_at(draw_moment(rng), rng.uniform(0, 6))
         if rng.random() < temper.new_decider:
-            # Spark may call in another process each time; the one before just ends.
+            # Spark may use a new process for each call. The previous one just ends.
             self._decider = None
         if self._decider is None:
             self._decider = self._new_decider()
@@ -386,7 +387,7 @@ class Driver(Unit):
         await self._decider.commit(WrittenBatch(batch, self.name, "", range_, written, offsets))
 
     async def _abandon(self) -> None:
-        """As sink/writers.py's abort, which Spark calls when a batch has failed."""
+        """The same as `abort` in sink/writers.py, which Spark calls when a batch has failed."""
         if self._decider is not None:
             await self._decider.close()
         decider = self._new_decider()

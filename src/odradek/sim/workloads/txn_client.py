@@ -1,7 +1,7 @@
-"""One life of a transactional producer: its requests one by one, in the words of one transaction version.
+"""TxnClient: one instance of a transactional producer, with the requests of one transaction version.
 
-Deliberately without the cleverness of a real client: what is not answered is asked again or given up as the
-workload decides, so that the history knows the fate of every transaction.
+It is simpler than a real client: the workload decides whether an unanswered request is repeated or given up,
+so that the history knows the outcome of every transaction.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ EPOCH_PER_TRANSACTION = 2
 _ENDED = frozenset(
     {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_ABORTABLE}
 )
-"""What a producer is told whose transaction is over: another took its id, or it took too long."""
+"""Errors that end a transaction: another producer took the id, or the transaction timed out."""
 # InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, Produce, TxnOffsetCommit, EndTxn
 _VERSIONS = {
     1: {
@@ -46,7 +46,7 @@ _VERSIONS = {
 
 
 class Over(Exception):
-    """This life has ended: the producer was fenced, or gives up."""
+    """This producer instance has ended: it was fenced, or gives up."""
 
 
 class TxnClient:
@@ -82,9 +82,10 @@ class TxnClient:
         return self._producer
 
     async def init(self, *, keep_prepared: bool = False) -> bool:
-        """Take the transactional id, whoever has it; with two-phase commit, without aborting what is open.
+        """Take over the transactional id. With `keep_prepared`, an open transaction is not aborted (two-phase
+        commit).
 
-        True where something is.
+        Returns whether a transaction is open.
         """
         types = request_types(ApiKey.INIT_PRODUCER_ID)
         request = types.InitProducerIdRequest(
@@ -101,12 +102,12 @@ class TxnClient:
         return keep_prepared and answer.ongoing_txn_producer_id != NO_PRODUCER_ID
 
     async def write(self, txn: Txn, tp: TopicPartition, values: list[bytes]) -> None:
-        """Note a batch and have it acknowledged; the same batch is sent until it is."""
+        """Note a batch, and send it until it is acknowledged."""
         if self._version < EPOCH_PER_TRANSACTION and tp not in self._added:
             await self._add(tp)
         types = request_types(ApiKey.PRODUCE)
         sequence = self._sequences.get(tp, 0)
-        # Now and then a batch that is checked away from the loop.
+        # Sometimes a batch whose check runs in another thread.
         key, codec = (b"k" * 150_000, 4) if self._rng.random() < 0.03 else (b"k", self._rng.choice((0, 0, 1)))
         data = build_batch(
             [(self._now_ms(), key, value, ()) for value in values],
@@ -130,7 +131,7 @@ class TxnClient:
         self._sequences[tp] = sequence + len(values)
 
     async def commit_offset(self, group: str, tp: TopicPartition, offset: int) -> None:
-        """Have the transaction commit a group's offset."""
+        """Commit a group's offset in the transaction."""
         producer_id, epoch = self._producer
         if self._version < EPOCH_PER_TRANSACTION:
             types = request_types(ApiKey.ADD_OFFSETS_TO_TXN)
@@ -157,7 +158,7 @@ class TxnClient:
         )
 
     async def end(self, txn: Txn, *, commit: bool) -> None:
-        """Commit or abort, and note what is known of the outcome."""
+        """Commit or abort, and note the known outcome."""
         types = request_types(ApiKey.END_TXN)
         request = types.EndTxnRequest(
             transactional_id=self.transactional_id,
@@ -189,7 +190,7 @@ class TxnClient:
         self._ended(answer)
 
     async def end_impatiently(self, txn: Txn) -> None:
-        """Ask for a commit once, and abort by a new connection if no answer comes soon."""
+        """Request a commit once, and abort on a new connection if no answer comes soon."""
         await self._caller.connect()
         txn.commit_sent, txn.fate = True, TxnFate.UNKNOWN
         types = request_types(ApiKey.END_TXN)
@@ -250,7 +251,7 @@ class TxnClient:
         before: Callable[[Any], None] | None = None,
         give_up: float = 0.05,
     ) -> Any:
-        """Ask until the answer is good. Raises Over, where that says no more, or the refusal."""
+        """Repeat a request until it succeeds. Raises Over, or Refused if the broker has refused it."""
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while True:
             try:
@@ -266,7 +267,8 @@ class TxnClient:
                 if code is ErrorCode.NONE:
                     return answer
                 if code in _ENDED or (code is ErrorCode.INVALID_TXN_STATE and api_key is ApiKey.END_TXN):
-                    # A commit of what the coordinator has aborted for a successor looks like a wrong retry.
+                    # A commit of a transaction that the coordinator has aborted for a successor looks like a
+                    # wrong retry.
                     raise Refused(f"{api_key.name}: {code.name}")
                 if not code.retriable and code is not ErrorCode.CONCURRENT_TRANSACTIONS:
                     self.history.oddities.append(
@@ -279,4 +281,4 @@ class TxnClient:
 
 
 class Refused(Over):
-    """The broker said that this is over."""
+    """The broker refused the request."""

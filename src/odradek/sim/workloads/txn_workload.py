@@ -1,4 +1,4 @@
-"""Who uses transactions in a simulation: producers, pipelines that consume and produce, readers."""
+"""The transactional clients of a simulation: producers, pipelines that consume and produce, and readers."""
 
 import asyncio
 import random
@@ -25,7 +25,7 @@ CHANGED_MINDS = 0.15
 
 
 class TxnProducer:
-    """Writes to several partitions at once and commits or aborts; begins anew when it is fenced."""
+    """Writes to several partitions and commits or aborts. It starts again when it is fenced."""
 
     def __init__(
         self, name: str, client: TxnClient, partitions: Sequence[TopicPartition], rng: random.Random
@@ -54,7 +54,7 @@ class TxnProducer:
         self._client.caller.close()
 
     async def _die_in_a_transaction(self) -> None:
-        """What is left open is the coordinator's to abort."""
+        """Leave a transaction open: the coordinator must abort it."""
         self._lives += 1
         with suppress(NoAnswer, Over):
             await self._client.init()
@@ -72,7 +72,7 @@ class TxnProducer:
                     await asyncio.sleep(rng.uniform(1, 5))
         except Refused:
             if rng.random() < 0.3:
-                # A zombie that does not know it: what it commits must not be its successor's.
+                # A zombie: it must not commit the transaction of its successor.
                 await client.end(txn, commit=True)
             raise
         if rng.random() < IMPATIENT:
@@ -80,7 +80,7 @@ class TxnProducer:
         else:
             await client.end(txn, commit=rng.random() >= ABORTS)
         if rng.random() < CHANGED_MINDS:
-            # Nothing of it was begun. It must not be taken for the one before.
+            # This transaction has no records. Its end must not count for the previous one.
             self._number += 1
             await client.end(client.history.begin(f"{self._name}.{self._lives}", self._number), commit=False)
 
@@ -90,9 +90,10 @@ class TxnProducer:
 
 
 class Decider:
-    """A producer whose transactions are decided elsewhere (KIP-939), and that often dies before it says so.
+    """A producer with two-phase transactions (KIP-939) that often dies between the decision and its commit or
+    abort.
 
-    Whoever comes after it finds the transaction open and ends it as was decided, or finds that it has ended.
+    Its successor finds the transaction open and ends it as decided, or finds that it has ended.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class Decider:
 
 
 class Pipeline:
-    """Copies one input partition to the output, the offset in the same transaction as what it stands for."""
+    """Copies one input partition to the output, and commits the input offset in the same transaction."""
 
     def __init__(
         self,
@@ -179,7 +180,7 @@ class Pipeline:
         self._client.caller.close()
 
     async def _committed(self) -> int:
-        """Where the last transaction left off, whoever ran it."""
+        """The committed offset of the pipeline's group."""
         found = await fetch_committed(self._client.caller, GROUP, [self._source], self._topic_ids)
         return max(0, found[self._source])
 
@@ -207,7 +208,7 @@ class Pipeline:
 
 
 class CommittedReader:
-    """Reads a partition with read_committed, filtering what was aborted as a client does."""
+    """Reads a partition with read_committed, and filters aborted records as a client does."""
 
     def __init__(
         self,
@@ -234,7 +235,7 @@ class CommittedReader:
         self._caller.close()
 
     async def poll(self, version: int | None = None) -> int:
-        """Take what there is; gives the last stable offset."""
+        """Read available records. Returns the last stable offset."""
         seen, rng = self.seen, self._rng
         max_bytes = rng.choice((1, 300, 64_000))
         request = fetch_request(
@@ -252,7 +253,7 @@ class CommittedReader:
 
 
 def committed_records(data: Any, position: int) -> tuple[list[tuple[int, bytes]], int]:
-    """The records of a fetched partition that are committed, and the position after them."""
+    """(committed records of a fetched partition, position after them)."""
     found: list[tuple[int, bytes]] = []
     if not data.records:
         return found, position

@@ -1,4 +1,4 @@
-"""The clocks of one host: the wall clock may be wrong and jump, and both clocks may run fast or slow."""
+"""The clocks of one host. The wall clock may be wrong and jump, and both clocks may run fast or slow."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ MIN_RATE, MAX_RATE = 0.5, 2.0
 
 
 class Drift:
-    """How a host's clocks run against the time of the world. Pure; a new rate takes effect at a moment."""
+    """The rate of a host's clocks relative to the time of the world. Pure."""
 
     __slots__ = ("_reading_s", "_since_s", "rate")
 
@@ -17,15 +17,15 @@ class Drift:
         self._reading_s = 0.0
 
     def reading(self, world_s: float) -> float:
-        """What the steady clock shows at a moment of the world."""
+        """The steady clock at a time of the world."""
         return self._reading_s + (world_s - self._since_s) * self.rate
 
     def moment(self, reading_s: float) -> float:
-        """When, in the time of the world, the steady clock shows this."""
+        """The time of the world at which the steady clock has this reading."""
         return self._since_s + (reading_s - self._reading_s) / self.rate
 
     def change(self, world_s: float, rate: float) -> None:
-        """Run at another rate from a moment on. The reading does not jump."""
+        """Change the rate at a time of the world. The reading does not jump."""
         assert MIN_RATE <= rate <= MAX_RATE, f"a clock does not run at {rate}"
         assert world_s >= self._since_s
         self._reading_s = self.reading(world_s)
@@ -34,7 +34,7 @@ class Drift:
 
 
 class SimClock:
-    """What a host's processes read. `skew_ms` is how wrong the wall clock is, apart from its drift."""
+    """The clock of a host's processes. `skew_ms` is the error of the wall clock, besides its drift."""
 
     __slots__ = ("_now", "drift", "skew_ms")
 

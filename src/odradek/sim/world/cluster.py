@@ -1,4 +1,4 @@
-"""Nodes that live and die on simulated hosts. What they are is the factory's affair."""
+"""SimHost: starts, stops and crashes nodes on a simulated host. A factory makes the nodes."""
 
 import asyncio
 import gc
@@ -26,24 +26,24 @@ NodeFactory: TypeAlias = Callable[[SimRuntime, str], NodeLike]
 
 
 class CrashKind(Enum):
-    """What dies with the process."""
+    """How a node crashes."""
 
     KILL = "kill"
-    """Only the process, as with kill -9: the kernel keeps its writes and hangs up its connections."""
+    """Only the process dies, as with kill -9: the kernel keeps its writes and closes its connections."""
     POWER = "power"
-    """The machine: writes that were not synced survive in part, and the peers are not told."""
+    """The machine loses power: unsynced writes survive partly, and peers are not notified."""
 
 
 class NodeCrashed(Exception):
-    """The node crashed while it was asked to start or to stop."""
+    """The node crashed during its start or stop."""
 
 
 class NodeHangs(Exception):
-    """The node has been starting or stopping for longer than anything takes."""
+    """The start or stop of the node takes too long."""
 
 
 class SimHost:
-    """A host with a disk, on which one node after another lives."""
+    """A host with a disk, on which nodes run one after another."""
 
     def __init__(self, world: World, name: str, factory: NodeFactory, data_dir: str = DATA_DIR) -> None:
         self.world = world
@@ -68,9 +68,9 @@ class SimHost:
         return self.runtime is not None and self.runtime.process.alive
 
     async def start(self, crash_after: tuple[int, CrashKind] | None = None) -> None:
-        """Start a new life on what the disk holds. Raises what the node's start raises, or NodeCrashed.
+        """Start a node on the content of the disk. Raises the errors of the node's start, or NodeCrashed.
 
-        `crash_after` lights the fuse of `crash_after` before the first system call.
+        `crash_after` calls the method `crash_after` before the first system call.
         """
         assert not self.alive, f"{self.name} is already running"
         for hook in self.before_start:
@@ -88,7 +88,7 @@ class SimHost:
         await self._within(self._boot(self.runtime))
 
     async def stop(self) -> None:
-        """Stop in an orderly way, then note whatever the node left open."""
+        """Stop the node cleanly, then note what it left open."""
         assert self.node is not None
         assert self.runtime is not None
         self.world.trace.event(self.name, "stop", self.lives)
@@ -97,7 +97,7 @@ class SimHost:
         runtime = self.runtime
         runtime.process.tasks = runtime.process.living_tasks()
         if runtime.sim_disk.open_paths():
-            # Descriptors may close with the objects that hold them.
+            # Descriptors may close with their objects.
             gc.collect()
         tasks = [task.get_name() for task in runtime.process.tasks]
         for what, left in (
@@ -110,7 +110,7 @@ class SimHost:
         runtime.sim_net.crash(silently=False)
 
     def crash(self, kind: CrashKind) -> None:
-        """End this life at once, without its cleanup. May be called from within the node's own calls."""
+        """End the process at once, without its cleanup. May be called from within the node's own calls."""
         assert self.runtime is not None
         assert self._death is not None
         self.world.trace.event(self.name, "crash", kind.value)
@@ -126,7 +126,7 @@ class SimHost:
             self._death.set_result(None)
 
     def crash_after(self, calls: int, kind: CrashKind) -> None:
-        """Crash in the middle of the work, at the n-th system call from now that has an effect."""
+        """Crash at the n-th next system call that has an effect."""
         assert self.runtime is not None
         process = self.runtime.process
         process.on_burnt = lambda: self.crash(kind)
@@ -137,30 +137,30 @@ class SimHost:
         self.runtime.process.fuse = None
 
     def pause(self) -> None:
-        """Stop the process as SIGSTOP does: its connections stay open, and the kernel's buffers fill."""
+        """Stop the process as SIGSTOP does: its connections stay open, and the kernel's buffers fill up."""
         assert self.runtime is not None
         self.world.trace.event(self.name, "pause")
         self.world.loop.pause(self.runtime.process)
 
     def resume(self) -> None:
-        """Let a paused process go on: whatever was due meanwhile is late."""
+        """Continue a paused process. Its timers are late."""
         assert self.runtime is not None
         self.world.trace.event(self.name, "resume")
         self.world.loop.resume(self.runtime.process)
 
     def stall(self, seconds: float) -> None:
-        """Let the loop of the process stand still for a while, as a slow system call does."""
+        """Block the loop of the process for a while, as a slow system call does."""
         assert self.runtime is not None
         self.world.trace.event(self.name, "stall", seconds)
         self.world.loop.stall(self.runtime.process, seconds)
 
     def run_clock_at(self, rate: float) -> None:
-        """Let this host's clocks run faster or slower from now on, in later lives too."""
+        """Run this host's clocks faster or slower, also after restarts."""
         self.world.trace.event(self.name, "clock rate", rate)
         self.world.loop.change_rate(self.clock.drift, rate)
 
     async def dead(self) -> None:
-        """Wait for a crash of this life."""
+        """Wait for a crash of the current process."""
         assert self._death is not None
         await asyncio.shield(self._death)
 
@@ -170,7 +170,7 @@ class SimHost:
         await node.start()
 
     async def _within(self, coroutine: Any) -> None:
-        """Run something as code of the node, and wait for its end or the node's."""
+        """Run a coroutine as code of the node, and wait for its end or for the node's."""
         assert self.runtime is not None
         assert self._death is not None
         loop = self.world.loop

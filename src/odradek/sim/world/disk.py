@@ -1,4 +1,4 @@
-"""A Disk over a Volume: descriptors, short counts, faults on demand. The image itself is volume.py's."""
+"""SimDisk: a Disk over a Volume, with descriptors, short counts and faults. volume.py has the disk image."""
 
 import errno
 import os
@@ -14,12 +14,12 @@ from odradek.sim.world.trace import Trace
 from odradek.sim.world.volume import PAGE_BYTES, Directory, File, Volume
 
 MAX_BUFFERS = 1024
-"""IOV_MAX: how many buffers one call takes."""
+"""IOV_MAX: the maximum number of buffers of one call."""
 _UNLIMITED_BYTES = 1 << 40
 
 
 class DiskFaults:
-    """What goes wrong with a host's disk. Changed while the simulation runs."""
+    """The faults of a host's disk. They may change during the simulation."""
 
     def __init__(self) -> None:
         self.short_write = 0.0
@@ -30,7 +30,7 @@ class DiskFaults:
 
 
 class DiskFault:
-    """Fail the named operations on paths that match, each time with a probability, a number of times."""
+    """Fail the named operations on matching paths, with a probability and a maximum number of times."""
 
     __slots__ = ("code", "operations", "pattern", "probability", "times")
 
@@ -89,7 +89,7 @@ class SimDisk:
         self._next_fd = 3
 
     def open_paths(self) -> list[str]:
-        """What is open, for leak checks."""
+        """The open files, for leak checks."""
         return [entry.path for entry in self._open.values()]
 
     def open(self, path: str, flags: int, mode: int = 0o644) -> int:
@@ -304,9 +304,9 @@ class SimDisk:
     def _enter(
         self, operation: str, path: str, *details: object, effect: bool = False, is_named: bool = True
     ) -> None:
-        """The door of every system call: the process may die here, the call may be slow or fail.
+        """Called by every system call: the process may die here, and the call may be slow or fail.
 
-        Of reads and writes by descriptor the operating system does not name the file, nor does this disk.
+        Errors of reads and writes by descriptor do not name the file, as on a real system.
         """
         if effect:
             self._process.check_effect()

@@ -1,8 +1,8 @@
-"""An event loop whose clock is a number: it jumps to the next timer instead of waiting for it.
+"""SimLoop: an event loop with a virtual clock. It jumps to the next timer instead of waiting for it.
 
-No sockets, no threads, no real time. Code runs in the order in which it was scheduled, so that one seed gives
-one history. Callbacks and tasks of a dead process are dropped wherever they would be scheduled or run. Those
-of a process that stands still are held back. Each process reads its own clock: `time` and timers go by it.
+It has no sockets, no threads and no real time. Code runs in the order in which it was scheduled, so that one
+seed gives one history. Callbacks and tasks of a dead process are dropped. Those of a paused process are held
+back. Each process has its own clock for `time` and timers.
 """
 
 import asyncio
@@ -21,19 +21,19 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 TURN_SECONDS = 1e-5
-"""What a turn of the loop costs: code that spins makes time pass, as it does on a machine."""
+"""The virtual time of a turn of the loop: code that spins makes time pass, as on a real machine."""
 
 
 class SimulationStuck(Exception):
-    """Nothing is ready, no timer is set and the simulation is not over: something waits for ever."""
+    """Nothing is ready, no timer is set, and the simulation is not over: something waits forever."""
 
 
 class SimulationSpinning(Exception):
-    """More turns than any sane run needs: something goes round without end."""
+    """Too many turns: something loops forever."""
 
 
 class _Handle(asyncio.Handle):
-    """A callback that waits while its process stands still."""
+    """A callback that waits while its process is paused."""
 
     __slots__ = ()
     _loop: "SimLoop"
@@ -44,7 +44,7 @@ class _Handle(asyncio.Handle):
 
 
 class _Readiness(asyncio.Handle):
-    """What runs when a socket is ready. It is not held back: a socket that stays ready is reported again."""
+    """The callback of a ready socket. It is not held back: a socket that stays ready is reported again."""
 
     __slots__ = ()
     _loop: "SimLoop"
@@ -55,7 +55,7 @@ class _Readiness(asyncio.Handle):
 
 
 class _Timer(asyncio.TimerHandle):
-    """Due by the clock of its process. The loop orders timers by `_when`, the time of the world."""
+    """A timer on the clock of its process. The loop orders timers by `_when`, the time of the world."""
 
     __slots__ = ("due_s",)
     _loop: "SimLoop"
@@ -82,7 +82,7 @@ class SimLoop(base_events.BaseEventLoop):
         self._selector = self
         self._hot: dict[int, asyncio.Handle] = {}
         self._still = 0
-        """How many processes stand still."""
+        """How many processes are paused."""
         self._clock_resolution = 1e-9
         self.turns = 0
         self.max_turns = max_turns
@@ -91,19 +91,19 @@ class SimLoop(base_events.BaseEventLoop):
         self.set_exception_handler(_note_unhandled)
 
     def now(self) -> float:
-        """The time of the world, as the running code sees it: its process's stall has passed."""
+        """The time of the world for the running code: after the stall of its process."""
         process = CURRENT_PROCESS.get()
         return self._now if process is None else max(self._now, process.busy_until_s)
 
     def time(self) -> float:
-        """What the steady clock of the running process shows; outside of processes, the time of the world."""
+        """The steady clock of the running process; outside of processes, the time of the world."""
         process = CURRENT_PROCESS.get()
         if process is None:
             return self._now
         return process.drift.reading(max(self._now, process.busy_until_s))
 
     def change_rate(self, drift: Drift, rate: float) -> None:
-        """Let a host's clocks run at another rate from now on. Timers that are set go by them, too."""
+        """Change the rate of a host's clocks. It applies to existing timers too."""
         drift.change(self._now, rate)
         for timer in self._scheduled:
             process = _process_of(timer)
@@ -112,10 +112,10 @@ class SimLoop(base_events.BaseEventLoop):
                 timer._when = drift.moment(timer.due_s)
         heapq.heapify(self._scheduled)
 
-    # -- standing still: what a process would run meanwhile is held back, in order
+    # -- pauses: the callbacks of a paused process are held back, in order
 
     def stall(self, process: Process, seconds: float) -> None:
-        """Let a process stand still for a while. For the callback that it runs, this time has passed."""
+        """Block a process for a while. For its running callback this time has passed."""
         assert seconds >= 0
         process.busy_until_s = max(self._now, process.busy_until_s) + seconds
         self._stand_still(process)
@@ -131,7 +131,7 @@ class SimLoop(base_events.BaseEventLoop):
         self._go_on(process)
 
     def hold_back(self, handle: asyncio.Handle) -> bool:
-        """Keep a callback for later if its process stands still; whether it is so."""
+        """Hold back a callback if its process is paused. Returns whether it was."""
         if not self.stands_still(handle):
             return False
         process = _process_of(handle)
@@ -140,7 +140,7 @@ class SimLoop(base_events.BaseEventLoop):
         return True
 
     def stands_still(self, handle: asyncio.Handle) -> bool:
-        """Whether the process of a callback does."""
+        """Whether the process of a callback is paused."""
         if not self._still:
             return False
         process = _process_of(handle)
@@ -155,11 +155,11 @@ class SimLoop(base_events.BaseEventLoop):
         if process.is_still and not process.is_paused and process.busy_until_s <= self._now:
             process.is_still = False
             self._still -= 1
-            # Ahead of what became ready since: the order in which code was scheduled is kept.
+            # Before callbacks that became ready later, to keep the order of scheduling.
             self._ready.extendleft(reversed(process.held))
             process.held.clear()
 
-    # -- readiness: what a selector would report, again every turn until it is cleared
+    # -- readiness: what a selector reports, in every turn until it is cleared
 
     def set_hot(self, key: int, handle: asyncio.Handle) -> None:
         self._hot[key] = handle
@@ -168,7 +168,7 @@ class SimLoop(base_events.BaseEventLoop):
         self._hot.pop(key, None)
 
     def select(self, timeout: float | None) -> list[asyncio.Handle]:
-        """The selector's part in a turn of BaseEventLoop: report what is ready, or jump to the next timer."""
+        """The selector of BaseEventLoop: report what is ready, or jump to the next timer."""
         if self.after_turn is not None:
             self.after_turn()
         self.turns += 1
@@ -193,7 +193,7 @@ class SimLoop(base_events.BaseEventLoop):
             if not handle.cancelled():
                 self._ready.append(handle)
 
-    # -- scheduling: what belongs to a dead process is dropped here
+    # -- scheduling: callbacks of a dead process are dropped here
 
     def call_soon(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
@@ -209,7 +209,7 @@ class SimLoop(base_events.BaseEventLoop):
         return handle
 
     def readiness(self, callback: Callable[[], object]) -> asyncio.Handle:
-        """What `set_hot` takes: code of the running process."""
+        """A handle for `set_hot`, with the context of the running process."""
         return _Readiness(callback, (), self, copy_context())
 
     def call_soon_threadsafe(
@@ -224,7 +224,7 @@ class SimLoop(base_events.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """`when` is read off the clock of the context's process."""
+        """`when` is on the clock of the context's process."""
         self._check_closed()
         if context is None:
             context = copy_context()
@@ -257,7 +257,7 @@ class SimLoop(base_events.BaseEventLoop):
         raise AssertionError("threads are not reproducible: use runtime.offload")
 
     def kill(self, process: Process) -> None:
-        """Drop everything of a process without running its cleanup. May be called from within it."""
+        """Drop all callbacks and tasks of a process without its cleanup. May be called from within it."""
         process.alive = False
         for handle in [*self._ready, *self._scheduled, *process.held]:
             if _process_of(handle) is process:
@@ -269,9 +269,9 @@ class SimLoop(base_events.BaseEventLoop):
         self.call_soon(self._bury, process, context=Context())
 
     def _bury(self, process: Process) -> None:
-        """Close the coroutines of a dead process now and in order, rather than whenever they are collected.
+        """Close the coroutines of a dead process now and in order, not when the garbage collector finds them.
 
-        Their `finally` blocks run against a runtime that refuses every call, so they change nothing.
+        Their `finally` blocks run with a runtime that refuses every call, so they change nothing.
         """
         for task in process.living_tasks():
             task._log_destroy_pending = False  # type: ignore[attr-defined]

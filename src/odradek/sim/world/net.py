@@ -1,4 +1,5 @@
-"""A process's sockets over the simulated network, with the kernel's buffers, errors and readiness."""
+"""SimNet: the sockets of a process on the simulated network, with the kernel's buffers, errors and
+readiness."""
 
 import asyncio
 import errno
@@ -18,7 +19,7 @@ _OWN_HOST = frozenset({"", "0.0.0.0", "::", "localhost", "127.0.0.1", "::1"})
 
 
 class SimSocket:
-    """One end of a connection. Its state is what the kernel keeps, and outlives the process that held it."""
+    """One end of a connection. Its state is the kernel's and outlives the process."""
 
     __slots__ = (
         "_broken",
@@ -120,7 +121,7 @@ class SimSocket:
     # -- what the kernel and the network do
 
     def hang_up(self) -> None:
-        """End the stream; with a reset when something was left unread."""
+        """Close the stream; with a reset if received bytes were not read."""
         if not self.over:
             self.out.put(Signal.RESET if self._received else Signal.FIN)
         self._closed = True
@@ -128,7 +129,7 @@ class SimSocket:
         self.update()
 
     def vanish(self) -> None:
-        """The host is gone without a word. Once it is back, whatever still arrives here is refused."""
+        """The host lost power. After its restart, bytes that still arrive here are refused."""
         self.vanished = True
         self._received.clear()
         self.update()
@@ -153,7 +154,7 @@ class SimSocket:
             self.update()
 
     def update(self) -> None:
-        """Tell the loop what is ready."""
+        """Report readiness to the loop."""
         loop = self._net.network.loop
         gone = self._closed or self.vanished
         readable = not gone and (self._received or self._eof or self._broken)
@@ -182,7 +183,7 @@ class SimSocket:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
     def _raise_error(self) -> None:
-        """Report what broke the connection, once."""
+        """Raise the error of the connection, once."""
         if self._error is not None:
             code, self._error = self._error, None
             raise OSError(code, os.strerror(code))
@@ -228,7 +229,7 @@ class SimListener:
         self.hang_up()
 
     def hang_up(self) -> None:
-        """Stop listening and refuse those who wait."""
+        """Stop listening, and refuse waiting connections."""
         self._closed = True
         del self.net.listeners[self.address]
         for sock in self._waiting:
@@ -238,7 +239,7 @@ class SimListener:
         self.update()
 
     def arrive(self, client: "SimNet", port: int) -> SimSocket | None:
-        """A connection request: the client's end of the new connection, or None when the queue is full."""
+        """A connection request: the client's end of the new connection, or None if the queue is full."""
         if len(self._waiting) >= self.backlog:
             return None
         network = self.net.network
@@ -303,7 +304,7 @@ class SimNet:
         self.event("connect", target, port)
         while True:
             await asyncio.sleep(network.latency_seconds())
-            # A connection takes an answer, and so does a refusal.
+            # A connection needs an answer, and so does a refusal.
             if network.reachable(self.host, target) and network.reachable(target, self.host):
                 listener = self.listeners.get((target, port))
                 if listener is None:
@@ -359,7 +360,7 @@ class SimNet:
         self.network.trace.event(self.process.name, what, *details)
 
     def crash(self, *, silently: bool) -> None:
-        """The process is dead: the kernel hangs up for it or, when the power is gone, nobody does."""
+        """The process is dead: the kernel closes its connections, unless the machine lost power."""
         for listener in [x for x in self.listeners.values() if x.net is self]:
             listener.reader = None
             listener.hang_up()

@@ -1,7 +1,8 @@
-"""What lies between hosts: pipes that carry bytes late, hold them back or break. Sockets are net.py's.
+"""Network: the links between hosts. Pipes deliver bytes late, hold them back, or break. net.py has the
+sockets.
 
-Bytes are never lost or reordered within a pipe, as TCP promises: a dropped packet is a late one, a partition
-holds bytes back until it heals. What may be lost is the connection, with or without the peer being told.
+As TCP promises, bytes are never lost or reordered in a pipe: a dropped packet is a late one, and a partition
+holds bytes back until it heals. Only the connection may be lost, with or without a notification of the peer.
 """
 
 import errno
@@ -16,25 +17,25 @@ from odradek.sim.world.trace import Trace
 
 
 class Signal(Enum):
-    """What travels in a pipe beside bytes."""
+    """What a pipe delivers besides bytes."""
 
     FIN = "fin"
     RESET = "reset"
 
 
 class ConnectionEnd(Protocol):
-    """The end of a connection, as the network sees it."""
+    """One end of a connection, for the network."""
 
     @property
     def host(self) -> str: ...
     @property
     def over(self) -> bool:
-        """Nothing that arrives here matters any more."""
+        """Whether arriving bytes are ignored."""
         ...
 
     @property
     def vanished(self) -> bool:
-        """The host lost its power: nothing is sent from here again."""
+        """Whether the host lost power: nothing is sent from here again."""
         ...
 
     def unread(self) -> int: ...
@@ -44,7 +45,7 @@ class ConnectionEnd(Protocol):
 
 
 class NetFaults:
-    """How the network behaves; probabilities are per call. May be changed while the simulation runs."""
+    """The faults of the network. Probabilities are per call. They may change during the simulation."""
 
     def __init__(self) -> None:
         self.min_latency_seconds = 0.000_05
@@ -68,7 +69,7 @@ class Network:
         self.root_context: Final = Context()
         self._pipes: list[Pipe] = []
         self._cut: set[tuple[str, str]] = set()
-        """Directions that carry nothing: (source, target)."""
+        """Cut directions: (source, target)."""
         self._down: set[str] = set()
         self._next_number = 1000
         self._next_port = 30_000
@@ -95,16 +96,16 @@ class Network:
         return pipe
 
     def reachable(self, source: str, target: str) -> bool:
-        """Whether something that was sent arrives."""
+        """Whether sent bytes arrive."""
         return (source, target) not in self._cut and target not in self._down
 
     def cut(self, source: str, target: str) -> None:
-        """Let nothing through from one host to another until healed. The other direction carries on."""
+        """Cut the link from one host to another until it is healed. The other direction stays open."""
         self.trace.event("network", "cut", source, target)
         self._cut.add((source, target))
 
     def partition(self, one: str, other: str) -> None:
-        """Let nothing through between two hosts, in either direction, until healed."""
+        """Cut the link between two hosts in both directions until it is healed."""
         self.cut(one, other)
         self.cut(other, one)
 
@@ -114,7 +115,7 @@ class Network:
         self._resume()
 
     def host_down(self, host: str) -> None:
-        """Power off: the host answers nothing, its peers learn nothing."""
+        """The host lost power: it answers nothing, and its peers are not notified."""
         self._down.add(host)
 
     def host_up(self, host: str) -> None:
@@ -122,7 +123,7 @@ class Network:
         self._resume()
 
     def reset_connections(self, host: str) -> None:
-        """Break every connection of a host, telling both ends."""
+        """Reset every connection of a host, at both ends."""
         self.trace.event("network", "reset", host)
         for pipe in list(self._pipes):
             if host in (pipe.source.host, pipe.target.host):
@@ -135,7 +136,7 @@ class Network:
 
 
 class Pipe:
-    """One direction of a connection: what is under way from source to target, in order."""
+    """One direction of a connection: the bytes in flight from source to target, in order."""
 
     __slots__ = (
         "_held",
@@ -154,13 +155,13 @@ class Pipe:
         self.target = target
         self._in_flight_bytes = 0
         self._unacknowledged_bytes = 0
-        """Of those in flight, the ones that arrived while their acknowledgement could not travel back."""
+        """The bytes in flight that have arrived, but whose acknowledgement could not be delivered."""
         self._last_arrival = 0.0
         self._under_way: deque[bytes | Signal] = deque()
         self._held: deque[bytes | Signal] = deque()
 
     def room(self) -> int:
-        """How many bytes the buffers of both ends still take together."""
+        """How many more bytes the buffers of both ends accept together."""
         return self._network.faults.buffer_bytes - self._in_flight_bytes - self.target.unread()
 
     def put(self, item: bytes | Signal) -> None:
@@ -174,7 +175,7 @@ class Pipe:
         self._schedule(item)
 
     def resume(self) -> None:
-        """Send what was held back once more, ahead of whatever was sent since."""
+        """Send the held back bytes again, before later ones."""
         if self._unacknowledged_bytes and self._is_acknowledged():
             self._in_flight_bytes -= self._unacknowledged_bytes
             self._unacknowledged_bytes = 0
@@ -198,7 +199,7 @@ class Pipe:
         network.loop.call_at(when, self._arrive, context=network.root_context)
 
     def _arrive(self) -> None:
-        # Timers of one moment fire in any order: each delivers whatever is next.
+        # Timers of the same time fire in any order: each one delivers the next bytes.
         item = self._under_way.popleft()
         if self._held or not self._network.reachable(self.source.host, self.target.host):
             self._held.append(item)
@@ -212,5 +213,5 @@ class Pipe:
         self.target.receive(item)
 
     def _is_acknowledged(self) -> bool:
-        """Whether the kernel of the source hears that bytes have arrived."""
+        """Whether the acknowledgement of arrived bytes reaches the source."""
         return self._network.reachable(self.target.host, self.source.host)

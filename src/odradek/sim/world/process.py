@@ -1,6 +1,6 @@
-"""A simulated process: what a crash kills, and what stands still as one.
+"""Process: a simulated process. A crash ends all of its code, and a pause stops all of it.
 
-Which code belongs to it is known by the context that tasks, timers and callbacks carry.
+The context of tasks, timers and callbacks shows to which process their code belongs.
 """
 
 import asyncio
@@ -12,17 +12,18 @@ from odradek.sim.world.clock import Drift
 
 
 class ProcessCrashed(BaseException):
-    """Unwinds code of a crashed process. Not an Exception: no handler of the node may swallow it."""
+    """Unwinds code of a crashed process. It is not an Exception, so that no handler of the node catches
+    it."""
 
 
 class Process:
-    """One life of one node or client. Once dead, nothing of it ever runs again.
+    """One run of a node or client. After its death none of its code runs again.
 
-    `fuse` counts the system calls with an effect that are left until `on_burnt` is called, which crashes the
-    process in the middle of whatever it was doing; None means that it is safe.
+    `fuse` is the number of system calls with an effect until `on_burnt` is called, which crashes the process
+    in the middle of its work. None: no crash is planned.
 
-    A process stands still while it is paused, and until `busy_until_s` where a call of its own takes long.
-    `held` is what it would have run meanwhile, in order.
+    A process does not run while it is paused, nor until `busy_until_s` if one of its calls takes long. `held`
+    has the callbacks that it would have run, in order.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""A Runtime inside a simulated world: what one process on one host is given at birth."""
+"""SimRuntime: the Runtime of one simulated process."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ DESCRIPTOR_LIMIT = 1 << 20
 
 
 class SimRuntime:
-    """Time, disk, network and chance of one process."""
+    """Clock, disk, network and random numbers of one process."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class SimRuntime:
         return self.offload(work)
 
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Do the work on this very loop, a moment later, and tell of it another moment later.
+        """Run the work on the loop a moment later, and report its result another moment later.
 
-        Between the two moments, what was synced is durable and nobody knows it.
+        Between the two moments synced data is durable, but the process does not know it yet.
         """
         self.process.check()
         future: asyncio.Future[T] = self._loop.create_future()

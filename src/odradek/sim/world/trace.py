@@ -1,4 +1,5 @@
-"""The history of a simulation as a hash and, when wanted, as text. Two runs of a seed have the same hash."""
+"""Trace: the history of a simulation as a hash, and optionally as text. Two runs of a seed have the same
+hash."""
 
 import hashlib
 from collections import deque
@@ -6,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 
 class Trace:
-    """Every system call, fault and client operation passes through `event`, in the order of its happening."""
+    """`event` gets every system call, fault and client operation in order."""
 
     __slots__ = ("_digest", "_now", "_recent", "_sink", "count")
 
@@ -20,7 +21,7 @@ class Trace:
         self.count = 0
 
     def event(self, actor: str, what: str, *details: object) -> None:
-        """Note that something happened. Details must print the same in every run: no addresses, no sets."""
+        """Note an event. Its details must have the same text in every run: no addresses, no sets."""
         self.count += 1
         line = (round(self._now(), 6), actor, what, *details)
         self._digest.update(repr(line).encode())

@@ -1,8 +1,9 @@
-"""The disk image of a host: files and directories, what of them is durable, and what a power loss leaves.
+"""Volume: the disk image of a host: files and directories, what is durable, and what survives a power loss.
 
-Pure state: descriptors, faults and processes are disk.py's. A file's writes are durable once it is synced; a
-directory's entries once the directory is. On power loss, writes since then survive in part: whole, not at
-all, or sector by sector. Changes to directories survive up to a point of their common journal, in order.
+Pure state. disk.py has descriptors, faults and processes. The writes of a file are durable after a sync of
+the file, the entries of a directory after a sync of the directory. At a power loss each unsynced write
+survives completely, not at all, or in some sectors. Changes of directories survive up to a point of their
+common journal, in order.
 """
 
 import errno
@@ -17,7 +18,7 @@ SECTOR_BYTES = 512
 
 
 class CrashModel(NamedTuple):
-    """How a power loss treats what was not synced. Each file draws its own fate."""
+    """How a power loss treats unsynced data. The outcome is drawn for each file."""
 
     keep_all: float = 0.25
     lose_all: float = 0.25
@@ -26,7 +27,7 @@ class CrashModel(NamedTuple):
 
 
 class Content:
-    """The bytes of a file. What was never written, up to its size, is a hole that costs nothing."""
+    """The bytes of a file. Parts that were never written are holes and take no memory."""
 
     __slots__ = ("_written", "size")
 
@@ -62,7 +63,7 @@ class Content:
         self.size = length
 
     def apply(self, offset: int, chunk: bytes | None) -> None:
-        """A write or, without a chunk, a truncation."""
+        """Apply a write, or without a chunk a truncation."""
         if chunk is None:
             self.resize(offset)
         else:
@@ -70,7 +71,7 @@ class Content:
 
 
 class File:
-    """Content as readers see it (`data`), as the platter holds it (`durable`), and the way between."""
+    """The content for readers (`data`), the durable content (`durable`), and the operations between them."""
 
     __slots__ = ("data", "durable", "mtime_ms", "pending")
 
@@ -97,12 +98,12 @@ class File:
         self.pending.clear()
 
     def forget(self) -> None:
-        """What a failed fsync does on Linux: the dirty pages are taken for written, and never will be."""
+        """A failed fsync, as on Linux: dirty pages count as written, but never are."""
         self.pending.clear()
 
     def crash(self, rng: random.Random, model: CrashModel) -> None:
         if not self.pending:
-            # After a failed fsync the two differ without anything pending.
+            # After a failed fsync the two differ without pending operations.
             self.data = self.durable.copy()
             return
         image = self.durable
@@ -119,7 +120,7 @@ class File:
         self.pending.clear()
 
     def _scatter(self, image: Content, ops: list[tuple[int, bytes | None]], rng: random.Random) -> None:
-        """Write some sectors of each write, leaving holes; a truncation that did not happen ends it."""
+        """Write some sectors of each write, with holes. It ends at a truncation that did not happen."""
         unit = rng.choice((SECTOR_BYTES, PAGE_BYTES))
         likelihood = rng.choice((0.0, 0.5, 0.9))
         for index, (offset, chunk) in enumerate(ops):
@@ -131,7 +132,7 @@ class File:
             while position < len(chunk):
                 end = min(len(chunk), (offset + position) // unit * unit + unit - offset)
                 if likelihood == 0.0:
-                    # Written in order up to a point: the tail is torn, without holes.
+                    # Written in order up to a point: the tail is missing, without holes.
                     if rng.random() < 0.3:
                         return
                     image.write(offset + position, chunk[position:end])
@@ -140,7 +141,8 @@ class File:
                 position = end
 
     def _soil_tail(self, image: Content, rng: random.Random, model: CrashModel) -> None:
-        """The size may reach the platter before the data: zeros, or whatever the blocks held, at the end."""
+        """The size may be durable before the data: then the end has zeros, or the old content of the
+        blocks."""
         largest = max((offset + len(chunk) for offset, chunk in self.pending if chunk is not None), default=0)
         chance = rng.random()
         if largest > image.size and chance < model.zero_tail + model.garbage_tail:
@@ -165,7 +167,7 @@ _Change: TypeAlias = tuple[Directory, str, Node | None]
 
 
 class Volume:
-    """One host's file system. Survives the processes that use it."""
+    """One host's file system. It outlives the processes that use it."""
 
     def __init__(self, capacity_bytes: int | None = None) -> None:
         self.root = Directory()
@@ -243,7 +245,7 @@ class Volume:
         self._journal = remaining
 
     def sync_all(self) -> None:
-        """What an orderly shutdown of the machine does."""
+        """Sync everything, as a clean shutdown of the machine does."""
         for changes in self._journal:
             _make_durable(changes)
         self._journal.clear()
@@ -251,20 +253,20 @@ class Volume:
             file.sync()
 
     def crash(self, rng: random.Random, model: CrashModel) -> None:
-        """Power loss: what was not durable survives in part, and the image becomes what the platter holds."""
+        """Power loss: unsynced data survives partly, and the durable content becomes the image."""
         for changes in self._journal[: rng.randint(0, len(self._journal))]:
             _make_durable(changes)
         self._journal.clear()
         self._reload(self.root, rng, model)
 
     def files(self) -> dict[str, File]:
-        """Every reachable file by its path."""
+        """All reachable files by path."""
         found: dict[str, File] = {}
         _collect(self.root, "", found, durable=False)
         return found
 
     def durable_files(self) -> dict[str, File]:
-        """Every file that is sure to be there after a power loss, by its durable path."""
+        """All files that certainly survive a power loss, by their durable path."""
         found: dict[str, File] = {}
         _collect(self.root, "", found, durable=True)
         return found

@@ -1,4 +1,4 @@
-"""One simulation: a seed, its loop, its network, its trace. Everything random is drawn from the seed."""
+"""World: one simulation, with its seed, loop, network and trace. Everything random comes from the seed."""
 
 import gc
 import random
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class World:
-    """The stage on which nodes and clients of one seed play."""
+    """The simulated world of one seed."""
 
     def __init__(self, seed: int, *, keep: int = 0, sink: Callable[[str], None] | None = None) -> None:
         self.seed = seed
@@ -29,10 +29,10 @@ class World:
         self.network = Network(self.loop, self.rng_for("network"), self.trace)
         self._listeners: dict[tuple[str, int], SimListener] = {}
         self._processes: list[tuple[str, Process]] = []
-        """With the host that each runs on."""
+        """(host, process) of all processes."""
 
     def rng_for(self, purpose: str) -> random.Random:
-        """A source of chance of its own, so that a change in one part does not shift all the others."""
+        """A separate random number generator, so that a change in one part does not shift all the others."""
         return random.Random(f"{self.seed}:{purpose}")
 
     def runtime(
@@ -44,7 +44,7 @@ class World:
         faults: DiskFaults | None = None,
         clock: SimClock | None = None,
     ) -> SimRuntime:
-        """A new process on a host. `name` must be new to this world: it seeds the process's chance."""
+        """A new process on a host. `name` must be unique: it seeds the process's random numbers."""
         clock = clock or SimClock(self.loop.now)
         process = Process(name or host, clock.drift)
         self._processes.append((host, process))
@@ -60,20 +60,20 @@ class World:
         )
 
     def hosts(self) -> list[str]:
-        """Where processes are alive."""
+        """The hosts with live processes."""
         return list(dict.fromkeys(host for host, process in self._processes if process.alive))
 
     @staticmethod
     def context_of(process: Process) -> Context:
-        """The context in which code of a process must start, for a crash to find it."""
+        """The context for code of a process, so that a crash ends it."""
         context = Context()
         context.run(CURRENT_PROCESS.set, process)
         return context
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Play until `main` ends, then drop whatever is left.
+        """Run until `main` ends, then drop everything that is left.
 
-        The garbage collector rests: what it frees, it would free at a moment of its own choice.
+        The garbage collector is off, because it would free objects at unpredictable times.
         """
         collecting = gc.isenabled()
         gc.disable()

@@ -180,7 +180,7 @@ class Decider:
     # --- the decision ---------------------------------------------------------------------------------
 
     async def _take_charge(self) -> LedgerEntry | None:
-        """Fence whoever decided before, and read what was decided until then."""
+        """Fence earlier deciders, and read all decisions until then."""
         await self._resign()
         self._producer = TransactionalProducer(
             self._client,
@@ -266,7 +266,8 @@ class Decider:
         raise LedgerError(f"{self._stream} could not be taken over: {reason}") from reason
 
     async def _check_open(self, participants: Sequence[Participant]) -> None:
-        """After fencing and reading: whoever ended one of them has said so in the ledger before."""
+        """After fencing and reading: the ledger already has the decision of every transaction that was
+        ended."""
         described = await self._describe([p.transactional_id for p in participants])
         for participant in participants:
             state = described[participant.transactional_id]
@@ -343,8 +344,8 @@ class Decider:
         await asyncio.gather(*(self._fence(transactional_id) for transactional_id in doomed))
 
     async def _fence(self, transactional_id: str) -> None:
-        """Whoever has the id cannot write as it any more. Left in a state that tells so: a later sweep does
-        not look at it."""
+        """Fence the producer of a transactional id. It is left in a state that shows this, so that a later
+        sweep skips it."""
         requests = TransactionRequests(self._client, transactional_id, channel=CHANNEL)
         deadline = asyncio.get_running_loop().time() + self._timeout_s
         try:

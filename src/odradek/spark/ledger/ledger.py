@@ -1,9 +1,9 @@
-"""The ledger: which micro-batches are decided, by whom, and what may follow. Pure.
+"""The rules of the ledger: which micro-batches are decided, by which run, and what may follow. Pure.
 
-A batch of a stream (one query, one sink) is written by participants, in transactions that they leave open. It
-is decided by one record in the ledger, its commit point; the participants are committed after that. Whoever
-writes to the ledger has fenced all others that did, and has read it since: so decisions are made one after
-another, each knowing the one before. Why every rule is needed is told in docs/spark.md.
+A batch of a stream (one query, one sink) is written by participants, in transactions that they leave open.
+One record in the ledger decides it: the commit point. The participants are committed after that. A run that
+writes to the ledger has fenced all other writers and has read the ledger since. So decisions come one after
+another, and each one knows the previous one. docs/spark.md explains why every rule is needed.
 """
 
 import json

@@ -27,7 +27,8 @@ class _Taken(NamedTuple):
 
 
 def check_overlaps(covered: Mapping[Stream, Covered]) -> list[Violation]:
-    """Two streams between the same topics that took the same offsets: such as a query that was begun anew."""
+    """Two streams between the same topics that read the same offsets, such as a query that was restarted from
+    scratch."""
     violations: list[Violation] = []
     for tp in sorted({tp for found in covered.values() for tp in chain(found.spans, found.first)}):
         taken = [

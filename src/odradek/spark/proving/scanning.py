@@ -130,7 +130,7 @@ class Ids(dict[str, tuple[int, bool]]):
 
 
 def ids_of(client: BlockingClient, stream: Stream, decisions: list[Decision]) -> Ids:
-    """All that look like participants of the stream, whoever uses them."""
+    """All transactional ids that look like participants of the stream."""
     tail = stream_prefix("", stream)
     prefixes = {
         name.partition(tail)[0] + tail

@@ -75,8 +75,8 @@ def plan(disk: Disk, options: SegmentOptions) -> list[SegmentPart]:
 
 
 def pack(parts: Sequence[SegmentPart], most_bytes: int = _PACKED_BYTES) -> list[list[SegmentPart]]:
-    """What each task reads: a file of its own, or as many small ones as come to so many bytes. A task costs
-    tens of milliseconds, as much as reading some megabytes does."""
+    """The files of each task: one file, or several small ones up to `most_bytes`. A task costs tens of
+    milliseconds, as much as reading some megabytes."""
     packs: list[list[SegmentPart]] = []
     room = 0
     for part in parts:

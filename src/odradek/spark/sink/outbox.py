@@ -1,6 +1,6 @@
 """Batches of records on their way to the leaders: in order for every partition, each exactly once.
 
-A partition has one batch under way; the broker knows it again by its sequence when it has to be sent again.
+A partition has one batch in flight. If it must be sent again, the broker recognises it by its sequence.
 Which records go into a batch is rows.py's.
 """
 

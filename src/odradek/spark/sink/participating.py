@@ -21,7 +21,7 @@ from odradek.spark.sink.outbox import DELIVERY_TIMEOUT_S, Outbox
 from odradek.spark.sink.tasks import Task
 
 _MOST_RUNS = 256
-"""Of so many runs a process remembers its slots. A plain write is a run of its own."""
+"""How many runs a process remembers slots for. Each plain write is a run."""
 _REFUSED_2PC = frozenset(
     {
         ErrorCode.UNSUPPORTED_VERSION,
@@ -39,7 +39,7 @@ class Slots:
         self._prefix = prefix
         self._worker = worker or uuid4().hex[:12]
         self._used: dict[tuple[Stream, str], dict[int, int]] = {}
-        """For every slot the last batch that it was taken for; who has taken one last comes last."""
+        """For every slot its last batch. The most recently used run is last."""
         self._numbers = count()
         self._finished: tuple[Stream, int] | None = None
 

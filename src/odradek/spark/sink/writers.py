@@ -1,7 +1,7 @@
-"""DataFrames into topics: the batch and the streaming writer, exactly once unless asked otherwise.
+"""Writes DataFrames to topics: the batch writer and the streaming writer, exactly once unless disabled.
 
-`write` runs in the tasks and `commit` on the driver, in other processes: what one knows the other is told in
-the message. The protocol is ledger.py's.
+`write` runs in the tasks and `commit` on the driver, in other processes. Commit messages carry data between
+them. ledger.py has the rules of the protocol.
 """
 
 import asyncio
@@ -246,7 +246,7 @@ def _decide(
     participants = tuple(m.participant for m in messages if m is not None and m.participant is not None)
     skipped = sum(m.skipped for m in messages if m is not None)
     batch = WrittenBatch(task.batch, task.run, job, range_, participants, {}, skipped)
-    # A query that is started anew in this driver may have other options.
+    # A query that is restarted in this driver may have other options.
     key = ("decider", options.connecting, options.prefix, task.stream, options.group, options.adopts)
     with reaching(options.connecting):
         decider = kept(key, lambda: client.run(_make_decider(client.client, options, task.stream)))
@@ -291,7 +291,7 @@ def _abandon(options: SinkOptions, messages: Sequence[TaskWritten | None]) -> No
     if not options.exactly_once or task is None:
         return
     client = client_of(options.connecting)
-    with suppress(LedgerError, KafkaError, OSError):  # what made the batch fail must be told
+    with suppress(LedgerError, KafkaError, OSError):  # the error that made the batch fail must be raised
         client.run(abandon(client.client, task.stream, options.prefix, task.run))
 
 

@@ -31,8 +31,8 @@ def read_range(checkpoint: str | None, batch: int) -> Range:
 
 
 def read_range_of(checkpoint: str, batch: int, query: str | None) -> Range:
-    """As `read_range`, of a path that a program gives for a query: a wrong one is told. `query` is its id,
-    where that is known."""
+    """`read_range` for a path that a program passes for a query. Raises LedgerError for a wrong
+    path. `query` is the query's id, if known."""
     found = query_id(checkpoint)
     if None not in (found, query) and found != query:
         raise LedgerError(

@@ -88,7 +88,7 @@ def _parts(data: Buffer, batch: BatchMeta) -> Iterator[Part]:
 
 
 def _legacy_parts(records: Sequence[Record], append_time: int) -> Iterator[Part]:
-    """Records of magic 0 or 1, encoded anew; one part for as many as have offsets without a gap."""
+    """Records of magic 0 or 1, encoded again. Each part has records with offsets without a gap."""
     start = 0
     for i in range(1, len(records) + 1):
         if i < len(records) and records[i].offset == records[i - 1].offset + 1:

@@ -76,7 +76,7 @@ def made_anew(before: Mapping[str, Any], now: Mapping[str, str]) -> list[str]:
 
 
 def limit_to(rows: int, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> Offsets:
-    """At most about so many offsets, from every partition in proportion to what it has; at least one from
+    """About `rows` offsets at most, from every partition in proportion to its size, but at least one from
     each that has any."""
     sizes = {tp: end[tp] - start.get(tp, end[tp]) for tp in end}
     total = sum(size for size in sizes.values() if size > 0)
@@ -92,7 +92,7 @@ def limit_to(rows: int, start: Mapping[TopicPartition, int], end: Mapping[TopicP
 def split(
     ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """A task for every partition, more where a partition has much and that is asked for."""
+    """A task for every partition; several for a large partition if the options ask for it."""
     ranges = [r for r in ranges if r.size]
     if max_records is not None:
         ranges = [piece for r in ranges for piece in _pieces(r, -(-r.size // max_records))]
@@ -104,8 +104,8 @@ def split(
 
 
 def pack(ranges: Sequence[OffsetRange], least: int) -> list[tuple[OffsetRange, ...]]:
-    """What the tasks read: each at least so many offsets, as far as there are. To start and end a task takes
-    longer than to read thousands of records, so that a small micro-batch is best read by one."""
+    """The ranges of each task: at least `least` offsets, if there are that many. Starting and ending a task
+    takes longer than reading thousands of records, so one task reads a small micro-batch."""
     tasks: list[tuple[OffsetRange, ...]] = []
     gathered: list[OffsetRange] = []
     total = 0

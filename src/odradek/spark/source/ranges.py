@@ -120,7 +120,7 @@ def _is_cut_off(
 def _check_patience(
     wanted: OffsetRange, position: int, fetched: Fetched, waited_s: float, options: SourceOptions
 ) -> None:
-    """A transaction may be open for ever: whoever waits for its end has to be told at some time."""
+    """A transaction may stay open forever, so a wait for its end must be reported at some point."""
     if waited_s * 1000 < options.poll_timeout_ms:
         return
     tp = wanted.tp

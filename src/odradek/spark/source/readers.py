@@ -62,7 +62,8 @@ class Topics:
 
     @property
     def ids(self) -> dict[str, str]:
-        """Of the topics that were found last: one that is deleted and made anew has another."""
+        """The ids of the topics that were found last. A topic that is deleted and created again has a new
+        one."""
         topics = self._client.client.cluster.topics
         return {name: str(topic.id) for name, topic in topics.items() if topic.id != ZERO_UUID}
 
@@ -253,8 +254,8 @@ class StreamReader(SentToTasks, DataSourceStreamReader, SupportsTriggerAvailable
     def _still_valid(
         self, offsets: dict[str, Any], seen: dict[str, Any], topics: Topics, present: Sequence[TopicPartition]
     ) -> Offsets:
-        """Offsets of a checkpoint without those of partitions that are gone, if that is allowed. `seen` are
-        the topics that the batch was planned for: what it knew of already is not told again."""
+        """The offsets of a checkpoint without deleted partitions, if that is allowed. `seen` has the topics
+        that the batch was planned for: deletions that it already knew are not reported again."""
         wanted, cluster_id = from_json(offsets)
         if None not in (cluster_id, topics.cluster_id) and cluster_id != topics.cluster_id:
             raise DataLossError(

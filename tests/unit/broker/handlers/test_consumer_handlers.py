@@ -1,4 +1,4 @@
-"""The handlers of consumer groups: what no group takes, who may not be served, and what a client is told."""
+"""The handlers of consumer groups: invalid requests, refused clients, and the answers."""
 
 import uuid
 from typing import Any

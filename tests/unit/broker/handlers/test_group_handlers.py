@@ -1,5 +1,8 @@
 """Groups listed, described, deleted and found at every version: what Apache Kafka 4.3.1 answered."""
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError
@@ -136,6 +139,20 @@ def test_what_is_no_group_has_no_coordinator_here(version: int, key_type: int, c
         answer = await node.call(ApiKey.FIND_COORDINATOR, version, key_type=key_type, coordinator_keys=["x"])
         (found,) = answer.coordinators
         assert (found.error_code, found.node_id, found.host, found.port) == (code, -1, "", -1)
+        await node.groups.close()
+
+    run(scenario)
+
+
+def test_a_coordinator_whose_new_topic_is_not_in_the_image_yet_is_not_available() -> None:
+    """The controller on another node has created it; this node's image follows."""
+
+    async def scenario() -> None:
+        node = Node(elected=False)
+        node.internal_topics = SimpleNamespace(ensure=lambda name: asyncio.sleep(0))  # type: ignore[assignment]
+        answer = await node.call(ApiKey.FIND_COORDINATOR, 6, coordinator_keys=["g"])
+        (found,) = answer.coordinators
+        assert found.error_code == E.COORDINATOR_NOT_AVAILABLE
         await node.groups.close()
 
     run(scenario)

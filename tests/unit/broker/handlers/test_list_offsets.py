@@ -1,4 +1,4 @@
-"""Where a partition ends, as a leader tells that has just been elected."""
+"""The end offset of a partition whose leader was just elected."""
 
 from pathlib import Path
 from types import SimpleNamespace

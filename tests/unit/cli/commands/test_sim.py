@@ -1,4 +1,4 @@
-"""`odradek sim run`: what it tells, where it tells it, and how it is ended early."""
+"""`odradek sim run`: what it prints, where, and how it is interrupted."""
 
 import contextlib
 import os
@@ -49,3 +49,17 @@ def test_one_seed_is_counted_as_one() -> None:
     )
     assert done.returncode == 0
     assert done.stdout.startswith("1 seed without a finding: ")
+
+
+def test_the_quorum_has_a_story_of_its_own() -> None:
+    command = [ODRADEK, "sim", "run", "--quorum", "--seeds", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith("2 seeds without a finding: ")
+
+
+def test_one_story_is_played_at_a_time() -> None:
+    command = [ODRADEK, "sim", "run", "--quorum", "--pipelines"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "--pipelines and --quorum cannot be combined" in done.stderr

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from odradek.cli.files.dump_decode import decoder_for
+from odradek.cli.records.record_format import readable
 from odradek.runtime.real import RealDisk
 from tests.golden import loader
 from tests.support.command import Outcome, odradek
@@ -105,6 +107,11 @@ def test_records_of_the_clusters_own_topics_are_decoded(data: Path) -> None:
         )
     ]
     assert any(key and key["type"] == "OffsetCommitKey" and key["group"] == "classic-group" for key in groups)
+
+
+def test_a_metadata_record_of_an_unknown_type_is_shown_as_its_bytes() -> None:
+    unknown = b"\x01\x06\x00\x00"
+    assert decoder_for("__cluster_metadata-0")(None, unknown) == (None, readable(unknown))
 
 
 def test_a_directory_is_dumped_file_by_file(data: Path) -> None:

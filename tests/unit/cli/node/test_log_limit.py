@@ -1,4 +1,4 @@
-"""One cause cannot fill the log: beyond its share it is counted, and the count is told."""
+"""One cause cannot fill the log: messages beyond its share are counted, and the count is logged."""
 
 import asyncio
 import io

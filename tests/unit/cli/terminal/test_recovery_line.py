@@ -1,4 +1,4 @@
-"""How far the recovery has come, for whoever looks at a terminal."""
+"""The progress of the recovery on a terminal."""
 
 import io
 

@@ -1,4 +1,5 @@
-"""A harness with topics and members of consumer groups: each says what it owns and keeps what it is told."""
+"""A harness with topics and members of consumer groups. Each member reports what it owns, and keeps its
+assignment."""
 
 import uuid
 from typing import Any

@@ -1,4 +1,4 @@
-"""A write that comes before its producer's last transaction is over: what the coordinator is asked."""
+"""A write that arrives before its producer's last transaction has ended: the requests to the coordinator."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""ListTransactions and DescribeTransactions, and where a transactional id is looked for."""
+"""ListTransactions and DescribeTransactions, and the partition of a transactional id."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What ends by itself: transactions over their time, ids that nobody uses; and clocks that jump."""
+"""Transactions over their timeout, unused transactional ids, and clocks that jump."""
 
 from collections.abc import Callable
 

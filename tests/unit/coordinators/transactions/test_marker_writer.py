@@ -1,4 +1,4 @@
-"""Markers for partitions of a broker that cannot be reached stay to be sent."""
+"""A coordinator writes markers itself where its own broker leads, and has the others write theirs."""
 
 from typing import Any
 
@@ -19,8 +19,14 @@ class Writer:
         return Reply(dict.fromkeys(partitions, ErrorCode.NONE))
 
 
+class Others:
+    def deliver(self, broker_id: int, markers: WriteMarkers, partitions: list[TopicPartition]) -> Reply[Any]:
+        assert broker_id == ELSEWHERE
+        return Reply(dict.fromkeys(partitions, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+
+
 def test_markers_go_to_the_broker_that_leads() -> None:
     writer: Any = Writer()
-    channel = BrokerMarkers(HERE, writer)
+    channel = BrokerMarkers(HERE, writer, Others())
     assert channel.deliver(HERE, MARKERS, [TP]).value == {TP: ErrorCode.NONE}
-    assert channel.deliver(ELSEWHERE, MARKERS, [TP]).value == {TP: ErrorCode.BROKER_NOT_AVAILABLE}
+    assert channel.deliver(ELSEWHERE, MARKERS, [TP]).value == {TP: ErrorCode.NOT_LEADER_OR_FOLLOWER}

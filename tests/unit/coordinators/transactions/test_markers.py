@@ -1,4 +1,4 @@
-"""Markers: partitions without a leader are waited for, deleted ones left out, refusals told apart."""
+"""Markers: retries for partitions without a leader, none for deleted ones, and the different refusals."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn and its question: who may add, when, and what that begins."""
+"""AddPartitionsToTxn: which producers may add or verify partitions, when, and what that starts."""
 
 from collections.abc import Callable
 

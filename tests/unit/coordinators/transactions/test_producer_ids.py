@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from odradek.coordinators.transactions import producer_ids
 from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.wire.api_keys import ApiKey
@@ -95,5 +96,20 @@ def test_one_question_is_under_way_at_a_time_and_a_refused_one_is_asked_again() 
         await asyncio.gather(*waits)
         assert (controller.asked, controller.given) == (2, 1)
         assert ids.take() == 0
+
+    run(scenario)
+
+
+def test_a_client_does_not_wait_long_for_a_controller_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(producer_ids, "_READY_SECONDS", 0.01)
+
+    async def scenario(controller: Controller, ids: ProducerIds) -> None:
+        await asyncio.wait_for(ids.ready(), 5)
+        with pytest.raises(KafkaError) as refused:
+            ids.take()
+        assert refused.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert controller.asked == 1
 
     run(scenario)

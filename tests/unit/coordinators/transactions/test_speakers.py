@@ -1,4 +1,4 @@
-"""The newest connection of each producer: who is heard, who is forgotten, and that it is bounded."""
+"""The newest connection of each producer: what is noted, what is dropped, and that it is limited."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The list of acting keys is what the code reads, no more, no less: in its source and in a running node."""
+"""The list of acting keys is exactly what the code reads: in its source and in a running node."""
 
 import ast
 import asyncio

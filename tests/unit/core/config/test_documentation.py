@@ -1,4 +1,4 @@
-"""Every setting that DescribeConfigs can show has a text, and the text tells whether the setting acts."""
+"""Every setting of DescribeConfigs has a text, and the text says whether the setting acts."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""The node's cleaner over time: every setting acts, changes under it end a job, failures are told apart."""
+"""The node's cleaner: every setting acts, a changed log ends its job, and each kind of failure has its own
+reaction."""
 
 import asyncio
 import errno

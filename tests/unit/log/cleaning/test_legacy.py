@@ -1,4 +1,4 @@
-"""Batches of magic 0 and 1 in a compacted log: what stays of them is written as magic 2, where it stood."""
+"""Batches of magic 0 and 1 in a compacted log: kept records are written as magic 2, at the same offsets."""
 
 import struct
 import zlib

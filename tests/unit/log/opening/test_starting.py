@@ -1,4 +1,4 @@
-"""The logs of a node that was killed: opened some at a time, beside the loop, and it tells how far it is."""
+"""The logs of a killed node: opened several at a time, outside the loop, with progress."""
 
 import asyncio
 import threading

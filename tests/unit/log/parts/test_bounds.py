@@ -1,4 +1,4 @@
-"""Where a log begins and ends: the order of its four offsets holds, or an assertion fails."""
+"""The four offsets of a log: their order holds, or an assertion fails."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which epoch began where, and where it ended."""
+"""The start and end offsets of leader epochs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rolling: what stands on the disk before a new segment begins, and what is left where that fails."""
+"""Rolling: what is on the disk before a new segment starts, and what is left if that fails."""
 
 import errno
 

@@ -1,4 +1,4 @@
-"""A truncation takes every part of a log back with it, durably, or the log cannot be used any more."""
+"""A truncation resets every part of a log, durably, or the log becomes unusable."""
 
 import errno
 

@@ -1,4 +1,4 @@
-"""Producers beyond number, as a client makes them that begins anew for every record: memory is bounded."""
+"""A client that makes a new producer for every record: memory is limited."""
 
 import tracemalloc
 

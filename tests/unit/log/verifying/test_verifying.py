@@ -1,4 +1,4 @@
-"""What `log verify` checks: nothing is found in a good directory, every planted violation where it is."""
+"""`log verify` finds nothing in a valid directory, and every injected damage at its position."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The rules of the ledger, without a cluster: who may decide what, and what is swept."""
+"""The rules of the ledger, without a cluster: which run may decide a batch, and what is cleaned up."""
 
 import pytest
 

@@ -1,10 +1,11 @@
-"""A classic group: its members, its generation, what they agreed on. How it moves is in rebalance.py.
+"""ClassicGroup: the members, generation and protocol of a classic group. rebalance.py moves it between
+states.
 
-`persisted` is the last record of the group in the log and changes only in `hydrate` and `adopt`, which
-replay calls. Beside it stands the generation under way, which nobody but the waiting members has seen.
-In Stable and Empty the two agree, which `check` asserts.
+`persisted` is the group's last record in the log. Only replay changes it, by `hydrate` and `adopt`. The other
+fields are the generation in progress, which only the waiting members have seen. In Stable and Empty both
+agree, as `check` asserts.
 
-What looks at every member is paced work. Nobody asks the group anything before it is over.
+Work that goes through all members is paced. The group is not used between two steps.
 """
 
 from collections.abc import Iterable
@@ -55,13 +56,13 @@ class ClassicGroup:
         self.members: dict[str, ClassicGroupMember] = {}
         self.static_members: dict[str, str] = {}
         self.topics: frozenset[str] | None = None
-        """What the members subscribe to; None where the coordinator cannot know."""
+        """The topics that the members subscribe to; None if the coordinator cannot know."""
         self.pending_join: dict[str, None] = {}
-        """Ids given out (KIP-394) whose members have not joined with them yet."""
+        """New member ids (KIP-394) whose members have not joined with them yet."""
         self.pending_sync: dict[str, None] = {}
-        """Members of the generation that have not asked for their assignment yet."""
+        """Members of the generation that have not sent a SyncGroup yet."""
         self.incoming: ClassicGroupMember | None = None
-        """A static member about to take over from its predecessor, once the log has it."""
+        """A static member that replaces its predecessor as soon as its record is in the log."""
         self.awaiting_join_count = 0
         self.new_member_added = False
         self.initial_delays_ms = (0, 0)
@@ -70,7 +71,7 @@ class ClassicGroup:
     # --- replay ---------------------------------------------------------------------------------------
 
     def hydrate(self, value: GroupMetadataValue) -> Paced[None]:
-        """Become what the log says, whatever was before."""
+        """Take the state of a record from the log, whatever the group was before."""
         self.persisted = value
         self.generation_id = value.generation
         self.protocol_type = value.protocol_type or None
@@ -86,7 +87,7 @@ class ClassicGroup:
         self.topics = yield from self._subscribed_topics()
 
     def adopt(self, value: GroupMetadataValue) -> Paced[None]:
-        """The record this group asked for is in the log: the generation under way is now the group's."""
+        """The group's own record is in the log: the generation in progress becomes the current one."""
         self.persisted = value
         incoming, self.incoming = self.incoming, None
         if value.members:
@@ -112,7 +113,8 @@ class ClassicGroup:
         self.check()
 
     def record(self, assignments: dict[str, bytes], now_ms: int) -> Paced[GroupMetadataValue]:
-        """The generation under way as a record, with a static successor in the place it will take."""
+        """The generation in progress as a record. A static successor already replaces its predecessor in
+        it."""
         leader = self.leader_id
         members = list(self.members.values())
         incoming = self.incoming
@@ -136,7 +138,7 @@ class ClassicGroup:
         )
 
     def empty_record(self, now_ms: int) -> GroupMetadataValue:
-        """The next generation, without a member."""
+        """The next generation, without members."""
         return GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation_id + 1,
@@ -147,7 +149,7 @@ class ClassicGroup:
         )
 
     def check(self) -> None:
-        """A stable or empty group is what its record says."""
+        """Assert that a stable or empty group agrees with its record."""
         assert 0 <= self.awaiting_join_count <= len(self.members)
         assert (self.leader_id is None) == (not self.members)
         assert self.leader_id is None or self.leader_id in self.members
@@ -173,7 +175,7 @@ class ClassicGroup:
         self.pending_join.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member, joined or only expected. Its waiting requests are answered before."""
+        """Remove a member, or a pending member id. Its waiting requests must be answered before."""
         member = self.members.pop(member_id, None)
         if member is not None:
             assert member.awaiting_join is None
@@ -187,7 +189,7 @@ class ClassicGroup:
         self.pending_sync.pop(member_id, None)
 
     def replace_static(self, successor: ClassicGroupMember) -> None:
-        """Hand a static member's place to its next incarnation; the rebalance under way writes it down."""
+        """Replace a static member with its next incarnation. The rebalance in progress writes the record."""
         assert successor.group_instance_id is not None
         old_id = self.static_members[successor.group_instance_id]
         old = self.members.pop(old_id)
@@ -207,7 +209,8 @@ class ClassicGroup:
         self._count(protocols, 1)
 
     def validate_member(self, member_id: str, group_instance_id: str | None) -> ClassicGroupMember:
-        """The member that speaks. UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID when a successor has its place."""
+        """The member of a request. Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if a successor replaced
+        it."""
         if group_instance_id is not None:
             current = self.static_members.get(group_instance_id)
             if current is None:
@@ -228,7 +231,8 @@ class ClassicGroup:
         return max([m.rebalance_timeout_ms for m in self.members.values()], default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Keep the leader if it waits in JoinGroup, else take the first that does; False: none does."""
+        """Keep the leader if it waits in JoinGroup, otherwise take the first member that does. False: none
+        does."""
         leader = None if self.leader_id is None else self.members[self.leader_id]
         if leader is None:
             return False
@@ -252,7 +256,7 @@ class ClassicGroup:
     # --- protocols ------------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: tuple[MemberProtocol, ...]) -> bool:
-        """Whether a member with these could be in the group: all members must share one protocol."""
+        """Whether a member with these protocols can join: all members must have one protocol in common."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         everyone = len(self.members)
@@ -261,7 +265,7 @@ class ClassicGroup:
         )
 
     def select_protocol(self, members: Iterable[ClassicGroupMember] | None = None) -> Paced[str]:
-        """What most members put first among the protocols that all of them support."""
+        """The protocol with the most votes: each member votes for its first one that all members support."""
         voters = list(self.members.values() if members is None else members)
         common = frozenset([protocol.name for protocol in voters[0].protocols])
         for member in voters:
@@ -286,7 +290,8 @@ class ClassicGroup:
         self.state_since_ms = now_ms
 
     def begin_generation(self, now_ms: int) -> Paced[None]:
-        """Everybody who takes part has joined: count on, agree on a protocol, wait for the leader."""
+        """All members have joined: start the next generation, select a protocol, wait for the leader's
+        assignment."""
         self.generation_id += 1
         self.protocol_name = yield from self.select_protocol()
         self.topics = yield from self._subscribed_topics()

@@ -1,4 +1,4 @@
-"""JoinGroup: who may come in, under which id, and whether their coming begins a rebalance."""
+"""JoinGroup: decides whether a member may join, with which id, and whether that starts a rebalance."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -68,7 +68,8 @@ def _create_then_join(
     ticket: Ticket,
     now: Now,
 ) -> Paced[CoordinatorResult]:
-    """The group is in the log before its first member is told an id. An empty one is converted."""
+    """Write the group to the log before its first member gets an id. An empty group of another type is
+    converted."""
     records: list[Record] = []
     if isinstance(group, ModernGroup) and not group.converts_to_classic:
         return _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
@@ -96,10 +97,10 @@ def _new_group(now: Now) -> GroupMetadataValue:
 
 
 def _has_room(shard: "GroupShard", group: ClassicGroup, member_id: str) -> bool:
-    """Whether the member fits under `group.max.size`.
+    """Whether the group has room for the member under `group.max.size`.
 
-    While a rebalance is prepared those who wait are counted, not the members: the group may be over its size
-    because the setting was lowered, and then the last to come back have to go.
+    In PreparingRebalance only the members that have rejoined count. After the setting was lowered the group
+    may be too large. Then the last members to rejoin are refused.
     """
     member = group.members.get(member_id)
     if group.state is GroupState.EMPTY:
@@ -140,8 +141,8 @@ def _join_known(
     except KafkaError as e:
         return _refused(e.code, member_id)
     if group.state is not GroupState.PREPARING_REBALANCE and member.protocols == command.protocols:
-        # A follower of a stable generation, or anybody who missed the answer, gets the answer again. A
-        # leader that comes back to a stable group asks for a rebalance: it saw a change that we do not see.
+        # A follower in a stable generation, or a member that lost the answer, gets the answer again. If the
+        # leader rejoins a stable group, it asks for a rebalance, because it saw a change that we do not see.
         is_stable = group.state is GroupState.STABLE
         if not (is_stable and group.leader_id == member_id):
             return CoordinatorResult((yield from joined(group, member)))
@@ -163,7 +164,7 @@ def _update(group: ClassicGroup, member: ClassicGroupMember, command: JoinGroup)
 def _join_static(
     shard: "GroupShard", group: ClassicGroup, command: JoinGroup, ticket: Ticket, now: Now
 ) -> Paced[CoordinatorResult]:
-    """A static member without an id: new, or the next incarnation of one we know, which fences the last."""
+    """A static member without an id: a new one, or the next incarnation of a known one, which it fences."""
     assert command.group_instance_id is not None
     out = CoordinatorResult()
     successor = ClassicGroupMember.joining(command, command.new_member_id)
@@ -194,7 +195,7 @@ def _join_static(
     if group.state is GroupState.PREPARING_REBALANCE:
         yield from complete_if_joined(shard, group, out, now)
     else:
-        # In CompletingRebalance the leader may be assigning to the old id at this moment.
+        # In CompletingRebalance the leader may just be computing an assignment for the old id.
         yield from prepare(shard, group, out, now, f"static member {command.group_instance_id} rejoins")
     return out
 
@@ -207,10 +208,10 @@ def _take_over(
     command: JoinGroup,
     now: Now,
 ) -> Paced[CoordinatorResult]:
-    """A static member came back and nothing else changed: the generation goes on under its new id.
+    """A static member came back and nothing else changed: the generation continues with its new id.
 
-    A leader is told to skip the assignment, where its client knows how. Otherwise it is told that somebody
-    else leads, the id it had before, so that it does not assign anew.
+    A leader gets `skip_assignment` if its client supports it. Otherwise the answer names its old id as the
+    leader, so that it does not compute an assignment.
     """
     was_leader = group.leader_id == old.member_id
     assignments = {m.member_id: m.assignment for m in group.members.values()}

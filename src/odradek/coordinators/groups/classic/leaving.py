@@ -1,4 +1,4 @@
-"""LeaveGroup: members go, by their id or, as an administrator sends them away, by their instance id."""
+"""LeaveGroup: members leave by their id. An administrator can remove static members by their instance id."""
 
 import logging
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A member of a classic group: what the log keeps of it, and whether one of its requests waits."""
+"""A member of a classic group: its fields in the log, and its waiting requests."""
 
 from odradek.coordinators.groups.classic.subscription import metadata_of
 from odradek.coordinators.groups.commands import JoinGroup, MemberProtocol
@@ -58,7 +58,7 @@ class ClassicGroupMember:
 
     @classmethod
     def from_record(cls, record: MemberMetadata, protocol_name: str | None) -> "ClassicGroupMember":
-        """As the log knows it: of its protocols only the one that was chosen."""
+        """The member from a record, which has only the selected protocol."""
         rebalance_timeout_ms = record.rebalance_timeout
         return cls(
             record.member_id,
@@ -85,7 +85,8 @@ class ClassicGroupMember:
 
     @property
     def keeps_alive(self) -> bool:
-        """A request that waits here stands in for heartbeats, but not a first one: its client may be gone."""
+        """Whether a waiting request replaces heartbeats. A new member's first JoinGroup does not, because its
+        client may be gone."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def vote(self, candidates: frozenset[str]) -> str:

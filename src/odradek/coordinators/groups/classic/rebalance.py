@@ -1,9 +1,9 @@
-"""How a classic group gets from one generation to the next: prepare, wait for members, complete.
+"""The rebalance of a classic group: prepare, wait for the members, complete.
 
-Functions over a shard and one of its groups; what is to be appended or answered is added to `out`. A group
-may have thousands of members, and all of them are called, counted and answered: this is paced work. The host
-lets nobody else at the shard meanwhile (host.py), so that generation, state and members are after a step what
-they were before it; that this node still coordinates is looked at before anything is appended.
+These are functions over a shard and one of its groups. They add records and answers to `out`. A group may
+have thousands of members, so this is paced work. The host runs no other command of the shard between two
+steps (host.py), so generation, state and members do not change. Before it appends anything, the host checks
+that this node is still the coordinator.
 """
 
 import logging
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 EMPTY_RETRY_MS = 1_000
-"""How soon to write the empty generation again after the log refused it."""
+"""The pause before the empty generation is written again after the log refused it."""
 
 
 # --- requests that wait -----------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ EMPTY_RETRY_MS = 1_000
 def park_join(
     group: ClassicGroup, member: ClassicGroupMember, ticket: Ticket, out: CoordinatorResult
 ) -> None:
-    """The member waits for the generation to begin. A JoinGroup it sent before is overtaken by this one."""
+    """Let the member wait for the next generation. An earlier JoinGroup of it that still waits is refused."""
     answer_join(group, member, out, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     member.awaiting_join = ticket
     group.awaiting_join_count += 1
@@ -69,7 +69,7 @@ def answer_sync(member: ClassicGroupMember, out: CoordinatorResult, response: Sy
 def joined(
     group: ClassicGroup, member: ClassicGroupMember, *, skip_assignment: bool = False
 ) -> Paced[JoinGroupResponse]:
-    """What a member learns of its generation; the leader learns of the others too."""
+    """The answer to a member's JoinGroup. The leader gets all members in it."""
     members: list[JoinGroupResponseMember] = []
     if group.leader_id == member.member_id:
         for m in group.members.values():
@@ -105,13 +105,13 @@ def add_member(
     out: CoordinatorResult,
     now: Now,
 ) -> Paced[None]:
-    """A new member: it waits for the generation that its coming begins."""
+    """Add a new member. It waits for the generation that follows."""
     member.is_new = True
     if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
         group.new_member_added = True
     group.add(member, protocol_type)
     park_join(group, member, ticket, out)
-    # It cannot send heartbeats yet, and its client may be gone without our seeing it.
+    # It cannot send heartbeats yet, and we may not notice that its client is gone.
     shard.start_session(group, member, now, NEW_MEMBER_JOIN_TIMEOUT_MS)
     yield from rebalance(shard, group, out, now, f"new member {member.member_id}")
 
@@ -119,7 +119,7 @@ def add_member(
 def remove_member(
     shard: "GroupShard", group: ClassicGroup, member: ClassicGroupMember, out: CoordinatorResult
 ) -> None:
-    """Forget a member that left or failed; whoever still waits under its name learns that it is unknown."""
+    """Remove a member that left or failed. Its waiting requests get UNKNOWN_MEMBER_ID."""
     answer_join(group, member, out, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     answer_sync(member, out, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     shard.end_session(group, member.member_id)
@@ -132,7 +132,7 @@ def remove_member(
 def rebalance(
     shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now, reason: str
 ) -> Paced[None]:
-    """Something changed: begin a rebalance, or see whether the one under way can now complete."""
+    """Start a rebalance, or complete the one in progress if that is possible now."""
     if can_rebalance(group.state):
         yield from prepare(shard, group, out, now, reason)
     else:
@@ -142,7 +142,8 @@ def rebalance(
 def prepare(
     shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now, reason: str
 ) -> Paced[None]:
-    """Call every member back. The first generation of an empty group waits a while for more to come."""
+    """Start a rebalance: all members must rejoin. The first generation of an empty group waits for more
+    members."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         yield from fail_syncs(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, out, now)
     group.pending_sync.clear()
@@ -170,7 +171,8 @@ def prepare(
 def join_time_is_up(
     shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now
 ) -> Paced[None]:
-    """The join timer fired: take who is there, unless a first generation still grows and has time left."""
+    """The join timer fired: complete with the members that have joined. A first generation that still gets
+    new members waits longer, up to the rebalance timeout."""
     delay_ms, remaining_ms = group.initial_delays_ms
     if group.previous_state is GroupState.EMPTY and group.new_member_added and remaining_ms > 0:
         group.new_member_added = False
@@ -184,7 +186,7 @@ def join_time_is_up(
 def complete_if_joined(
     shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now
 ) -> Paced[None]:
-    """A first generation is not completed early: its delay runs to the end."""
+    """Complete the rebalance if all members have joined. A first generation always waits for its delay."""
     if (
         group.state is GroupState.PREPARING_REBALANCE
         and group.previous_state is not GroupState.EMPTY
@@ -194,7 +196,7 @@ def complete_if_joined(
 
 
 def complete(shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now) -> Paced[None]:
-    """End the join phase with the members that are there. Only static members may be late."""
+    """End the join phase with the members that have joined. Static members stay even if they have not."""
     assert group.state is GroupState.PREPARING_REBALANCE
     shard.cancel_join(group)
     late = [m for m in group.members.values() if m.awaiting_join is None and m.group_instance_id is None]
@@ -229,7 +231,7 @@ def _answer_joins(shard: "GroupShard", group: ClassicGroup, out: CoordinatorResu
 
 
 def _become_empty(shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now) -> None:
-    """Nobody is left: the log is told, and its replay makes the group Empty."""
+    """No member is left: write the empty generation. Its replay makes the group Empty."""
     _log.info("Group %r with generation %d is now empty", group.group_id, group.generation_id + 1)
     out.records.append((GroupMetadataKey(group=group.group_id), group.empty_record(now.wall_ms)))
 
@@ -245,7 +247,7 @@ def _become_empty(shard: "GroupShard", group: ClassicGroup, out: CoordinatorResu
 def fail_syncs(
     shard: "GroupShard", group: ClassicGroup, code: ErrorCode, out: CoordinatorResult, now: Now
 ) -> Paced[None]:
-    """The generation never came to be: whoever waits for an assignment is told why."""
+    """The generation failed: answer all waiting SyncGroups with the error."""
     for member in group.members.values():
         member.assignment = b""
         if answer_sync(member, out, SyncGroupResponse(error_code=code)):
@@ -256,7 +258,7 @@ def fail_syncs(
 def sync_time_is_up(
     shard: "GroupShard", group: ClassicGroup, out: CoordinatorResult, now: Now
 ) -> Paced[None]:
-    """Members that joined the generation but never asked for their assignment are gone."""
+    """Remove members that joined the generation but never sent a SyncGroup."""
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_sync:
         return
     silent = list(group.pending_sync)
@@ -269,7 +271,7 @@ def sync_time_is_up(
 def session_is_over(
     shard: "GroupShard", group: ClassicGroup, member_id: str, out: CoordinatorResult, now: Now
 ) -> Paced[None]:
-    """A member's heartbeat, or the return of one that was given an id, is overdue."""
+    """The session of a member is over, or a new member id was not used in time."""
     if member_id in group.pending_join:
         _log.info(
             "Pending member %r in group %r has been removed after session timeout", member_id, group.group_id

@@ -1,11 +1,11 @@
-"""The states of a classic group and the transitions between them, as a table. Nothing else.
+"""The states of a classic group and the table of transitions between them.
 
         first member joins                all rejoined, or time is up
 Empty ---------------------> Preparing ------------------------------> Completing
   ^                          Rebalance <------------------------------  Rebalance
   |                           |    ^    a member joins, leaves, fails       |
   +---------------------------+    |                                        | the leader's
-     nobody rejoined               +---------------- Stable <---------------+ assignment is
+     no one rejoined               +---------------- Stable <---------------+ assignment is
                                      a member joins,                          in the log
                                      leaves, fails
 every state --> Dead: the group was deleted

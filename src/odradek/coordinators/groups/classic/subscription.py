@@ -1,9 +1,9 @@
-"""The topics a member of the `consumer` protocol type subscribes to, read from what it tells the leader.
+"""Reads the subscribed topics from the metadata of a member with protocol type `consumer`.
 
     ConsumerProtocolSubscription: int16 version, int32 count, count x (int16 length, topic), ...
 
-Every version begins like this, so that only this much is read. Where it cannot be read the coordinator
-does not know the topics and treats the group as subscribed to all of them.
+Every version starts like this, and only this part is read. If it cannot be read, the coordinator treats the
+group as subscribed to all topics.
 """
 
 import struct
@@ -17,7 +17,7 @@ _LENGTH = struct.Struct(">h")
 
 
 def subscribed_topics(metadata: bytes) -> list[str]:
-    """Raises ValueError where the bytes are no subscription."""
+    """Raises ValueError if the bytes are not a subscription."""
     try:
         version, count = _HEAD.unpack_from(metadata)
         if version < 0 or count < 0:
@@ -32,7 +32,7 @@ def subscribed_topics(metadata: bytes) -> list[str]:
             topics.append(str(metadata[position : position + length], "utf-8"))
             position += length
     except struct.error as e:
-        raise ValueError(f"subscription cut short: {e}") from e
+        raise ValueError(f"subscription is truncated: {e}") from e
     return topics
 
 

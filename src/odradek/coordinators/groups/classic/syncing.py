@@ -1,4 +1,4 @@
-"""SyncGroup and Heartbeat: the leader hands in the assignment, members fetch theirs and prove alive."""
+"""SyncGroup and Heartbeat: the leader sends the assignment, members get theirs and stay alive."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -59,7 +59,7 @@ def _differs(asked: str | None, agreed: str | None) -> bool:
 def _assign(
     shard: "GroupShard", group: ClassicGroup, command: SyncGroup, out: CoordinatorResult, now: Now
 ) -> Paced[None]:
-    """The assignment is in: once the log has it the generation stands and everybody who waits gets theirs."""
+    """Write the leader's assignment. When it is in the log, all waiting members get theirs."""
     given = dict(command.assignments)
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
     missing = [member_id for member_id in assignments if member_id not in given]

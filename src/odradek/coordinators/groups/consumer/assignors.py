@@ -1,9 +1,9 @@
-"""The server-side assignors, `uniform` and `range`. Pure: who subscribes to what and who had what, in;
-who gets what, out.
+"""The server-side assignors `uniform` and `range`. Pure: subscriptions and previous assignments in, new
+assignments out.
 
-Every partition of every subscribed topic goes to exactly one of its subscribers, whatever the order of the
-inputs. `uniform` keeps what members have wherever balance allows it. A group may have thousands of members
-and of partitions: assigning is paced work.
+Every partition of every subscribed topic goes to exactly one of its subscribers. The result does not depend
+on the order of the inputs. `uniform` keeps previous assignments as far as balance allows. A group may have
+thousands of members and partitions, so assigning is paced work.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,19 +15,19 @@ from odradek.coordinators.groups.consumer.partition_maps import ENTRIES_PER_CALL
 from odradek.runtime.slices import FEW, STEP, Paced
 
 Assignment = Mapping[UUID, frozenset[int]]
-"""The partitions of a member by topic; a topic without partitions is left out."""
+"""The partitions of a member by topic. Topics without partitions are omitted."""
 
 NO_PARTITIONS: Assignment = {}
 
 
 class GroupSpec(NamedTuple):
-    """What an assignor is told. `had` may name topics and partitions that are gone."""
+    """The input of an assignor. `had` may contain topics and partitions that no longer exist."""
 
     subscriptions: Mapping[str, frozenset[UUID]]
     had: Mapping[str, Assignment]
     partition_counts: Mapping[UUID, int]
     instance_ids: Mapping[str, str] = MappingProxyType({})
-    """Of static members."""
+    """The instance ids of static members."""
 
 
 Assignor = Callable[[GroupSpec], Paced[dict[str, Assignment]]]
@@ -35,7 +35,7 @@ _Shares = dict[str, dict[UUID, set[int]]]
 
 
 def uniform(spec: GroupSpec) -> Paced[dict[str, Assignment]]:
-    """As many partitions for one member as for another, whatever their topics."""
+    """Balance the number of partitions per member over all topics."""
     members = sorted(spec.subscriptions)
     first = spec.subscriptions[members[0]]
     for member in members:
@@ -46,9 +46,9 @@ def uniform(spec: GroupSpec) -> Paced[dict[str, Assignment]]:
 
 
 def range_(spec: GroupSpec) -> Paced[dict[str, Assignment]]:
-    """Topic by topic, neighbouring partitions to the same member, so that topics can be joined.
+    """Assign each topic separately, adjacent partitions to the same member, so that topics can be joined.
 
-    What members had does not count: their order alone does, static members by their instance ids first.
+    Previous assignments do not count, only the order of members: static members first, by instance id.
     """
     members = sorted(spec.subscriptions, key=lambda m: _instance_first(m, spec.instance_ids.get(m)))
     yield FEW * len(members)
@@ -98,7 +98,7 @@ def _subscribers(spec: GroupSpec, members: list[str]) -> Paced[dict[UUID, list[s
 
 
 def _alike(spec: GroupSpec, members: list[str], topics: list[UUID]) -> Paced[dict[str, Assignment]]:
-    """All members subscribe to the same topics: nobody has more than one partition above another."""
+    """All members subscribe to the same topics: their numbers of partitions differ by at most one."""
     left: dict[UUID, set[int]] = {}
     total = 0
     for topic in topics:
@@ -137,7 +137,7 @@ def _alike(spec: GroupSpec, members: list[str], topics: list[UUID]) -> Paced[dic
 
 
 def _kept(left: Mapping[UUID, set[int]], had: Assignment) -> Paced[tuple[dict[UUID, list[int]], int]]:
-    """What a member had that is still there to have, by topic, and how much that is."""
+    """The previous partitions of a member that are still free, by topic, and their number."""
     kept: dict[UUID, list[int]] = {}
     size = 0
     for topic in sorted(had, key=by_id):
@@ -159,7 +159,7 @@ def _cut(kept: Mapping[UUID, list[int]], size: int) -> Paced[dict[UUID, set[int]
 
 
 class _Loads:
-    """How much each member has. The least loaded is first; among equals, the first by name."""
+    """The number of partitions of each member, comparable: fewest first, then by name."""
 
     __slots__ = ("_of", "load")
 
@@ -176,10 +176,11 @@ class _Loads:
 
 
 def _mixed(spec: GroupSpec, members: list[str]) -> Paced[dict[str, Assignment]]:
-    """Members subscribe to different topics: no partition could move to a member with two less.
+    """Members subscribe to different topics: no partition could move to a subscriber that has two fewer.
 
-    What nobody has goes to whoever has least, topics with the fewest subscribers first; then partitions move
-    from the fullest of a topic's members to the emptiest, as long as that evens them out.
+    Free partitions go to the subscriber with the fewest partitions, topics with the fewest subscribers first.
+    Then partitions of a topic move from its fullest member to its emptiest one, while this improves the
+    balance.
     """
     subscribers = yield from _subscribers(spec, members)
     shares: _Shares = {member: {} for member in members}
@@ -215,7 +216,7 @@ def _mixed(spec: GroupSpec, members: list[str]) -> Paced[dict[str, Assignment]]:
 
 
 def _even_out(topic: UUID, candidates: list[str], shares: _Shares, loads: _Loads) -> Paced[bool]:
-    """Move partitions of a topic from the fullest of its members to the emptiest; whether any moved."""
+    """Move partitions of a topic from its fullest member to its emptiest one. Returns whether any moved."""
     moved = False
     while True:
         owners = [member for member in candidates if topic in shares[member]]

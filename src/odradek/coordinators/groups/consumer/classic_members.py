@@ -1,8 +1,8 @@
-"""Members that speak the classic protocol inside a consumer group: how they join, sync, stay and leave.
+"""Members with the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-They are assigned by the server like all others. Each joins, syncs and revokes at its own pace: a JoinGroup is
-answered at once with the member's own epoch as generation and nobody to lead, a SyncGroup with what is
-assigned, and a Heartbeat sends it to join again when there is something to give up or to get.
+The server assigns their partitions, as for all members. Each one joins, syncs and revokes at its own pace. A
+JoinGroup is answered at once, with the member's epoch as generation and without a leader. A SyncGroup returns
+the assignment. A Heartbeat makes the member rejoin when it must revoke partitions or can get some.
 """
 
 import logging
@@ -72,7 +72,7 @@ def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now
 
     def replayed(now: Now) -> Paced[CoordinatorResult]:
         converted = shard.consumer_group(command.group_id)
-        # Topics may have changed between two steps: then they are looked at anew.
+        # Topics may have changed between two steps: then the next heartbeat checks them again.
         converted.metadata_is_fresh = shard.image() is image
         yield from converted.collect_topics()
         joined = converted.members[member_id]
@@ -86,7 +86,7 @@ def join(shard: "GroupShard", group: ConsumerGroup, command: JoinGroup, now: Now
 
 
 def _check_protocols(group: ConsumerGroup, command: JoinGroup) -> Paced[None]:
-    """Those of all classic members in the group have one in common, so that they could be alone in it."""
+    """All classic members must have a protocol in common, so that they could form a classic group."""
     common = frozenset([protocol.name for protocol in command.protocols])
     for member in group.members.values():
         if member.classic is not None:
@@ -141,7 +141,7 @@ def _joined(member: ConsumerMember) -> JoinGroupResponse:
 
 
 def _is_last(shard: "GroupShard", group: ConsumerGroup, replaced: ConsumerMember) -> bool:
-    """Whether a static member hands its place to the classic protocol as the last that did not speak it."""
+    """Whether the replaced static member is the last one that does not use the classic protocol."""
     return (
         group.all_classic_without(frozenset({replaced.member_id}))
         and shard.config.consumer_downgrades
@@ -157,7 +157,7 @@ def _downgrade(
     bumped: bool,
     now: Now,
 ) -> Paced[CoordinatorResult]:
-    """The group is classic from now on; what it had assigned stands unless the group has moved on."""
+    """Convert the group to a classic one. Its assignment stays valid unless the group epoch is newer."""
     group = draft.group
     is_stale = group.assignment_epoch < group.group_epoch
     if not is_stale:
@@ -228,7 +228,7 @@ def heartbeat(
 def leave(
     shard: "GroupShard", group: ConsumerGroup, command: LeaveGroup, now: Now
 ) -> Paced[CoordinatorResult]:
-    """Whoever is a member can be sent away like this, whatever protocol it speaks."""
+    """Remove members, of either protocol."""
     answers, gone = [], []
     for leaving in command.members:
         code = ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: a consumer group as an administrator sees it. Changes nothing."""
+"""ConsumerGroupDescribe: the description of a consumer group. Read only."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
@@ -45,7 +45,7 @@ def describe(
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> Paced[DescribedConsumer]:
-    """What a member still has to give up is its own until it has."""
+    """A member still owns the partitions that it has to revoke."""
     has: dict[UUID, list[int]] = {}
     for partitions in (member.assigned, member.pending_revocation):
         for topic_id, numbers in partitions.items():
@@ -71,12 +71,12 @@ def _member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) 
 def _assignment(
     partitions: Mapping[UUID, Collection[int]], image: MetadataImage
 ) -> Paced[DescribedAssignment]:
-    """Topics that are gone have no name to show."""
+    """Deleted topics are omitted: they have no name."""
     rows = []
     for topic_id, numbers in partitions.items():
         topic = image.topics_by_id.get(topic_id)
         if topic is not None:
-            # What a member has stands before what it is to give up, as in Apache Kafka; a set has no order.
+            # A list has assigned partitions before those to revoke, as in Apache Kafka. A set has no order.
             ordered = numbers if isinstance(numbers, list) else sorted(numbers)
             rows.append(DescribedPartitions(topic_id, topic.name, ordered))
         yield 2 * FEW + len(numbers) // ENTRIES_PER_CALL

@@ -1,7 +1,8 @@
-"""A decision about a consumer group, tried out on a copy: the records it takes, and the group they make.
+"""GroupDraft: a decision about a consumer group, on a copy of it. Collects the records, and applies them to
+the copy.
 
-The group itself is not touched until the log has the records and they are replayed. A refusal on the way
-leaves nothing behind.
+The group itself changes only when the records are in the log and replayed. If the request is refused before
+that, nothing has changed.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Members of a consumer group go: they left, their time was up, or an administrator sent them away."""
+"""Removes members of a consumer group: they left, timed out, or an administrator removed them."""
 
 import logging
 from collections.abc import Sequence
@@ -21,7 +21,8 @@ _log = logging.getLogger(__name__)
 def fence(
     shard: "GroupShard", group: ConsumerGroup, members: Sequence[ConsumerMember], response: Any, now: Now
 ) -> Paced[CoordinatorResult]:
-    """Remove members; the rest is assigned anew. Where only classic members are left the group is classic."""
+    """Remove members, and bump the group's epoch for a new assignment. If only classic members are left, the
+    group becomes classic."""
     if not members:
         return CoordinatorResult(response)
     gone = frozenset(member.member_id for member in members)

@@ -1,8 +1,8 @@
-"""A consumer group (KIP-848): its members, its epochs, who shall have what and who has it.
+"""ConsumerGroup (KIP-848): members, epochs, target assignment and current assignment.
 
-Everything but the two soft fields is what the records say and changes in `apply` alone, on the group itself
-when replayed, or on a copy on which a decision is tried out (draft.py). A record may name thousands of
-topics: `apply` is paced work, and nobody asks the group anything before it is over.
+All fields except the two soft ones come from records. Only `apply` changes them: on the group itself in
+replay, or on a copy for a decision (draft.py). A record may have thousands of topics, so `apply` is paced
+work. The group is not used between two steps.
 """
 
 from collections import Counter
@@ -64,20 +64,21 @@ class ConsumerGroup:
         self.static_members: dict[str, str] = {}
         self.targets: dict[str, Assignment] = {}
         self.owners: dict[UUID, Mapping[int, str]] = {}
-        """Who has a partition, or still has to give it up, by topic. What is in it is never changed."""
+        """By topic: the member that owns each partition, or still has to revoke it. The inner maps are
+        immutable."""
         self.regexes: dict[str, r.ResolvedRegex] = {}
         self.has_partition_metadata = False
-        """A release before 4.1 left a record that is not needed any more."""
+        """Whether a release before 4.1 left a record that is no longer needed."""
         self.is_deleted = False
         self._topics: frozenset[str] | None = None
         self._regex_counts: dict[str, int] | None = None
         self.metadata_is_fresh = False
-        """Soft: the group's epoch takes the topics into account as they are now."""
+        """Soft: whether the group's epoch reflects the current topics."""
         self.regex_refreshed_at_ms: int | None = None
         """Soft: when its regular expressions were last resolved, in steady time."""
 
     def copy(self) -> "ConsumerGroup":
-        """Another group with the same values; what both share is never changed in place."""
+        """A copy. Values that both share are never changed in place."""
         other = ConsumerGroup(self.group_id)
         for name in self.__slots__:
             value = getattr(self, name)
@@ -222,16 +223,17 @@ class ConsumerGroup:
 
     @property
     def subscribed_topics(self) -> frozenset[str]:
-        """All that members name, and all that their regular expressions matched."""
+        """The topics that members name, and those that their regular expressions match."""
         return at_once(self.collect_topics())
 
     @property
     def topics_if_known(self) -> frozenset[str] | None:
-        """The same, unless they have changed and nobody has asked for them since."""
+        """`subscribed_topics`, or None if they have changed and were not collected since."""
         return self._topics
 
     def collect_topics(self) -> Paced[frozenset[str]]:
-        """The same. Remembered until a record changes them: no record is applied between two steps."""
+        """`subscribed_topics` as paced work. Cached until a record changes them. No record is applied between
+        two steps."""
         if self._topics is None:
             names: set[str] = set()
             calls = 0
@@ -250,7 +252,7 @@ class ConsumerGroup:
 
     @property
     def subscribed_regexes(self) -> dict[str, int]:
-        """The regular expressions of the members, and how many have each."""
+        """The regular expressions of the members, and how many members have each."""
         if self._regex_counts is None:
             self._regex_counts = {}
             for member in self.members.values():
@@ -269,7 +271,7 @@ class ConsumerGroup:
         return member.subscribed_topic_names | self.regexes[regex].topics
 
     def preferred_assignor(self, default: str) -> str:
-        """What most members ask for; the default where nobody asks."""
+        """The assignor that most members request, or the default."""
         asked = Counter([m.server_assignor for m in self.members.values() if m.server_assignor is not None])
         return str(max(sorted(asked), key=lambda name: asked[name], default=default))
 
@@ -277,11 +279,11 @@ class ConsumerGroup:
         return self.targets.get(member_id, NO_PARTITIONS)
 
     def owners_of(self, topic_id: UUID) -> Mapping[int, str]:
-        """The partitions of a topic that some member still has, and who that is."""
+        """The owned partitions of a topic, with their owners."""
         return self.owners.get(topic_id, NO_OWNERS)
 
     def waits_for_others(self, member: ConsumerMember) -> Paced[bool]:
-        """Whether somebody still has a partition that the member shall have."""
+        """Whether another member still owns a partition of the member's target."""
         if member.state is not MemberState.UNRELEASED_PARTITIONS:
             return False
         for topic_id, partitions in self.target(member.member_id).items():

@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat: a member joins, says what it subscribes to and what it owns, and leaves.
+"""ConsumerGroupHeartbeat: a member joins, reports its subscription and its partitions, or leaves.
 
-A heartbeat takes the group through three steps, each of which may be nothing: the member and with it the
-group's epoch change, the target assignment follows the group, the member follows its target.
+A heartbeat has three steps, each of which may do nothing: it updates the member and the group's epoch, then
+the target assignment for that epoch, then it moves the member towards its target.
 """
 
 import logging
@@ -39,15 +39,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 JOINING = 0
-"""The epoch of a member that joins, or joins again with empty hands."""
+"""The epoch of a member that joins, or rejoins without partitions."""
 
 
 def heartbeat(
     shard: "GroupShard", command: ConsumerHeartbeat, ticket: Ticket, now: Now
 ) -> Paced[CoordinatorResult]:
-    """Decided about one image of the cluster. Between two steps nothing of the shard changes, but topics may:
-    then the group looks at them anew with the next heartbeat.
-    """
+    """Decide by one image of the cluster. Between two steps the shard does not change, but topics may: then
+    the next heartbeat checks them again."""
     if command.member_epoch in (LEFT, LEFT_FOR_A_WHILE):
         return (yield from _leave(shard, command, now))
     joins = command.member_epoch == JOINING
@@ -107,7 +106,7 @@ def _assignment(member: ConsumerMember) -> Paced[HeartbeatAssignment]:
 
 
 def _is_full(command: ConsumerHeartbeat) -> bool:
-    """A member that says everything may have missed an answer: it is told everything."""
+    """Whether the member sends all fields: it may have lost an answer, so it gets its full assignment."""
     return (
         command.rebalance_timeout_ms != NO_REBALANCE_TIMEOUT
         and (command.subscribed_topic_names is not None or command.subscribed_topic_regex is not None)
@@ -115,11 +114,11 @@ def _is_full(command: ConsumerHeartbeat) -> bool:
     )
 
 
-# --- who speaks -----------------------------------------------------------------------------------------
+# --- the group and the member ---------------------------------------------------------------------------
 
 
 def _draft(shard: "GroupShard", group_id: str, joins: bool) -> Paced[tuple[GroupDraft, ClassicGroup | None]]:
-    """The group as it is, or as the first record makes it; with the classic group that it was."""
+    """(a draft of the existing or new group, the classic group that it is converted from or None)."""
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
         return GroupDraft(group), None
@@ -176,7 +175,7 @@ def _member(
 
 
 def _check_epoch(member: ConsumerMember, epoch: int, owned: Owned | None) -> Paced[None]:
-    """The epoch before counts too where the member cannot have seen more: its last answer may be lost."""
+    """The previous epoch is valid too if the member owns nothing else: it may have lost the last answer."""
     known = member.member_epoch
     if epoch == known:
         return

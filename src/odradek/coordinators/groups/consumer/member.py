@@ -1,4 +1,4 @@
-"""A member of a consumer group (KIP-848), as its records describe it. Immutable: a change is a new value."""
+"""A member of a consumer group (KIP-848), as in its records. Immutable."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -9,26 +9,26 @@ from uuid import UUID
 from odradek.coordinators.groups.commands import MemberProtocol
 
 LEFT = -1
-"""The epoch of a member that leaves for good."""
+"""The epoch of a member that leaves."""
 LEFT_FOR_A_WHILE = -2
-"""The epoch of a static member that will be back within its session."""
+"""The epoch of a static member that leaves temporarily and may return within its session timeout."""
 NO_REBALANCE_TIMEOUT = -1
 
 PartitionEpochs = Mapping[UUID, Mapping[int, int]]
-"""Topic, partition, and the epoch at which the member was given it."""
+"""By topic and partition: the epoch at which the member got it."""
 NO_PARTITION_EPOCHS: PartitionEpochs = MappingProxyType({})
 
 
 class MemberState(IntEnum):
-    """Where a member stands between what it has and what it shall have."""
+    """The state of a member between its current and its target assignment."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
-    """It has to give up partitions first and stays in its epoch until it has."""
+    """It must revoke partitions first, and stays at its epoch until then."""
     UNRELEASED_PARTITIONS = 2
-    """It is in the target's epoch, but others still hold partitions of its."""
+    """It is at the target's epoch, but other members still own some of its partitions."""
     UNKNOWN = 127
-    """Written by a release that knows more states."""
+    """Written by a release with more states."""
 
     @classmethod
     def of(cls, value: int) -> "MemberState":
@@ -36,7 +36,7 @@ class MemberState(IntEnum):
 
 
 class ClassicSession(NamedTuple):
-    """What is kept of a member that speaks the classic protocol."""
+    """The additional fields of a member with the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[MemberProtocol, ...]
@@ -70,6 +70,6 @@ class ConsumerMember(NamedTuple):
         return self._replace(member_epoch=epoch, previous_member_epoch=self.member_epoch)
 
     def epoch_of(self, topic_id: UUID, partition: int) -> int | None:
-        """When the member was given a partition that it has, or still has to give up."""
+        """The epoch at which the member got a partition that it owns or still has to revoke."""
         given = self.assigned.get(topic_id, {}).get(partition)
         return self.pending_revocation.get(topic_id, {}).get(partition) if given is None else given

@@ -1,7 +1,7 @@
-"""A group changes its protocol while it runs: a classic group upgraded, a consumer group downgraded.
+"""Converts a running group: upgrades a classic group to a consumer group, or downgrades it.
 
-Which way is open is `group.consumer.migration.policy`. Members keep their ids, generations go on as epochs
-and epochs as generations, so that offsets can be committed throughout.
+`group.consumer.migration.policy` allows each direction. Members keep their ids, and the generation becomes
+the epoch and vice versa, so that members can commit offsets all the time.
 """
 
 import logging
@@ -35,7 +35,8 @@ _log = logging.getLogger(__name__)
 
 
 def upgrade(shard: "GroupShard", classic: ClassicGroup) -> Paced[list[Record]]:
-    """The records of the consumer group that a classic one becomes. GROUP_ID_NOT_FOUND: it must not."""
+    """The records of the consumer group that replaces a classic group. Raises GROUP_ID_NOT_FOUND if it must
+    not."""
     reason = _upgrade_is_refused(shard, classic)
     if reason is not None:
         raise KafkaError(
@@ -117,7 +118,7 @@ def _to_consumer(classic: ClassicGroup, member: ClassicGroupMember, image: Metad
 
 
 def partitions_by_id(rows: Any, image: MetadataImage) -> dict[UUID, frozenset[int]]:
-    """Partitions that classic members name by topic; those of topics that are gone are left out."""
+    """Partitions by topic id, from rows with topic names. Deleted topics are omitted."""
     found: dict[UUID, frozenset[int]] = {}
     for row in rows:
         topic = image.topics_by_name.get(row.topic)
@@ -131,7 +132,8 @@ def _without_epochs(member: ConsumerMember) -> Assignment:
 
 
 def send_back(classic: ClassicGroup, out: CoordinatorResult) -> Paced[None]:
-    """The group is classic no more: whoever waits in it joins again, as a classic member of the new one."""
+    """Answer the requests that wait in the former classic group: its members must rejoin the consumer
+    group."""
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in classic.members.values():
         answer_join(classic, member, out, JoinGroupResponse(error_code=code, member_id=member.member_id))
@@ -143,7 +145,8 @@ def send_back(classic: ClassicGroup, out: CoordinatorResult) -> Paced[None]:
 
 
 def can_downgrade(shard: "GroupShard", group: ConsumerGroup, gone: frozenset[str]) -> bool:
-    """Whether, without some members, only classic ones are left, and may be alone."""
+    """Whether without the `gone` members the group can become classic: only classic members are left, and the
+    policy and the maximum size allow it."""
     left = len(group.members) - len(gone)
     return (
         group.all_classic_without(gone)
@@ -156,7 +159,8 @@ def can_downgrade(shard: "GroupShard", group: ConsumerGroup, gone: frozenset[str
 def downgrade_without(
     shard: "GroupShard", group: ConsumerGroup, gone: frozenset[str], response: Any, now: Now
 ) -> Paced[CoordinatorResult]:
-    """The members that are left are called to a rebalance: what the others had is to be assigned."""
+    """Convert to a classic group without the `gone` members, and rebalance it to reassign their
+    partitions."""
     left = [member for member in group.members.values() if member.member_id not in gone]
     result = CoordinatorResult(response, (yield from group.tombstones()))
     yield from to_classic(
@@ -173,9 +177,9 @@ def to_classic(
     reason: str | None,
     now: Now,
 ) -> Paced[None]:
-    """Adds the record of the classic group, and what follows it: a rebalance where there is a reason for one.
+    """Add the record of the classic group to `result`, and a rebalance if there is a reason for one.
 
-    The records that end the consumer group come before.
+    `result` already has the records that end the consumer group.
     """
     classic = ClassicGroup(group.group_id)
     for member in members:
@@ -226,7 +230,7 @@ def _to_member(member: ConsumerMember) -> ClassicGroupMember:
 def classic_assignment(
     partitions: Mapping[UUID, Iterable[int]], subscription: bytes, image: MetadataImage
 ) -> bytes:
-    """Partitions as a classic member reads them: by topic name, in the version in which it subscribed."""
+    """An assignment for a classic member: by topic name, in the version of its subscription."""
     rows = [
         wire.MemberPartitions(topic=image.topics_by_id[topic_id].name, partitions=tuple(sorted(some)))
         for topic_id, some in partitions.items()

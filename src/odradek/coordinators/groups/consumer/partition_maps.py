@@ -1,6 +1,6 @@
-"""Partitions by topic, as members have and get them: put in order and compared. Pure.
+"""Sorts and compares maps of partitions by topic. Pure.
 
-A member may have thousands of topics, and every look at one by its id is a Python call: this is paced work.
+A member may have thousands of topics, and every lookup by id is a Python call, so this is paced work.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -13,12 +13,12 @@ from odradek.runtime.slices import FEW, Paced
 C = TypeVar("C", bound=Collection[Any])
 
 ENTRIES_PER_CALL = 32
-"""Entries of a set or a dictionary that are looked at, or copied, in the time of a Python call."""
+"""How many entries of a set or dictionary can be read or copied in the time of one Python call."""
 STEP_CALLS = 100
-"""Loops over cheap entries gather so many calls before they let others run."""
+"""Loops over cheap entries yield after this many calls."""
 
 by_id: Callable[[UUID], Any] = attrgetter("int")
-"""Sorts ids as they sort by themselves, without a Python call for each comparison."""
+"""A sort key for ids: the same order as the ids have, without a Python call per comparison."""
 
 
 def are_same(some: Mapping[UUID, Any], others: Mapping[UUID, Any]) -> Paced[bool]:
@@ -31,7 +31,7 @@ def are_same(some: Mapping[UUID, Any], others: Mapping[UUID, Any]) -> Paced[bool
 
 
 def have_common(some: Mapping[UUID, Collection[int]], others: Mapping[UUID, Collection[int]]) -> Paced[bool]:
-    """Whether a partition is in both."""
+    """Whether the maps have a partition in common."""
 
     def is_apart(topic_id: UUID, partitions: Collection[int]) -> bool:
         numbers = others.get(topic_id)
@@ -41,7 +41,7 @@ def have_common(some: Mapping[UUID, Collection[int]], others: Mapping[UUID, Coll
 
 
 def is_part_of(some: Mapping[UUID, frozenset[int]], whole: Mapping[UUID, Collection[int]]) -> Paced[bool]:
-    """Whether all partitions of the one are in the other, of whose topics each is there."""
+    """Whether `whole` has all topics and partitions of `some`."""
 
     def is_inside(topic_id: UUID, partitions: frozenset[int]) -> bool:
         numbers = whole.get(topic_id)
@@ -51,7 +51,7 @@ def is_part_of(some: Mapping[UUID, frozenset[int]], whole: Mapping[UUID, Collect
 
 
 def _all(some: Mapping[UUID, C], holds: Callable[[UUID, C], bool]) -> Paced[bool]:
-    """Whether something holds of every topic with its partitions."""
+    """Whether `holds` is true for every topic."""
     calls = 0
     for topic_id, partitions in some.items():
         if not holds(topic_id, partitions):

@@ -1,14 +1,14 @@
-"""How a member gets from what it has to what it shall have, one step per heartbeat. Pure.
+"""Moves a member from its current to its target assignment, one step per heartbeat. Pure.
 
-    STABLE ------------------> UNREVOKED_PARTITIONS: must give up some; keeps its epoch, the clock runs
+    STABLE ------------------> UNREVOKED_PARTITIONS: must revoke some; keeps its epoch, with a timeout
       |  ^                         |
-      |  |    has given them up    v
+      |  |    has revoked them     v
       |  +---------------------- the target's epoch: what is free is assigned at once
       |                            |
-      +--> UNRELEASED_PARTITIONS <-+ others still hold some; asks again with every heartbeat
+      +--> UNRELEASED_PARTITIONS <-+ others still own some; tries again with every heartbeat
 
-A partition is given to its next owner only when the last one has said that it is rid of it: no partition is
-ever owned twice.
+A partition goes to its next owner only after the last owner has reported that it revoked it. So no partition
+has two owners at any time.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,20 +25,21 @@ Owned = Mapping[UUID, frozenset[int]]
 
 
 class Goal(NamedTuple):
-    """Where a member shall get."""
+    """The goal of a member."""
 
     epoch: int
     target: Assignment
     subscribed: frozenset[UUID]
-    """The topics it subscribes to: of others it gets nothing, whatever the target says."""
+    """The topics that it subscribes to. It gets no partitions of other topics, even if the target has
+    them."""
     owners_of: Callable[[UUID], Mapping[int, str]]
-    """The partitions of a topic that some member still has."""
+    """The owned partitions of a topic, with their owners."""
 
 
 def reconcile(
     member: ConsumerMember, goal: Goal, owned: Owned | None, subscription_changed: bool
 ) -> Paced[ConsumerMember]:
-    """The member's next state; `owned` is what it says it has, None where it does not say."""
+    """The member's next state. `owned` is what it reports, or None if it reports nothing."""
     if member.state is MemberState.STABLE:
         if member.member_epoch != goal.epoch:
             return (yield from _advance(member, goal, owned))
@@ -59,7 +60,7 @@ def reconcile(
 
 
 def _owns_any(owned: Owned | None, partitions: PartitionEpochs) -> Paced[bool]:
-    """A member that does not say what it owns may own them all."""
+    """A member that does not report its partitions may own all of them."""
     return owned is None or (yield from have_common(owned, partitions))
 
 
@@ -75,7 +76,7 @@ def _advance(member: ConsumerMember, goal: Goal, owned: Owned | None) -> Paced[C
         goes = {p: epoch for p, epoch in has.items() if p not in target}
         to_revoke = member.pending_revocation.get(topic_id, {})
         owners = goal.owners_of(topic_id)
-        # What waits to be revoked from this very member is its own to take back.
+        # The member may take back partitions that it has to revoke.
         wanted = sorted(target - stays.keys())
         comes = [p for p in wanted if p not in owners or p in to_revoke]
         waits |= len(comes) < len(wanted)
@@ -101,7 +102,7 @@ def _advance(member: ConsumerMember, goal: Goal, owned: Owned | None) -> Paced[C
 
 
 def _drop_unsubscribed(member: ConsumerMember, goal: Goal, owned: Owned | None) -> Paced[ConsumerMember]:
-    """The target is not yet up to a changed subscription: what it ends is given up before."""
+    """Revoke partitions of topics that the member no longer subscribes to, before the target is updated."""
     kept: dict[UUID, Mapping[int, int]] = {}
     revoked: dict[UUID, Mapping[int, int]] = dict(member.pending_revocation)
     for topic_id, partitions in member.assigned.items():

@@ -1,6 +1,6 @@
-"""The records of a consumer group: made from its values, and read back into them. Decides nothing.
+"""Converts the values of a consumer group to records and back.
 
-A record of thousands of topics is made, and read, as paced work.
+A record may have thousands of topics, so this is paced work.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ from odradek.runtime.slices import FEW, Paced
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics a regular expression matched, in which metadata and when."""
+    """The topics that a regular expression matched, the metadata offset, and the time."""
 
     topics: frozenset[str]
     version: int
@@ -147,7 +147,7 @@ def partition_metadata_tombstone(group_id: str) -> Record:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """In this order Apache expects them: a member goes when it has no assignment and no target any more."""
+    """In the order that Apache expects: assignment and target first, then the member."""
     return [
         (ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         (ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
@@ -214,7 +214,7 @@ def with_assignment(
 
 
 def _read_epochs(rows: Sequence[CurrentTopicPartitions], member_epoch: int) -> Paced[PartitionEpochs]:
-    """Releases before 4.3 wrote no epochs: the member's own is the latest they can be."""
+    """Releases before 4.3 wrote no epochs: the member's epoch is the latest possible one."""
     read: dict[UUID, Mapping[int, int]] = {}
     calls = 0
     for row in rows:

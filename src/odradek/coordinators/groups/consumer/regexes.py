@@ -1,8 +1,7 @@
-"""Subscriptions by regular expression: checked when a member brings one, resolved against all topics.
+"""Subscriptions by regular expression: checks a new expression, and resolves it against all topics.
 
-All expressions of a group are resolved together, at most every ten seconds: when one is new, when topics
-came, and now and then in any case. What they match is in the log, so that the group means the same wherever
-it is loaded.
+All expressions of a group are resolved together, at most every ten seconds: when one is new, when a topic was
+created, and at a regular interval. The matched topics are in the log, so that every coordinator has the same.
 """
 
 import logging
@@ -28,16 +27,17 @@ MIN_REFRESH_INTERVAL_MS = 10_000
 
 
 class RegexChange(Enum):
-    """What a heartbeat did to a member's regular expression."""
+    """How a heartbeat changed a member's regular expression."""
 
     NONE = 0
     UNRESOLVED = 1
     RESOLVED = 2
-    """It is known what the new one matches, or there is none any more: the group can be assigned anew."""
+    """The matches of the new expression are known, or the member has none now: a new assignment is
+    possible."""
 
 
 def change(draft: GroupDraft, member: ConsumerMember, updated: ConsumerMember) -> Paced[RegexChange]:
-    """`draft` has the updated member already, whose expression was checked."""
+    """`draft` already has the updated member, and its expression was checked."""
     old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
     if old == new:
         return RegexChange.NONE
@@ -52,7 +52,8 @@ def change(draft: GroupDraft, member: ConsumerMember, updated: ConsumerMember) -
 
 
 def check(group: ConsumerGroup, regex: str | None) -> Paced[None]:
-    """INVALID_REGULAR_EXPRESSION for one that nobody in the group has yet."""
+    """Raise INVALID_REGULAR_EXPRESSION for an invalid expression. Expressions of other members are not
+    checked again."""
     from odradek.libraries.re2 import Pattern, PatternError  # few groups subscribe like this
 
     if not regex or regex in group.subscribed_regexes:
@@ -67,7 +68,7 @@ def check(group: ConsumerGroup, regex: str | None) -> Paced[None]:
 
 
 def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[CoordinatorResult]:
-    """Resolve the group's expressions if that is due; a group that matches other topics gets a new epoch."""
+    """Resolve the group's expressions if that is due. If they match other topics, bump the group's epoch."""
     wanted = group.subscribed_regexes
     if not wanted or not _is_due(shard, group, wanted, now):
         return CoordinatorResult()
@@ -91,7 +92,7 @@ def refresh(shard: "GroupShard", group: ConsumerGroup, now: Now) -> Paced[Coordi
 
 
 def _matching(regex: str, image: MetadataImage) -> Paced[frozenset[str]]:
-    """One that was accepted elsewhere and is none here matches nothing."""
+    """An expression that another broker accepted and this one does not matches nothing."""
     from odradek.libraries.re2 import Pattern, PatternError
 
     try:

@@ -1,4 +1,5 @@
-"""Static members of a consumer group: whose an instance id is, and how its place is handed on."""
+"""Static members of a consumer group: checks instance ids, and replaces a member with its next
+incarnation."""
 
 from odradek.coordinators.groups.consumer.draft import GroupDraft
 from odradek.coordinators.groups.consumer.group import ConsumerGroup
@@ -14,7 +15,7 @@ from odradek.runtime.slices import Paced
 
 
 def validate_instance(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
-    """UNKNOWN_MEMBER_ID for an instance nobody has, FENCED_INSTANCE_ID for one that somebody else has."""
+    """Raises UNKNOWN_MEMBER_ID for an unknown instance id, FENCED_INSTANCE_ID if another member has it."""
     member = group.static_member(instance_id)
     if member is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -28,7 +29,7 @@ def validate_instance(group: ConsumerGroup, member_id: str, instance_id: str) ->
 
 
 def replace_static(draft: GroupDraft, old: ConsumerMember, member_id: str) -> Paced[ConsumerMember]:
-    """The next incarnation takes over what the last one has and shall have, under its own id."""
+    """The next incarnation takes over the current and target assignment under its own member id."""
     group_id, target = draft.group.group_id, draft.group.target(old.member_id)
     successor = old._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0)
     yield from draft.extend(member_tombstones(group_id, old.member_id))

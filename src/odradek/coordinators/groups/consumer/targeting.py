@@ -1,6 +1,6 @@
-"""The group's epoch, its target assignment, and a member's way to it. Adds to a draft; appends nothing.
+"""Updates the group's epoch, its target assignment, and the members. Adds records to a draft.
 
-All of it is paced work, about one image of the cluster: whoever begins looks at the image once.
+All of this is paced work with one image of the cluster, which the caller passes in.
 """
 
 import logging
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 def update_group_epoch(
     shard: "GroupShard", draft: GroupDraft, bump: bool, image: MetadataImage
 ) -> Paced[None]:
-    """A new epoch if the members ask for one, or if their topics are not what they were."""
+    """Bump the group's epoch if its members changed (`bump`) or their topics did."""
     group = draft.group
     topics = yield from group.collect_topics()
     metadata_hash = yield from gathered(shard.topic_hashes.of_group(topics, image))
@@ -45,7 +45,8 @@ def bump_group_epoch(draft: GroupDraft, metadata_hash: int) -> Paced[None]:
 
 
 def update_target(shard: "GroupShard", draft: GroupDraft, image: MetadataImage, now: Now) -> Paced[None]:
-    """Assign anew when the group is ahead of its assignment, but not more often than the interval allows."""
+    """Compute a new target if the group's epoch is newer than the assignment's, and the minimum interval has
+    passed."""
     group = draft.group
     if group.group_epoch <= group.assignment_epoch or not _may_assign(shard, group, now):
         return
@@ -62,7 +63,7 @@ def update_target(shard: "GroupShard", draft: GroupDraft, image: MetadataImage, 
 
 
 def _changed(group: ConsumerGroup, targets: Mapping[str, Assignment]) -> Paced[list[Record]]:
-    """A record for each member whose target is another than before."""
+    """A record for each member whose target changed."""
     records: list[Record] = []
     for member_id, target in targets.items():
         known = group.targets.get(member_id)
@@ -73,14 +74,14 @@ def _changed(group: ConsumerGroup, targets: Mapping[str, Assignment]) -> Paced[l
 
 
 def _may_assign(shard: "GroupShard", group: ConsumerGroup, now: Now) -> bool:
-    """An assignment from the future means that the clock was set back: it does not count."""
+    """Whether the interval has passed. A timestamp in the future is ignored: the clock was set back."""
     last_ms = group.assignment_timestamp_ms
     interval_ms = shard.settings.consumer_assignment_interval_ms(group.group_id)
     return last_ms == 0 or not last_ms <= now.wall_ms < last_ms + interval_ms
 
 
 def _spec(group: ConsumerGroup, image: MetadataImage) -> Paced[GroupSpec]:
-    """Members that subscribe to the same topics share one set of their ids."""
+    """The input of the assignor. Members with the same topics share one set of topic ids."""
     known: dict[frozenset[str], frozenset[UUID]] = {}
     subscriptions: dict[str, frozenset[UUID]] = {}
     counts: dict[UUID, int] = {}
@@ -99,7 +100,7 @@ def _spec(group: ConsumerGroup, image: MetadataImage) -> Paced[GroupSpec]:
 
 
 def _ids(names: Iterable[str], image: MetadataImage) -> Paced[frozenset[UUID]]:
-    """Of those topics that exist."""
+    """The ids of the topics that exist."""
     known = image.topics_by_name
     ids = set()
     for name in names:
@@ -116,7 +117,7 @@ def reconcile_member(
     owned: Owned | None,
     image: MetadataImage,
 ) -> Paced[ConsumerMember]:
-    """Take the member a step towards its target; gives the member, the same object if nothing changed."""
+    """Move the member one step towards its target. Returns the same object if nothing changed."""
     group = draft.group
     if not subscription_changed and member.is_reconciled_to(group.assignment_epoch):
         return member

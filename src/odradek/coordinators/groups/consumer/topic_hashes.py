@@ -1,11 +1,11 @@
-"""What a consumer group's metadata hash is made of: its topics as they are, so that any change shows.
+"""The metadata hash of a consumer group: it changes with any change of the group's topics.
 
     topic: XXH3 of  int8 0, int64 and int64 id, string name, int32 partition count,
                     per partition: int32 index, per rack of its replicas, sorted: int32 length, string rack
     group: XXH3 of  int64 hash of each topic that exists, by name
 All little-endian; a string is its UTF-16 units and their number as int32.
 
-A topic may have thousands of partitions and a group thousands of topics: hashing is paced work.
+A topic may have thousands of partitions and a group thousands of topics, so hashing is paced work.
 """
 
 import struct
@@ -21,7 +21,7 @@ _PARTITIONS_PER_STEP = 16
 
 
 class TopicHashes:
-    """Remembers the hash of each topic for as long as the topic stays the same."""
+    """Caches the hash of each topic until the topic changes."""
 
     __slots__ = ("_known",)
 
@@ -29,7 +29,7 @@ class TopicHashes:
         self._known: dict[str, tuple[TopicImage, int]] = {}
 
     def of_group(self, names: Iterable[str], image: MetadataImage) -> Paced[int]:
-        """0 for a group without topics, as for one whose topics do not exist."""
+        """The hash of a group; 0 if none of its topics exists."""
         topics = image.topics_by_name
         hashes = []
         for name in sorted(names):

@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch, OffsetDelete: who may write an offset, and what a reader gets."""
+"""OffsetCommit, OffsetFetch and OffsetDelete: which members may commit, and what a reader gets."""
 
 import uuid
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ END_OF_TIME_MS = (1 << 63) - 1
 def commit(
     shard: "GroupShard", command: CommitOffsets, ticket: Ticket, now: Now
 ) -> CoordinatorResult | Paced[CoordinatorResult]:
-    """Answered with one error code per offset, in order."""
+    """The answer is one error code per offset, in order."""
     group = shard.groups.get(command.group_id)
     if group is None:
         if command.generation_id >= 0:
@@ -41,13 +41,13 @@ def commit(
             and isinstance(group, ClassicGroup)
             and command.member_id in group.members
         ):
-            # A commit shows that the member lives; what it says of a generation that is still being
-            # assigned is refused above.
+            # A commit shows that the member is alive. Commits of a generation that is not assigned yet were
+            # refused above.
             shard.start_session(group, group.members[command.member_id], now)
     work = _commit(shard, command, now)
     if len(command.offsets) < FEW_OFFSETS:
         try:
-            work.send(None)  # at once: it has no more than one step
+            work.send(None)  # it has one step only
         except StopIteration as done:
             result: CoordinatorResult = done.value
             return result
@@ -84,15 +84,15 @@ def _commit(shard: "GroupShard", command: CommitOffsets, now: Now) -> Paced[Coor
 
 
 def _java_length(text: str) -> int:
-    """The limit is named in bytes but Kafka compares Java's length: UTF-16 units."""
+    """The limit is named in bytes, but Kafka compares the length of Java strings: UTF-16 units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
 def validate_commit(group: "Group", command: CommitOffsets) -> None:
-    """Fence members that are gone and generations that are over.
+    """Fence unknown members and old generations.
 
-    A generation that the log does not have yet cannot commit either: were it to, and the coordinator then to
-    move, the generation before would be the current one again and could commit after it.
+    A generation that is not in the log yet cannot commit either. If it could and the coordinator moved, the
+    previous generation would be current again and could commit after it.
     """
     member_id, generation_id = command.member_id, command.generation_id
     if isinstance(group, ConsumerGroup):
@@ -106,7 +106,7 @@ def validate_commit(group: "Group", command: CommitOffsets) -> None:
         return
     if generation_id < 0 and not member_id and command.group_instance_id is None:
         if command.producer is not None:
-            return  # a transactional producer that knows no group (before KIP-447) is fenced by its own epoch
+            return  # a transactional producer before KIP-447 sends no group metadata; its own epoch fences it
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     group.validate_member(member_id, command.group_instance_id)
     if generation_id != group.generation_id:
@@ -116,9 +116,10 @@ def validate_commit(group: "Group", command: CommitOffsets) -> None:
 
 
 def _validate_consumer_commit(group: ConsumerGroup, command: CommitOffsets) -> None:
-    """A member commits at its epoch, or at an older one what it has had since.
+    """A member commits with its current epoch, or with an older one for partitions that it has had since
+    then.
 
-    An administrator may commit while nobody is in the group.
+    An administrator may commit while the group is empty.
     """
     epoch, is_anonymous = command.generation_id, not command.member_id and command.group_instance_id is None
     if epoch < 0 and not group.members:
@@ -142,7 +143,7 @@ def _validate_consumer_commit(group: ConsumerGroup, command: CommitOffsets) -> N
 
 
 def fetch(shard: "GroupShard", command: FetchOffsets, ticket: Ticket, now: Now) -> Paced[CoordinatorResult]:
-    """Answered with FetchedTopic objects; an unknown group or partition has no offset, which is no error."""
+    """The answer is a list of FetchedTopic. Unknown groups and partitions have no offset and no error."""
     group = shard.groups.get(command.group_id)
     if isinstance(group, ConsumerGroup):
         _validate_consumer_fetch(group, command)
@@ -192,7 +193,7 @@ def _wanted_topic(wanted: WantedTopic, known: dict[int, CommittedOffset]) -> Pac
 
 
 def _is_of_another(row: FetchedRow, topic_id: uuid.UUID) -> bool:
-    """Committed for a topic of the same name that has been deleted since."""
+    """Whether the offset belongs to a deleted topic of the same name."""
     return isinstance(row, CommittedOffset) and row.topic_id not in (topic_id, ZERO_UUID)
 
 
@@ -203,7 +204,8 @@ def _stable(shard: "GroupShard", group_id: str, topic: str, row: FetchedRow) -> 
 
 
 def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now) -> Paced[CoordinatorResult]:
-    """Answered with one list of error codes per topic. What the group reads right now stays."""
+    """The answer is a list of error codes per topic. Offsets of topics that the group reads are not
+    deleted."""
     group = shard.groups.get(command.group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -220,7 +222,7 @@ def delete(shard: "GroupShard", command: DeleteOffsets, ticket: Ticket, now: Now
             continue
         codes.append([ErrorCode.NONE] * len(partitions))
         yield FEW
-        for partition in dict.fromkeys(partitions):  # one that is named again is deleted once
+        for partition in dict.fromkeys(partitions):  # duplicates are deleted once
             yield FEW
             if shard.offsets.get(command.group_id, topic, partition) is not None or shard.offsets.is_pending(
                 command.group_id, topic, partition

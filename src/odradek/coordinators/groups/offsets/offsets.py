@@ -1,4 +1,5 @@
-"""Committed offsets: what is committed, what a transaction holds back. Changes by replay only."""
+"""OffsetStore: committed offsets, and offsets that wait for the end of a transaction. Only replay changes
+it."""
 
 import uuid
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ NO_EXPIRY = -1
 
 
 class CommittedOffset(NamedTuple):
-    """The first fields are those of OffsetFetch's answer, which takes the object as it is."""
+    """The first fields are those of the OffsetFetch response, whose encoder uses the object directly."""
 
     partition_index: int
     committed_offset: int
@@ -21,7 +22,7 @@ class CommittedOffset(NamedTuple):
     expire_timestamp_ms: int = NO_EXPIRY
     topic_id: uuid.UUID = ZERO_UUID
     record_offset: int = -1
-    """Where it lies in the log: of a commit in a transaction and one beside it, the later one counts."""
+    """Its offset in the log. Of a transactional commit and a plain one, the later record wins."""
 
     @property
     def offset(self) -> int:
@@ -42,19 +43,19 @@ class OffsetStore:
     def __init__(self) -> None:
         self._groups: dict[str, Topics] = {}
         self._pending: dict[int, dict[str, Topics]] = {}
-        """By producer id: what its open transaction will commit."""
+        """By producer id: the offsets of its open transaction."""
         self._open: dict[str, dict[int, None]] = {}
-        """By group: the producers whose open transactions hold offsets of it."""
+        """By group: the producers whose open transactions have offsets of it."""
 
     def of_group(self, group_id: str) -> Topics:
-        """The group's offsets, to be read only."""
+        """The group's offsets, for reading only."""
         return self._groups.get(group_id, {})
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         return self._groups.get(group_id, {}).get(topic, {}).get(partition)
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """An open transaction will, if it commits, change this offset."""
+        """Whether an open transaction has a new offset for this partition."""
         return any(
             partition in self._pending[producer_id][group_id].get(topic, {})
             for producer_id in self._open.get(group_id, ())
@@ -94,7 +95,7 @@ class OffsetStore:
         groups.setdefault(group_id, {}).setdefault(topic, {})[partition] = value
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
-        """A tombstone takes what is committed and what is pending."""
+        """A tombstone removes both the committed and the pending offset."""
         _remove(self._groups, group_id, topic, partition)
         for producer_id in self._open.get(group_id, ()):
             self._pending[producer_id][group_id].get(topic, {}).pop(partition, None)

@@ -1,4 +1,4 @@
-"""Static members (KIP-345): they come back under a new id, fence the old one, and nobody rebalances."""
+"""Static members (KIP-345): they return with a new member id, fence the old one, without a rebalance."""
 
 import pytest
 

@@ -1,0 +1,176 @@
+"""A node's part in the quorum that has the metadata log, and its way to the active controller.
+
+Every node has a replica of the log and follows it. A controller also votes, serves other nodes on its
+controller listeners, and may become the active one.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from odradek.broker.controller_channel import RoutedController
+from odradek.broker.controller_services import ControllerServices
+from odradek.broker.loggers import LogLevels
+from odradek.broker.network.server import Server
+from odradek.broker.remote_controller import RemoteControllers
+from odradek.controller.quorum import QuorumController
+from odradek.controller.registrar import ControllerRegistrar
+from odradek.core.configs import NodeConfig
+from odradek.core.metrics import Metrics
+from odradek.log.files import FilePool
+from odradek.metadata.formatting import NodeIdentity, read_bootstrap
+from odradek.metadata.loader import MetadataLoader
+from odradek.metadata.publisher import MetadataPublisher
+from odradek.raft.asking import Asker
+from odradek.raft.driver import Membership, RaftDriver
+from odradek.raft.opening import open_replica
+from odradek.raft.serving import ReplicaService
+from odradek.raft.settings import bootstrap_servers, metadata_log_config, raft_times, static_voters
+from odradek.raft.voters import VoterEndpoint
+from odradek.runtime.api import Runtime
+from odradek.runtime.slices import Slices
+
+MAX_CONNECTIONS: Final = 1000
+"""Of brokers, other controllers and tools."""
+
+
+class QuorumSide:
+    """`listen`, then `join` once the node knows its cluster, then `start`. `close` at the end."""
+
+    raft: RaftDriver
+    loader: MetadataLoader
+    channel: RoutedController
+    local: QuorumController | None
+    """The controller of this node; None on a node that is only a broker."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        runtime: Runtime,
+        metrics: Metrics,
+        files: FilePool,
+        metadata: MetadataPublisher,
+        slices: Slices,
+        log_levels: LogLevels,
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._metadata = metadata
+        self._slices = slices
+        self._log_levels = log_levels
+        self.server = Server(config, runtime, metrics, files, MAX_CONNECTIONS)
+        self._registrar: ControllerRegistrar | None = None
+
+    # --- start ----------------------------------------------------------------------------------------
+
+    def listen(self) -> list[VoterEndpoint]:
+        """Bind the controller listeners, and give them with their ports. Nobody is accepted yet.
+
+        A quorum of one that leaves the port to the system is asked by nobody: nobody could know it.
+        """
+        endpoints = []
+        for listener in self._config.controller_listeners:
+            port = listener.port
+            if port or not self._config.is_quorum_of_one:
+                port = self.server.listen(listener.name, listener.host, listener.port)[1]
+            endpoints.append(VoterEndpoint(listener.name, listener.host, port))
+        return endpoints
+
+    def join(self, identity: NodeIdentity, incarnation: UUID, endpoints: Sequence[VoterEndpoint]) -> None:
+        """Open the replica and make what stands on it. Raises OSError, QuorumError, QuorumStateError."""
+        config, runtime = self._config, self._runtime
+        listener_name = config.controller_listener_names[0]
+        opened = open_replica(
+            runtime, config.metadata_log_dir, metadata_log_config(config), static_voters(config)
+        )
+        asker = Asker(
+            identity.cluster_id,
+            listener_name,
+            max_fetch_bytes=config.int("controller.quorum.fetch.max.bytes"),
+            max_snapshot_bytes=config.int("controller.quorum.fetch.snapshot.max.bytes"),
+        )
+        membership = Membership(
+            config.node_id,
+            identity.metadata_directory_id,
+            asker,
+            tuple(endpoints),
+            bootstrap_servers(config),
+            listener_name,
+        )
+        self.raft = raft = RaftDriver(runtime, opened, raft_times(config), membership)
+        self.loader = MetadataLoader(runtime, config, raft, self._metadata, self._slices)
+        self._remotes = RemoteControllers(
+            runtime,
+            config.node_id,
+            config.int("controller.socket.timeout.ms"),
+            lambda controller_id: raft.leader_endpoint if controller_id == raft.leader_id else None,
+        )
+        self.local = None
+        if config.is_controller:
+            self.local = QuorumController(
+                runtime,
+                config,
+                raft,
+                self.loader,
+                cluster_id=identity.cluster_id,
+                incarnation_id=incarnation,
+                slices=self._slices,
+                bootstrap=read_bootstrap(runtime.disk, config.metadata_log_dir),
+            )
+        self.channel = RoutedController(
+            config, raft, self.loader, self.local, self._remotes.call, self._metadata
+        )
+        if self.local is not None:
+            self._registrar = ControllerRegistrar(config, incarnation, self.channel, self._metadata)
+
+    async def start(self, cluster_id: str) -> None:
+        """Load what the replica has, accept other nodes, and take part."""
+        await self.loader.load()
+        if self._registrar is not None:
+            self._metadata.subscribe(self._registrar.on_delta)
+        if self.local is not None:
+            await self.server.address_limits.configure(self._config)
+            self.server.open(self._services(self.local, cluster_id))
+        self.raft.start()
+
+    def _services(self, local: QuorumController, cluster_id: str) -> ControllerServices:
+        return ControllerServices(
+            slices=self._slices,
+            config=self._config,
+            cluster_id=cluster_id,
+            log_levels=self._log_levels,
+            metadata=self._metadata,
+            controller=local,
+            raft=self.raft,
+            replica=ReplicaService(self.raft, cluster_id),
+        )
+
+    # --- how it stands --------------------------------------------------------------------------------
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the controller on this node is the one that decides."""
+        return self.local is not None and self.local.is_active
+
+    # --- stop -----------------------------------------------------------------------------------------
+
+    async def finish(self) -> None:
+        """Ask and decide nothing more; what was decided is committed and applied."""
+        self.channel.close()
+        if self._registrar is not None:
+            await self._registrar.close()
+        if self.local is not None:
+            await self.local.finish()
+        else:
+            await self.loader.finish()
+
+    async def close(self) -> None:
+        """Leave the quorum, make durable what was decided, and give the log up."""
+        await self.finish()
+        await self.raft.close()
+        await self.server.close()
+        self._remotes.close()
+
+    async def close_server(self) -> None:
+        """Where the node never got to `join`."""
+        await self.server.close()

@@ -1,0 +1,101 @@
+"""Clusters for tests: whole nodes on one event loop, or each in a process that can be killed."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from random import Random
+
+from odradek.broker.node import Node
+from odradek.cli.node.formatting import format_node
+from odradek.cli.node.local_cluster import LocalCluster, LocalNode
+from odradek.cli.node.local_plan import HOST, ClusterPlan, NodePorts, plan_cluster, properties_text
+from odradek.core.configs import NodeConfig
+from odradek.core.types import uuid_to_text
+from odradek.metadata.formatting import OBSERVER, FirstVoters, new_id
+from odradek.runtime.real import RealRuntime
+
+START_SECONDS = 60.0
+
+
+def free_ports(count: int) -> list[NodePorts]:
+    with ExitStack() as held:
+        ports = []
+        for _ in range(2 * count):
+            sock = held.enter_context(socket.socket())
+            sock.bind((HOST, 0))
+            ports.append(sock.getsockname()[1])
+    return [NodePorts(*pair) for pair in zip(ports[::2], ports[1::2], strict=True)]
+
+
+def formatted(folder: Path, count: int, settings: Mapping[str, str] | None = None) -> ClusterPlan:
+    """A new cluster whose directories are formatted, as `odradek up` does it."""
+    rng = Random()
+    ports = free_ports(count)
+    plan = plan_cluster(str(folder), ports, [new_id(rng) for _ in ports], settings or {})
+    cluster_id = uuid_to_text(new_id(rng))
+    for node in plan.nodes:
+        config = config_of(node.properties)
+        format_node(config, cluster_id, FirstVoters(voters=plan.voters) if config.is_controller else OBSERVER)
+    return plan
+
+
+def config_of(properties: Mapping[str, str]) -> NodeConfig:
+    return NodeConfig.from_sources({}, properties)[0]
+
+
+@asynccontextmanager
+async def nodes_on_this_loop(plan: ClusterPlan) -> AsyncIterator[list[Node]]:
+    """Started together, stopped together. A node that a test stopped itself is left out."""
+    nodes = [Node(config_of(node.properties), RealRuntime()) for node in plan.nodes]
+    await asyncio.gather(*(node.start() for node in nodes))
+    running = list(nodes)
+    try:
+        yield running
+    finally:
+        await asyncio.gather(*(node.stop() for node in running))
+
+
+class Processes:
+    """Nodes in processes, by id."""
+
+    def __init__(self, folder: Path, plan: ClusterPlan) -> None:
+        self.plan = plan
+        self.lines: list[tuple[int, str]] = []
+        paths = []
+        for node in plan.nodes:
+            path = folder / f"node-{node.node_id}.properties"
+            path.write_text(properties_text(node.properties))
+            paths.append(str(path))
+        self._paths = paths
+        self.cluster = LocalCluster(plan.nodes, paths, self._note)
+
+    def _note(self, node_id: int, line: str) -> None:
+        self.lines.append((node_id, line))
+
+    @property
+    def nodes(self) -> dict[int, LocalNode]:
+        return {node.node_id: node for node in self.cluster.nodes}
+
+    def kill(self, node_id: int) -> None:
+        node = self.nodes[node_id]
+        node.kill()
+        node.wait(10)
+
+    def restart(self, node_id: int) -> None:
+        at = [node.node_id for node in self.cluster.nodes].index(node_id)
+        node = LocalNode(self.plan.nodes[at], self._paths[at], self._note)
+        self.cluster.nodes[at] = node
+        assert node.ready.wait(START_SECONDS) and not node.has_ended, node.last_words()
+
+
+@contextmanager
+def processes(folder: Path, count: int) -> Iterator[Processes]:
+    started = Processes(folder, formatted(folder, count))
+    try:
+        started.cluster.launch()
+        started.cluster.wait_until_ready(START_SECONDS)
+        yield started
+    finally:
+        started.cluster.stop(is_kept=False)
