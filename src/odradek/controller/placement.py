@@ -27,7 +27,7 @@ def place_replicas(
     A fenced broker never leads. A broker in controlled shutdown, or with all log directories cordoned, gets
     no replicas. Raises INVALID_REPLICATION_FACTOR if there are too few brokers.
     """
-    assert replication_factor > 0, "checked by whoever asks"
+    assert replication_factor > 0, "the caller checks it"
     usable = sorted((b for b in brokers if _is_usable(b)), key=lambda b: b.id)
     active = _by_turns([_Place(b.id, b.rack) for b in usable if not b.fenced], rng)
     fenced = _by_turns([_Place(b.id, b.rack) for b in usable if b.fenced], rng)

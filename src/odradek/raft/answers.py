@@ -56,7 +56,7 @@ def refused_by_leader(r: Replica, epoch: int) -> ErrorCode | None:
 
 
 def is_for_another(r: Replica, voter: ReplicaKey | None) -> bool:
-    """A request names the voter it is meant for; one that names none is meant for whoever gets it."""
+    """A request names the voter it is meant for; one that names none is meant for its receiver."""
     if voter is None or voter.id < 0:
         return False
     unknown = ReplicaKey(voter.id).directory_id

@@ -18,8 +18,6 @@ from odradek.wire import requests
 from odradek.wire.api_keys import ApiKey
 
 KRAFT_VERSION_FEATURE: Final = "kraft.version"
-_OLDEST_FETCH: Final = 13
-"""The first version that names the metadata log by its topic id."""
 
 
 class Asker:

@@ -1,7 +1,7 @@
 """What replicas of the quorum say to each other, without versions and bytes. Layouts are wire_messages.py's.
 
 A request is made by one machine (`Ready.sends`) and stepped into another (`Received`); the answer comes back
-the same way (`Ready.answers`, `Answered`). Whoever translates to the wire checks the cluster id, the topic
+the same way (`Ready.answers`, `Answered`). The translation to the wire checks the cluster id, the topic
 and the partition: INCONSISTENT_CLUSTER_ID and INVALID_REQUEST at the top level never reach the machine.
 Every answer carries the leader that its sender knows: `leader_id` (NO_LEADER), `leader_epoch`, `endpoints`.
 """

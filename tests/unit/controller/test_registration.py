@@ -39,7 +39,7 @@ def features(**levels: tuple[int, int]) -> list[Any]:
 
 
 def test_a_broker_that_was_never_heard_from_may_be_registered_again_at_once() -> None:
-    """A session begins with a heartbeat: whoever died before that holds nobody up."""
+    """A session begins with a heartbeat: a broker that died before that holds nobody up."""
     h = Harness()
     h.register(2, process=1)
     assert h.register(2, process=2).error_code == ErrorCode.NONE

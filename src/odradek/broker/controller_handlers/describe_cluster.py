@@ -6,6 +6,7 @@ from odradek.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED
 from odradek.broker.dispatch import RequestContext, serves_controller
 from odradek.broker.handlers.describe_cluster import BROKERS, CONTROLLERS
 from odradek.core.errors import ErrorCode
+from odradek.metadata.controllers import controllers_on
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.raft.driver import RaftDriver
 from odradek.runtime.reply import Reply
@@ -34,15 +35,14 @@ def describe_cluster(ctx: RequestContext[Needs], request: "DescribeClusterReques
             else f"Unsupported endpoint type {request.endpoint_type}"
         )
         return Reply(types.DescribeClusterResponse(error_code=code, error_message=message))
-    controllers = ctx.services.metadata.image.controllers
+    controllers = controllers_on(ctx.services.metadata.image, ctx.listener)
     response = types.DescribeClusterResponse(
         endpoint_type=CONTROLLERS,
         cluster_id=ctx.services.cluster_id,
         controller_id=ctx.services.raft.leader_id,
         brokers=[
-            types.DescribeClusterBroker(broker_id=c.id, host=endpoint.host, port=endpoint.port)
-            for c in controllers.values()
-            if (endpoint := c.endpoints.get(ctx.listener)) is not None
+            types.DescribeClusterBroker(broker_id=n, host=endpoint.host, port=endpoint.port)
+            for n, endpoint in controllers.items()
         ],
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED

@@ -136,6 +136,6 @@ class LocalCluster:
             node.wait(max(0.0, deadline - time.monotonic()))
 
     def kill(self) -> None:
-        """Whoever waits in `stop` waits no longer."""
+        """End all nodes at once. A `stop` under way then returns."""
         for node in self.nodes:
             node.kill()

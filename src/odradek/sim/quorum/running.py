@@ -57,7 +57,7 @@ def run(seeds: int, start: int = 0, minutes: float | None = None, *, echo: Echo 
 
 
 def replay(seed: int, *, trace: bool = False, echo: Echo = print) -> int:
-    """Play one seed again; with `trace`, everything that befalls the nodes."""
+    """Play one seed again; with `trace`, every event of the nodes."""
     story = QuorumStory(seed)
     story.world.sink = echo if trace else None
     outcome = story.play()

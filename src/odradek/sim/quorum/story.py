@@ -1,4 +1,4 @@
-"""What befalls a simulated quorum, drawn from a seed: then everything is healed, and it must commit again."""
+"""The faults of a simulated quorum, drawn from a seed. Then everything is healed, and it must commit."""
 
 from functools import partial
 from random import Random
@@ -108,7 +108,7 @@ class QuorumStory:
         self.world.after(5 + self.random.randrange(60), self._propose)
 
     def _propose_once(self) -> None:
-        """To whoever thinks that it leads."""
+        """To every node that takes itself for the leader."""
         random = self.random
         for replica in tuple(self.world.replicas.values()):
             if replica.node.is_leader and random.random() < 0.7:
