@@ -12,6 +12,8 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 HOSTILE_ARGS ?=
+# Without compiled files every process of the tests compiles 350 modules anew: 260 ms, where the import takes 160.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install install-lite demo check stubs test judge bench soak-sim soak-eos soak-storage soak-spark soak-hostile soak-ids \
 	soak-held soak-topics soak-bombs mutants counts lock clean

@@ -29,7 +29,7 @@ def most(broker: Broker, measure: Callable[[Any], int]) -> int:
 
 
 def begin_long_poll(connection: Connection, topic: str) -> None:
-    values = fetch_values([(topic, 0, 0)]) | {"max_wait": 20_000, "min_bytes": 1_000_000}
+    values = fetch_values([(topic, 0, 0)]) | {"max_wait": 120_000, "min_bytes": 1_000_000}
     connection.socket.sendall(request_bytes(FETCH, 12, values, correlation_id=0))
 
 
@@ -43,7 +43,9 @@ def test_what_waits_behind_a_long_poll_is_bounded_and_answered_in_order(broker, 
         seen = bytes_seen = 0
         quiet_until = time.monotonic() + 1.5
         while time.monotonic() < quiet_until:
-            seen = max(seen, most(broker, lambda c: len(c._pending)))
+            waiting = most(broker, lambda c: len(c._pending))
+            if waiting > seen:  # the node still reads: a busy machine takes seconds to come to the bound
+                seen, quiet_until = waiting, time.monotonic() + 1.5
             bytes_seen = max(bytes_seen, most(broker, lambda c: c._parked_bytes))
             time.sleep(0.02)
         assert 100 < seen <= MAX_PENDING_REPLIES
