@@ -96,6 +96,7 @@ class QuorumSide:
             tuple(endpoints),
             bootstrap_servers(config),
             listener_name,
+            auto_join=config.is_controller and config.bool("controller.quorum.auto.join.enable"),
         )
         self.raft = raft = RaftDriver(runtime, opened, raft_times(config), membership)
         self.loader = MetadataLoader(runtime, config, raft, self._metadata, self._slices)

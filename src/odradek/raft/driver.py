@@ -48,6 +48,7 @@ class Membership(NamedTuple):
     bootstrap_servers: Sequence[Endpoint] = ()
     listener_name: str = ""
     may_vote: bool = True
+    auto_join: bool = False
 
 
 class RaftDriver:
@@ -78,6 +79,7 @@ class RaftDriver:
             endpoints=membership.endpoints,
             bootstrap_servers=len(membership.bootstrap_servers),
             may_vote=membership.may_vote,
+            auto_join=membership.auto_join,
         )
         self.replica_snapshots = ReplicaSnapshots(runtime, self.log, self.snapshots, self._history)
         self._listener_name = membership.listener_name
@@ -90,7 +92,7 @@ class RaftDriver:
         self._waiting: dict[object, asyncio.Future[AnswerBody]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._idle: asyncio.Future[None] | None = None
-        self._flusher = LogFlusher(runtime, self.log, self._flushed, self._fail)
+        self._flusher = LogFlusher(runtime, self.log, times.append_linger_ms, self._flushed, self._fail)
         self._state = StateWriter(
             runtime, self.log, f"{self.log.path}/{QUORUM_STATE_FILE}", self._persisted, self._fail
         )
@@ -288,7 +290,7 @@ class RaftDriver:
             self._append_error = e
             self._fail(e)
             return False
-        self._flusher.want()
+        self._flusher.want(lingers=bool(ready.appends) and all(a.tag is not None for a in ready.appends))
         return True
 
     def _append(self, appends: Sequence[Append]) -> None:

@@ -5,7 +5,7 @@ committed.
 """
 
 from odradek.core.errors import ErrorCode
-from odradek.core.types import ZERO_UUID
+from odradek.core.types import ZERO_UUID, uuid_to_text
 from odradek.raft import moves
 from odradek.raft.answers import refused_by_leader, voter_change_error
 from odradek.raft.leadership import CAUGHT_UP_MS, NEVER_MS, Leadership, VoterChange
@@ -229,7 +229,7 @@ def _end(r: Replica, lead: Leadership, error: ErrorCode, message: str | None) ->
 
 
 def _text(key: ReplicaKey) -> str:
-    directory = "Optional.empty" if key.directory_id == ZERO_UUID else str(key.directory_id)
+    directory = "<undefined>" if key.directory_id == ZERO_UUID else uuid_to_text(key.directory_id)
     return f"ReplicaKey(id={key.id}, directoryId={directory})"
 
 
