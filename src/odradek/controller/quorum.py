@@ -13,6 +13,7 @@ from uuid import UUID
 
 from odradek.controller.active import ActiveController
 from odradek.controller.controller import Controller
+from odradek.controller.metrics import ControllerMetrics
 from odradek.controller.quorum_description import describe_quorum
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError
@@ -53,6 +54,7 @@ class QuorumController:
         self.raft = raft
         self._loader = loader
         self._cluster_id = cluster_id
+        self.metrics = ControllerMetrics()
         self._replica = ReplicaService(raft, cluster_id)
         self._incarnation_id = incarnation_id
         self._slices = slices
@@ -132,6 +134,7 @@ class QuorumController:
                 self._loader,
                 self._slices,
                 cluster_id=self._cluster_id,
+                metrics=self.metrics,
             )
             self.on_changed()  # all who wait go on once it has begun, and share its flush
             try:

@@ -120,6 +120,10 @@ class RaftNode:
         return self._r.log.end_offset
 
     @property
+    def log_end_epoch(self) -> int:
+        return self._r.log.epochs.last
+
+    @property
     def flushed_offset(self) -> int:
         return self._r.log.flushed_offset
 
