@@ -10,10 +10,17 @@ from random import Random
 from odradek.broker.node import Node
 from odradek.cli.node.formatting import format_node
 from odradek.cli.node.local_cluster import LocalCluster, LocalNode
-from odradek.cli.node.local_plan import HOST, ClusterPlan, NodePorts, plan_cluster, properties_text
+from odradek.cli.node.local_plan import (
+    HOST,
+    ClusterPlan,
+    NodePorts,
+    PlannedNode,
+    plan_cluster,
+    properties_text,
+)
 from odradek.core.configs import NodeConfig
 from odradek.core.types import uuid_to_text
-from odradek.metadata.formatting import OBSERVER, FirstVoters, new_id
+from odradek.metadata.formatting import OBSERVER, STATIC, FirstVoters, new_id
 from odradek.runtime.real import RealRuntime
 
 START_SECONDS = 60.0
@@ -55,6 +62,25 @@ async def nodes_on_this_loop(plan: ClusterPlan) -> AsyncIterator[list[Node]]:
         yield running
     finally:
         await asyncio.gather(*(node.stop() for node in running))
+
+
+async def alone(
+    folder: Path, first_voters: FirstVoters, settings: Mapping[str, str] | None = None
+) -> tuple[Node, ClusterPlan]:
+    """A quorum of one that runs, with a controller listener for others."""
+    (ports,) = free_ports(1)
+    properties = {
+        "node.id": "1",
+        "listeners": f"PLAINTEXT://{HOST}:{ports.broker},CONTROLLER://{HOST}:{ports.controller}",
+        "log.dirs": str(folder / "node-1"),
+        **(settings or {}),
+    }
+    if first_voters is STATIC:
+        properties["controller.quorum.voters"] = f"1@{HOST}:{ports.controller}"
+    format_node(config_of(properties), uuid_to_text(new_id(Random())), first_voters)
+    node = Node(config_of(properties), RealRuntime())
+    await node.start()
+    return node, ClusterPlan((PlannedNode(1, f"{HOST}:{ports.broker}", properties),))
 
 
 class Processes:

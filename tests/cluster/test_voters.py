@@ -6,23 +6,22 @@ import socket
 from collections.abc import Coroutine, Mapping
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 from uuid import UUID
 
 from odradek.broker.node import Node
 from odradek.cli.node.formatting import format_node
-from odradek.cli.node.local_plan import HOST, ClusterPlan, NodePorts, PlannedNode
+from odradek.cli.node.local_plan import HOST, ClusterPlan
 from odradek.client import Admin, Client
 from odradek.core.errors import ErrorCode
 from odradek.core.types import ZERO_UUID, uuid_to_text
-from odradek.metadata.formatting import OBSERVER, STANDALONE, STATIC, FirstVoters, new_id
+from odradek.metadata.formatting import OBSERVER, STANDALONE, STATIC
 from odradek.raft.voters import VoterEndpoint, VoterSet
 from odradek.runtime.eager import new_event_loop
 from odradek.runtime.real import RealRuntime
 from odradek.wire import requests
 from odradek.wire.api_keys import ApiKey
-from tests.cluster.nodes import config_of, formatted, free_ports, nodes_on_this_loop
+from tests.cluster.nodes import alone, config_of, formatted, free_ports, nodes_on_this_loop
 from tests.support.command import Outcome, odradek
 from tests.unit.metadata.stack import until
 
@@ -175,24 +174,9 @@ def test_a_controller_joins_by_itself_again_after_its_disk_is_lost_and_tells_whe
     run(story())
 
 
-async def alone(folder: Path, ports: NodePorts, first_voters: FirstVoters) -> tuple[Node, ClusterPlan]:
-    """A quorum of one, with a controller listener for others."""
-    properties = {
-        "node.id": "1",
-        "listeners": f"PLAINTEXT://{HOST}:{ports.broker},CONTROLLER://{HOST}:{ports.controller}",
-        "log.dirs": str(folder / "node-1"),
-    }
-    if first_voters is STATIC:
-        properties["controller.quorum.voters"] = f"1@{HOST}:{ports.controller}"
-    format_node(config_of(properties), uuid_to_text(new_id(Random())), first_voters)
-    node = Node(config_of(properties), RealRuntime())
-    await node.start()
-    return node, ClusterPlan((PlannedNode(1, f"{HOST}:{ports.broker}", properties),))
-
-
 def test_voters_of_the_configuration_cannot_be_changed(tmp_path: Path) -> None:
     async def story() -> None:
-        node, plan = await alone(tmp_path, free_ports(1)[0], STATIC)
+        node, plan = await alone(tmp_path, STATIC)
         try:
             outcome = await quorum(plan, "remove", "1", "-y")
         finally:
@@ -205,7 +189,7 @@ def test_voters_of_the_configuration_cannot_be_changed(tmp_path: Path) -> None:
 
 def test_a_change_waits_for_none_that_is_under_way_and_the_last_voter_stays(tmp_path: Path) -> None:
     async def story() -> None:
-        node, plan = await alone(tmp_path, free_ports(1)[0], STANDALONE)
+        node, plan = await alone(tmp_path, STANDALONE)
         with socket.create_server((HOST, 0)) as silent:
             new = f"5@{HOST}:{silent.getsockname()[1]}:{uuid_to_text(UUID(int=5))}"
             adding = asyncio.ensure_future(quorum(plan, "add", new))

@@ -191,7 +191,7 @@ class Node:
         self.logs.open()
         identity = prepare_directories(
             runtime,
-            self.logs.directories,
+            [*self.logs.directories, *self.quorum.take_directory()],
             node_id=config.node_id,
             metadata_log_dir=config.metadata_log_dir,
             controller_endpoints=endpoints,
@@ -243,7 +243,7 @@ class Node:
             self.metadata,
             cluster_id=self.cluster_id,
             incarnation_id=incarnation,
-            directory_ids=list(identity.directory_ids.values()),
+            directory_ids=[identity.directory_ids[d.path] for d in self.logs.dirs.online()],
             previous_broker_epoch=previous_broker_epoch(self.logs.directories),
         )
         failures = LogDirFailures(self.logs, self.replicas, self._roles, self.lifecycle, self.slices)

@@ -18,6 +18,7 @@ from odradek.controller.registrar import ControllerRegistrar
 from odradek.core.configs import NodeConfig
 from odradek.core.metrics import Metrics
 from odradek.log.files import FilePool
+from odradek.log.managing.log_dir import LogDir
 from odradek.metadata.formatting import NodeIdentity, read_bootstrap
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
@@ -60,6 +61,7 @@ class QuorumSide:
         self._log_levels = log_levels
         self.server = Server(config, runtime, metrics, files, MAX_CONNECTIONS)
         self._registrar: ControllerRegistrar | None = None
+        self._directories: list[LogDir] = []
 
     # --- start ----------------------------------------------------------------------------------------
 
@@ -75,6 +77,14 @@ class QuorumSide:
                 port = self.server.listen(listener.name, listener.host, listener.port)[1]
             endpoints.append(VoterEndpoint(listener.name, listener.host, port))
         return endpoints
+
+    def take_directory(self) -> list[LogDir]:
+        """Open and lock metadata.log.dir where it is none of log.dirs. Raises as LogDir.open does."""
+        path = self._config.metadata_log_dir.rstrip("/")
+        if path not in [directory.rstrip("/") for directory in self._config.log_dirs]:
+            self._directories = [LogDir(self._runtime.disk, path)]
+            self._directories[0].open()
+        return self._directories
 
     def join(self, identity: NodeIdentity, incarnation: UUID, endpoints: Sequence[VoterEndpoint]) -> None:
         """Open the replica and make what stands on it. Raises OSError, QuorumError, QuorumStateError."""
@@ -169,9 +179,11 @@ class QuorumSide:
         """Leave the quorum, make durable what was decided, and give the log up."""
         await self.finish()
         await self.raft.close()
-        await self.server.close()
+        await self.close_server()
         self._remotes.close()
 
     async def close_server(self) -> None:
         """Where the node never got to `join`."""
         await self.server.close()
+        for directory in self._directories:
+            directory.unlock()
