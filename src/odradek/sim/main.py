@@ -31,6 +31,7 @@ EXIT_OK, EXIT_FINDING, EXIT_INTERRUPTED = 0, 3, 130
 SHOWN_VIOLATIONS = 10
 SHOWN_EVENTS = 40
 _GRACE_S = 2
+_FIRST_PROGRESS_S, _PROGRESS_S = 1, 5
 
 Echo = Callable[[str], None]
 
@@ -73,7 +74,7 @@ def run(
                 echo(report(outcome, story=story))
                 return EXIT_FINDING
             now = time.monotonic()
-            if now - shown > 5:
+            if now - shown > (_FIRST_PROGRESS_S if shown == began else _PROGRESS_S):
                 shown = now
                 told = f"{played}/{seeds} seeds, {_count(records, 'record')} acknowledged"
                 print(f"{told}, {_count(lives, 'life', 'lives')}, {now - began:.0f} s", file=sys.stderr)
