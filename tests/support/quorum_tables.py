@@ -59,8 +59,11 @@ def replication(tools: Tools, at: Told) -> dict[int, Replica]:
     return found
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(
+    condition: Callable[[], bool], seconds: float = 60.0, what: Callable[[], object] | None = None
+) -> None:
+    """`what` tells, when time is up, what was seen last."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "did not come about"
+        assert time.monotonic() < deadline, what() if what is not None else "did not come about"
         time.sleep(0.1)

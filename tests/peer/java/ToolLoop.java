@@ -12,17 +12,18 @@ import org.apache.kafka.common.utils.Exit;
  */
 public final class ToolLoop {
     private static final class Exited extends RuntimeException {
-        private final int code;
-
-        private Exited(int code) {
+        private Exited() {
             super(null, null, false, false);
-            this.code = code;
         }
     }
 
+    /** The first one counts: a tool may catch what ends it, and exit again. */
+    private static Integer exitCode;
+
     public static void main(String[] args) throws Exception {
         Exit.setExitProcedure((code, message) -> {
-            throw new Exited(code);
+            exitCode = exitCode == null ? code : exitCode;
+            throw new Exited();
         });
         PrintStream answers = System.out;
         BufferedReader calls = new BufferedReader(new InputStreamReader(System.in));
@@ -44,17 +45,18 @@ public final class ToolLoop {
     }
 
     private static int run(String name, String[] args) {
+        exitCode = null;
         try {
             Class.forName(name).getMethod("main", String[].class).invoke(null, (Object) args);
-            return 0;
         } catch (InvocationTargetException e) {
-            if (e.getCause() instanceof Exited exited) {
-                return exited.code;
+            if (exitCode == null) {
+                e.getCause().printStackTrace();
+                return 1;
             }
-            e.getCause().printStackTrace();
         } catch (ReflectiveOperationException e) {
             e.printStackTrace();
+            return 1;
         }
-        return 1;
+        return exitCode == null ? 0 : exitCode;
     }
 }
