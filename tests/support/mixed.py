@@ -70,6 +70,11 @@ class MixedNode:
         ]
 
     @property
+    def address(self) -> str:
+        """Of its broker."""
+        return self.properties["listeners"].split(",")[0].partition("://")[2]
+
+    @property
     def log(self) -> str:
         """Of its present life."""
         return self._log_path.read_bytes()[self._began :].decode(errors="replace")
