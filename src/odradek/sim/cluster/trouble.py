@@ -71,6 +71,9 @@ class Trouble:
         self._is_over = True
         self._ambushes = 0
         self._world.network.heal()
+        for host in self._hosts.values():
+            if host.alive:
+                host.call_off_crash()
 
     async def until_up(self) -> None:
         """Until every node that fell has started again."""
@@ -202,7 +205,7 @@ class Trouble:
                 await host.start(fuse)
                 break
             except NodeCrashed:
-                self._note(f"{host.name}: {'' if fuse is None else fuse[1].value} in its start")
+                self._note(f"{host.name}: crash in its start")
             except RegistrationError as e:
                 self._note(f"{host.name}: ended, {e}")
                 host.crash(CrashKind.KILL)

@@ -87,7 +87,7 @@ class Watcher:
             if is_leader:
                 self._checker.leads(host.name, raft.epoch)
                 self.on_leader(host)
-            else:
+            elif not host.is_stopping:
                 counters.deposed += 1
 
     def _look_at_image(self, name: str, image: MetadataImage, watched: _Watched) -> None:
