@@ -15,7 +15,7 @@ HOSTILE_ARGS ?=
 # Without compiled files every process of the tests compiles 350 modules anew: 260 ms, where the import takes 160.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install install-lite demo check stubs test judge bench soak-sim soak-eos soak-storage soak-spark soak-hostile soak-ids \
+.PHONY: install install-lite demo check stubs test judge bench soak-sim soak-cluster soak-eos soak-storage soak-spark soak-hostile soak-ids \
 	soak-held soak-topics soak-bombs soak-fuzz mutants counts lock clean
 
 install: $(STAMP)
@@ -116,6 +116,12 @@ soak-sim: $(ANY_INSTALL)
 	$(BIN)/odradek sim run --pipelines --seeds $(SEEDS)
 	$(BIN)/odradek sim run --quorum --seeds $$((10 * $(SEEDS)))
 	$(BIN)/python -m tests.sim.planted
+
+# Clusters of whole nodes: SEEDS of them, each for SECONDS of virtual time, then the planted faults.
+SECONDS ?= 30
+soak-cluster: $(ANY_INSTALL)
+	$(BIN)/odradek sim run --cluster --seeds $(SEEDS) --seconds $(SECONDS)
+	$(BIN)/python -m tests.sim.planted_cluster
 
 # Consume-transform-produce while clients and node are killed, for ten minutes; CI does 25 seconds.
 soak-eos: $(ANY_INSTALL)

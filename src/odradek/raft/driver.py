@@ -85,7 +85,7 @@ class RaftDriver:
         self._request_timeout_ms = times.request_timeout_ms
         self._events: deque[events.Event] = deque()
         self._news: deque[Callable[[], None]] = deque()
-        self._is_stepping = self._is_telling = False
+        self._is_stepping = self._is_telling = self._is_closed = False
         self._append_error: KafkaError | None = None
         self._waiting: dict[object, asyncio.Future[AnswerBody]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -186,6 +186,8 @@ class RaftDriver:
         """What this replica says to another one, once all that rests on is durable."""
         if self.failure is not None:
             raise self.failure
+        if self._is_closed:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "this node is stopping")
         token = object()
         answer: asyncio.Future[AnswerBody] = asyncio.get_running_loop().create_future()
         self._waiting[token] = answer
@@ -213,6 +215,8 @@ class RaftDriver:
 
     def _step(self, event: events.Event) -> None:
         """One event after another: those that a step causes follow it, then those above hear of it all."""
+        if self._is_closed:
+            return  # what it would write is another process's by now
         self._events.append(event)
         if self._is_stepping:
             return
@@ -398,6 +402,7 @@ class RaftDriver:
         while self.failure is None and (self._flusher.is_flushing or self._state.is_writing):
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
+        self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
         if self.failure is None:
