@@ -10,14 +10,17 @@ from uuid import UUID
 
 from odradek.broker.controller_channel import RoutedController
 from odradek.broker.controller_services import ControllerServices
+from odradek.broker.first_start import FirstStart
 from odradek.broker.loggers import LogLevels
 from odradek.broker.network.server import Server
 from odradek.broker.remote_controller import RemoteControllers
+from odradek.broker.waiting_services import WaitingServices
 from odradek.controller.quorum import QuorumController
 from odradek.controller.registrar import ControllerRegistrar
 from odradek.core.configs import NodeConfig
 from odradek.core.metrics import Metrics
 from odradek.log.files import FilePool
+from odradek.log.managing.log_dir import LogDir
 from odradek.metadata.formatting import NodeIdentity, read_bootstrap
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
@@ -35,7 +38,7 @@ MAX_CONNECTIONS: Final = 1000
 
 
 class QuorumSide:
-    """`listen`, then `join` once the node knows its cluster, then `start`. `close` at the end."""
+    """`listen`, `identify`: learn the cluster; then `join`, then `start`. `close` at the end."""
 
     raft: RaftDriver
     loader: MetadataLoader
@@ -75,6 +78,17 @@ class QuorumSide:
                 port = self.server.listen(listener.name, listener.host, listener.port)[1]
             endpoints.append(VoterEndpoint(listener.name, listener.host, port))
         return endpoints
+
+    async def identify(
+        self, directories: Sequence[LogDir], endpoints: Sequence[VoterEndpoint]
+    ) -> NodeIdentity:
+        """The ids of this node. Directories that nobody formatted may have to wait for other nodes."""
+        if self._config.is_controller:
+            await self.server.address_limits.configure(self._config)
+        waiting = WaitingServices(slices=self._slices, metadata=self._metadata)
+        return await FirstStart(
+            self._config, self._runtime, directories, endpoints, waiting, lambda: self.server.open(waiting)
+        ).identify()
 
     def join(self, identity: NodeIdentity, incarnation: UUID, endpoints: Sequence[VoterEndpoint]) -> None:
         """Open the replica and make what stands on it. Raises OSError, QuorumError, QuorumStateError."""
@@ -129,7 +143,6 @@ class QuorumSide:
         if self._registrar is not None:
             self._metadata.subscribe(self._registrar.on_delta)
         if self.local is not None:
-            await self.server.address_limits.configure(self._config)
             self.server.open(self._services(self.local, cluster_id))
         self.raft.start()
 
