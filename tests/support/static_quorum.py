@@ -72,8 +72,7 @@ class StaticQuorum:
 
 
 @contextlib.asynccontextmanager
-async def _quorum(folder: Path, count: int, brokers: int) -> AsyncIterator[StaticQuorum]:
-    quorum = StaticQuorum(folder, count, brokers)
+async def _stopped_at_the_end(quorum: StaticQuorum) -> AsyncIterator[StaticQuorum]:
     try:
         yield quorum
     finally:
@@ -88,11 +87,12 @@ def play(
     *,
     count: int = 3,
     brokers: int = 0,
+    kind: type[StaticQuorum] = StaticQuorum,
 ) -> None:
     """Everything that still runs at the end of a story is stopped."""
 
     async def main() -> None:
-        async with _quorum(folder, count, brokers) as quorum:
+        async with _stopped_at_the_end(kind(folder, count, brokers)) as quorum:
             await asyncio.wait_for(story(quorum), 60)
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:

@@ -72,7 +72,7 @@ class FirstStart:
                     f"No `{META_PROPERTIES}` found in {metadata_dir.path}. A controller without "
                     "controller.quorum.voters is formatted before its first start: odradek cluster format"
                 )
-            return self._format()
+            return self._known(self._format())
         if voters.get(config.node_id) is None:
             raise FormatError(
                 f"node {config.node_id} is a controller and not among the voters {list(voters.ids)} of "
@@ -121,6 +121,13 @@ class FirstStart:
             self._services.cluster_id = identity.cluster_id
             self._listen()
             await self._until_all_formatted(others)
+        return self._known(identity)
+
+    def _known(self, identity: NodeIdentity) -> NodeIdentity:
+        """From now on it says which cluster it belongs to, and leaves its epoch to the replica."""
+        self._services.cluster_id = identity.cluster_id
+        self._services.has_epoch = True
+        self._listen()
         return identity
 
     async def _format_as_voter(self, others: Mapping[int, Endpoint]) -> NodeIdentity:

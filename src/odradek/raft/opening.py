@@ -3,16 +3,18 @@
 import enum
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
 
-from odradek.core.types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicPartition
+from odradek.core.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, TopicPartition, uuid_to_text
 from odradek.log.files import read_file, unlink_if_exists
 from odradek.log.log import Isolation, Log
 from odradek.raft.control import read_control_batch
+from odradek.raft.incoming import checked_snapshot
 from odradek.raft.log_state import LogView, begins_again
 from odradek.raft.quorum_records import from_control
-from odradek.raft.quorum_state import QuorumState, parse_quorum_state
+from odradek.raft.quorum_state import QuorumState, parse_quorum_state, parse_recorded_voters
 from odradek.raft.snapshot_store import SnapshotStore
-from odradek.raft.snapshots import read_snapshot
+from odradek.raft.snapshots import SnapshotError
 from odradek.raft.voter_history import VoterHistory
 from odradek.raft.voters import VoterSet
 from odradek.records.batch import iter_batches
@@ -83,7 +85,10 @@ def open_replica(
         log.truncate_fully_and_start_at(start_offset)
     history = VoterHistory(static_voters)
     if newest is not None:
-        snapshot = read_snapshot(snapshots.read(newest), lambda data, batch: None)
+        try:
+            snapshot = checked_snapshot(snapshots.read(newest))
+        except SnapshotError as e:
+            raise QuorumError(f"{path}/{newest.file_name} is damaged: {e}") from e
         history.reset(newest.end_offset, snapshot.facts)
     _read_control_records(log, start_offset, history)
     may_vote = read_mark(runtime.disk, log_dir) is not FirstStartMark.WIPED
@@ -123,6 +128,31 @@ def read_quorum_state(disk: Disk, log_dir: str) -> QuorumState:
         return parse_quorum_state(read_file(disk, f"{partition_path(log_dir)}/{QUORUM_STATE_FILE}"))
     except FileNotFoundError:
         return QuorumState()
+
+
+def check_quorum_state(disk: Disk, log_dir: str, opened: Opened, node_id: int, directory_id: UUID) -> None:
+    """Refuse the quorum-state of another voter or of other voters: what it says was not promised by this one.
+
+    Raises QuorumError.
+    """
+    path = f"{partition_path(log_dir)}/{QUORUM_STATE_FILE}"
+    state, facts = opened.state, opened.history.last
+    if state.voted_id == node_id and state.voted_directory_id not in (ZERO_UUID, directory_id):
+        raise QuorumError(
+            f"{path} is of another voter: it holds a vote for node {node_id} with directory "
+            f"{uuid_to_text(state.voted_directory_id)}, and this one has {uuid_to_text(directory_id)}"
+        )
+    if facts.kraft_version or facts.voters is None:
+        return
+    try:
+        recorded = parse_recorded_voters(read_file(disk, path))
+    except FileNotFoundError:
+        return
+    if recorded and set(recorded) != set(facts.voters.ids):
+        raise QuorumError(
+            f"Configured voter set: {sorted(facts.voters.ids)} is different from the voter set read from the "
+            f"state file {path}: {sorted(recorded)}. Check if the quorum configuration is up to date"
+        )
 
 
 def read_mark(disk: Disk, log_dir: str) -> FirstStartMark | None:
