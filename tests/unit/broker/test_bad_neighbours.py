@@ -139,8 +139,8 @@ def test_another_directory_under_a_live_voters_id_is_refused_with_its_address(tm
 
 def test_other_voters_than_those_that_voted_before_are_refused(tmp_path: Path) -> None:
     async def story(quorum: StaticQuorum) -> None:
-        await quorum.start(1, 2, 3)
-        await until(lambda: quorum.leader() is not None)
+        nodes = await quorum.start(1, 2, 3)
+        await until(lambda: all(node.quorum.raft.leader_id in quorum.voters for node in nodes))
         await quorum.stop(1, 2, 3)
         voters = quorum.quorum_voters + f",4@{HOST}:{quorum.ports[0].broker}"
         with pytest.raises(
@@ -200,8 +200,8 @@ def test_a_snapshot_that_is_cut_short_is_refused_by_its_name(tmp_path: Path, kep
 
 def test_stale_and_future_epochs_and_a_fetch_beyond_the_end_get_kafkas_errors(tmp_path: Path) -> None:
     async def story(quorum: StaticQuorum) -> None:
-        await quorum.start(1, 2, 3)
-        await until(lambda: quorum.leader() is not None)
+        nodes = await quorum.start(1, 2, 3)
+        await until(lambda: all(node.quorum.raft.leader_id in quorum.voters for node in nodes))
         leader = quorum.leader()
         assert leader is not None
         epoch, node_id = leader.quorum.raft.epoch, leader.config.node_id
