@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from odradek.raft.control import QuorumFacts
 from odradek.raft.durability import LogFlusher, StateWriter
 from odradek.raft.messages import AnswerBody, FetchSnapshotAnswer, Request
 from odradek.raft.node import RaftNode
-from odradek.raft.opening import QUORUM_STATE_FILE, Opened, QuorumError
+from odradek.raft.opening import QUORUM_STATE_FILE, Opened, QuorumError, remove_mark
 from odradek.raft.peers import Endpoint, Peers, Translator, chosen_endpoint
 from odradek.raft.quorum_state import format_quorum_state
 from odradek.raft.ready import Append, Ready
@@ -47,7 +48,6 @@ class Membership(NamedTuple):
     endpoints: Endpoints = ()
     bootstrap_servers: Sequence[Endpoint] = ()
     listener_name: str = ""
-    may_vote: bool = True
 
 
 class RaftDriver:
@@ -77,7 +77,7 @@ class RaftDriver:
             draw=runtime.rng.randrange,
             endpoints=membership.endpoints,
             bootstrap_servers=len(membership.bootstrap_servers),
-            may_vote=membership.may_vote,
+            may_vote=opened.may_vote,
         )
         self.replica_snapshots = ReplicaSnapshots(runtime, self.log, self.snapshots, self._history)
         self._listener_name = membership.listener_name
@@ -252,7 +252,18 @@ class RaftDriver:
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
         self._handle_snapshots(ready)
+        if ready.may_vote:
+            self._scope.spawn(self._forget_wiped(), name="raft-may-vote")
         self._note_news(ready)
+
+    async def _forget_wiped(self) -> None:
+        """Until that is durable a restart has to catch up again before it votes, and nothing worse."""
+        _log.info("Node %d has caught up after its disk was new: it votes from now on", self.node_id)
+        log_dir = self.log.path.rpartition("/")[0]
+        try:
+            await self._runtime.offload(partial(remove_mark, self._runtime.disk, log_dir))
+        except OSError as e:
+            _log.warning("Cannot remove the mark of a new disk in %s: %s", self.log.path, e)
 
     @property
     def is_alone(self) -> bool:
