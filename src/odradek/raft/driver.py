@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from odradek.raft.durability import LogFlusher, StateWriter
 from odradek.raft.messages import AnswerBody, FetchSnapshotAnswer, Request
 from odradek.raft.metrics import RaftMetrics
 from odradek.raft.node import RaftNode
-from odradek.raft.opening import QUORUM_STATE_FILE, Opened, QuorumError
+from odradek.raft.opening import QUORUM_STATE_FILE, Opened, QuorumError, remove_mark
 from odradek.raft.peers import Endpoint, Peers, Translator, chosen_endpoint
 from odradek.raft.quorum_state import format_quorum_state
 from odradek.raft.ready import Append, Ready
@@ -49,7 +50,6 @@ class Membership(NamedTuple):
     endpoints: Endpoints = ()
     bootstrap_servers: Sequence[Endpoint] = ()
     listener_name: str = ""
-    may_vote: bool = True
     auto_join: bool = False
 
 
@@ -81,7 +81,7 @@ class RaftDriver:
             draw=runtime.rng.randrange,
             endpoints=membership.endpoints,
             bootstrap_servers=len(membership.bootstrap_servers),
-            may_vote=membership.may_vote,
+            may_vote=opened.may_vote,
             auto_join=membership.auto_join,
         )
         self.replica_snapshots = ReplicaSnapshots(runtime, self.log, self.snapshots, self._history)
@@ -90,7 +90,7 @@ class RaftDriver:
         self._request_timeout_ms = times.request_timeout_ms
         self._events: deque[events.Event] = deque()
         self._news: deque[Callable[[], None]] = deque()
-        self._is_stepping = self._is_telling = False
+        self._is_stepping = self._is_telling = self._is_closed = False
         self._append_error: KafkaError | None = None
         self._waiting: dict[object, asyncio.Future[AnswerBody]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -171,6 +171,10 @@ class RaftDriver:
         """Where the leader listens, as this replica knows it."""
         return chosen_endpoint(self.node.leader_endpoints, self._listener_name)
 
+    def is_lost(self, node_id: int) -> bool:
+        """Whether the connection to a node broke, and there is no other yet."""
+        return node_id in self._peers.lost
+
     # --- records and requests -------------------------------------------------------------------------
 
     def append(self, values: Sequence[bytes], now_ms: int) -> int:
@@ -199,6 +203,8 @@ class RaftDriver:
         """What this replica says to another one, once all that rests on is durable."""
         if self.failure is not None:
             raise self.failure
+        if self._is_closed:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "this node is stopping")
         token = object()
         answer: asyncio.Future[AnswerBody] = asyncio.get_running_loop().create_future()
         self._waiting[token] = answer
@@ -226,6 +232,8 @@ class RaftDriver:
 
     def _step(self, event: events.Event) -> None:
         """One event after another: those that a step causes follow it, then those above hear of it all."""
+        if self._is_closed:
+            return  # what it would write is another process's by now
         self._events.append(event)
         if self._is_stepping:
             return
@@ -265,7 +273,18 @@ class RaftDriver:
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
         self._handle_snapshots(ready)
+        if ready.may_vote:
+            self._scope.spawn(self._forget_wiped(), name="raft-may-vote")
         self._note_news(ready)
+
+    async def _forget_wiped(self) -> None:
+        """Until that is durable a restart has to catch up again before it votes, and nothing worse."""
+        _log.info("Node %d has caught up after its disk was new: it votes from now on", self.node_id)
+        log_dir = self.log.path.rpartition("/")[0]
+        try:
+            await self._runtime.offload(partial(remove_mark, self._runtime.disk, log_dir))
+        except OSError as e:
+            _log.warning("Cannot remove the mark of a new disk in %s: %s", self.log.path, e)
 
     @property
     def is_alone(self) -> bool:
@@ -420,6 +439,7 @@ class RaftDriver:
         while self.failure is None and (self._flusher.is_flushing or self._state.is_writing):
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
+        self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
         if self.failure is None:

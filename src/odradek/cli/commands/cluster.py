@@ -173,8 +173,9 @@ def format_storage(
 ) -> None:
     """Format the directories of a node that does not run.
 
-    Takes the options of Apache Kafka's storage tool. Without controller.quorum.voters, a controller needs one
-    of --standalone, --initial-controllers and --no-initial-controllers.
+    Voters that controller.quorum.voters names, and brokers, format themselves at their first start. Takes the
+    options of Apache Kafka's storage tool. Without controller.quorum.voters, a controller needs one of
+    --standalone, --initial-controllers and --no-initial-controllers.
     """
     from odradek.cli.commands.start import config_of_file
     from odradek.cli.node.formatting import choose_first_voters, directory_kind, format_node
