@@ -43,7 +43,7 @@ async def nodes_on_this_loop(plan: ClusterPlan) -> AsyncIterator[list[Node]]:
 async def alone(
     folder: Path, first_voters: FirstVoters, settings: Mapping[str, str] | None = None
 ) -> tuple[Node, ClusterPlan]:
-    """A quorum of one that runs, with a controller listener for others."""
+    """A quorum of one that runs, with a controller listener for others. A second call starts it again."""
     (ports,) = free_ports(1)
     properties = {
         "node.id": "1",
@@ -53,7 +53,8 @@ async def alone(
     }
     if first_voters is STATIC:
         properties["controller.quorum.voters"] = f"1@{HOST}:{ports.controller}"
-    format_node(config_of(properties), uuid_to_text(new_id(Random())), first_voters)
+    if not (folder / "node-1").exists():
+        format_node(config_of(properties), uuid_to_text(new_id(Random())), first_voters)
     node = Node(config_of(properties), RealRuntime())
     await node.start()
     return node, ClusterPlan((PlannedNode(1, f"{HOST}:{ports.broker}", properties),))

@@ -212,3 +212,28 @@ def test_a_change_waits_for_none_that_is_under_way_and_the_last_voter_stays(tmp_
         )
 
     run(story())
+
+
+def test_others_reach_a_voter_by_what_it_advertises(tmp_path: Path) -> None:
+    (ports,) = free_ports(1)
+    every, here = f"CONTROLLER://0.0.0.0:{ports.controller}", f"CONTROLLER://{HOST}:{ports.controller}"
+    broker = f"PLAINTEXT://{HOST}:{ports.broker}"
+
+    async def endpoints(**settings: str) -> tuple[tuple[VoterEndpoint, ...], tuple[VoterEndpoint, ...]]:
+        """As the quorum has them, and as the node would tell them to a leader."""
+        given = {key.replace("_", "."): value for key, value in settings.items()}
+        node, _ = await alone(tmp_path, STANDALONE, given)
+        try:
+            voter = voters([node]).get(1)
+            assert voter is not None
+            return voter.endpoints, node.quorum.raft.node.endpoints
+        finally:
+            await node.stop()
+
+    async def story() -> None:
+        known = (VoterEndpoint("CONTROLLER", HOST, ports.controller),)
+        both = {"listeners": f"{broker},{every}", "advertised_listeners": f"{broker},{here}"}
+        assert await endpoints(**both) == (known, known)
+        assert await endpoints(listeners=f"{broker},{every}") == (known, ()), "0.0.0.0 is no news to anybody"
+
+    run(story())
