@@ -11,7 +11,7 @@ from uuid import UUID
 
 from odradek.broker.node import Node
 from odradek.cli.node.formatting import format_node
-from odradek.cli.node.local_plan import HOST, ClusterPlan
+from odradek.cli.node.local_plan import HOST, ClusterPlan, plan_cluster
 from odradek.client import Admin, Client
 from odradek.core.errors import ErrorCode
 from odradek.core.types import ZERO_UUID, uuid_to_text
@@ -62,6 +62,11 @@ def formatted_observer(properties: Mapping[str, str], cluster_id: str) -> Node:
 
 async def quorum(plan: ClusterPlan, *arguments: str) -> Outcome:
     run = partial(odradek, "cluster", "quorum", *arguments, "-b", plan.bootstrap_servers)
+    return await asyncio.get_running_loop().run_in_executor(None, run)
+
+
+async def features(plan: ClusterPlan, *arguments: str) -> Outcome:
+    run = partial(odradek, "cluster", "features", *arguments, "-b", plan.bootstrap_servers)
     return await asyncio.get_running_loop().run_in_executor(None, run)
 
 
@@ -183,6 +188,47 @@ def test_voters_of_the_configuration_cannot_be_changed(tmp_path: Path) -> None:
             await node.stop()
         assert outcome.code == 1
         assert "voter 1: UNSUPPORTED_VERSION: kraft.version is 0" in outcome.stderr
+        assert "next: odradek cluster features upgrade kraft.version 1" in outcome.stderr
+
+    run(story())
+
+
+def test_voters_of_the_configuration_are_recorded_by_an_upgrade_of_kraft_version(tmp_path: Path) -> None:
+    """Once each of the three has told its directory; then one of them can be removed."""
+    ports = free_ports(3)
+    quick = {"controller.quorum.fetch.timeout.ms": "1000"}
+    named = ",".join(f"{i}@{HOST}:{pair.controller}" for i, pair in enumerate(ports, 1))
+    plan = plan_cluster(str(tmp_path), ports, [UUID(int=i) for i in range(3)], quick)
+    nodes = []
+    for planned in plan.nodes:
+        properties = dict(planned.properties) | {"controller.quorum.voters": named}
+        del properties["controller.quorum.bootstrap.servers"]
+        format_node(config_of(properties), uuid_to_text(UUID(int=77)), STATIC)
+        nodes.append(planned._replace(properties=properties))
+    plan = plan._replace(nodes=tuple(nodes))
+
+    async def story() -> None:
+        async with nodes_on_this_loop(plan) as nodes:
+            await leads(nodes)
+            assert active(nodes).quorum.raft.facts.kraft_version == 0
+            outcome = await features(plan, "upgrade", "kraft.version", "1")
+            while outcome.code:
+                assert "not all of the voters support it" in outcome.stderr
+                await asyncio.sleep(0.1)
+                outcome = await features(plan, "upgrade", "kraft.version", "1")
+            for node in nodes:
+                await until(lambda node=node: node.quorum.raft.facts.kraft_version == 1)
+                recorded = node.quorum.raft.facts.voters
+                assert recorded is not None
+                assert {v.id: v.directory_id for v in recorded.voters} == {
+                    n.config.node_id: n.quorum.raft.directory_id for n in nodes
+                }
+            follower = next(n for n in nodes if not n.quorum.is_active)
+            removed = await quorum(plan, "remove", str(follower.config.node_id), "-y")
+            assert (removed.code, removed.stderr) == (0, "")
+            assert len(voters(nodes).ids) == 2
+            again = await features(plan, "downgrade", "kraft.version", "0", "-y")
+            assert again.code == 1 and "Can't downgrade" in again.stderr
 
     run(story())
 
