@@ -64,7 +64,9 @@ class QuorumSide:
         self._log_levels = log_levels
         self.server = Server(config, runtime, metrics, files, MAX_CONNECTIONS)
         self._registrar: ControllerRegistrar | None = None
-        self._waiting = WaitingServices(slices=slices, metadata=metadata, node_id=config.node_id)
+        self._waiting = WaitingServices(
+            slices=slices, metadata=metadata, config=config, log_levels=log_levels
+        )
 
     # --- start ----------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 Apache's controllers answer both questions. DescribeCluster, for controllers, names the cluster: a node that
 is not formatted names none (empty). One that does not know the question is formatted. A Fetch in epoch 0 is
-refused by everyone, with the epoch that it is in; one with the node id of its receiver is no valid request.
+refused by everyone, with the epoch that it is in. DescribeConfigs of a broker says whether the node that
+answers has its id.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _CONTROLLERS: Final = 2
+_BROKER: Final = 4
 _WITH_ENDPOINT_TYPE: Final = 1
 """The first version of DescribeCluster that can ask for controllers."""
 _FIRST_FETCH: Final = FetchRequest(
@@ -74,17 +76,16 @@ class FirstQuestions:
 
     async def _presence(self, node_id: int, connection: BrokerConnection) -> Presence:
         described = await self._describe(connection)
-        fetch = _FIRST_FETCH._replace(replica=ReplicaKey(node_id, ZERO_UUID))
-        try:
-            answer = await self._asker.ask(connection, fetch, self._timeout_ms)
-        except KafkaError as e:
-            error = e.code
-        else:
-            assert isinstance(answer, FetchAnswer)
-            error = answer.error
+        types = requests.describe_configs
+        resource = types.DescribeConfigsResource(
+            resource_type=_BROKER, resource_name=str(node_id), configuration_keys=["node.id"]
+        )
+        request = types.DescribeConfigsRequest(resources=[resource])
+        response: Any = await connection.send(ApiKey.DESCRIBE_CONFIGS, request, timeout_ms=self._timeout_ms)
+        has_same_id = all(result.error_code == ErrorCode.NONE for result in response.results)
         controllers = {} if described is None else {c.broker_id: (c.host, c.port) for c in described.brokers}
         cluster_id = "" if described is None else described.cluster_id
-        return Presence(cluster_id, error is ErrorCode.INVALID_REQUEST, controllers)
+        return Presence(cluster_id, has_same_id, controllers)
 
     async def _asked(
         self, endpoint: Endpoint, question: Callable[[BrokerConnection], Awaitable[T | None]]
