@@ -91,8 +91,8 @@ class Processes:
 
 
 @contextmanager
-def processes(folder: Path, count: int) -> Iterator[Processes]:
-    started = Processes(folder, formatted(folder, count))
+def processes(folder: Path, count: int, settings: Mapping[str, str] | None = None) -> Iterator[Processes]:
+    started = Processes(folder, formatted(folder, count, settings))
     try:
         started.cluster.launch()
         started.cluster.wait_until_ready(START_SECONDS)

@@ -45,6 +45,10 @@ class ThreeNodes:
 
         return asyncio.run_coroutine_threadsafe(looked(), self._loop).result()
 
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something on the nodes' own thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
     def leader_of(self, topic: str, partition: int) -> int | None:
         return self.look(lambda nodes: nodes[1].metadata.image.leader_of(TopicPartition(topic, partition)))
 

@@ -64,7 +64,7 @@ class BrokerLifecycle:
         self._channel = channel
         self._publisher = publisher
         self._cluster_id = cluster_id
-        self._incarnation_id = incarnation_id
+        self.incarnation_id = incarnation_id
         self._directory_ids = tuple(directory_ids)
         self._previous_broker_epoch = previous_broker_epoch
         self._offline_directories: dict[UUID, None] = {}
@@ -125,7 +125,7 @@ class BrokerLifecycle:
         return types.BrokerRegistrationRequest(
             broker_id=self._config.node_id,
             cluster_id=self._cluster_id,
-            incarnation_id=self._incarnation_id,
+            incarnation_id=self.incarnation_id,
             listeners=[
                 types.Listener(
                     name=listener.name,

@@ -114,6 +114,7 @@ class QuorumSide:
             tuple(endpoints),
             bootstrap_servers(config),
             listener_name,
+            auto_join=config.is_controller and config.bool("controller.quorum.auto.join.enable"),
         )
         check_quorum_state(
             runtime.disk, config.metadata_log_dir, opened, config.node_id, identity.metadata_directory_id

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
-from odradek.client.connection import BrokerConnection
+from odradek.client.connection import BrokerConnection, Traffic
 from odradek.core.errors import KafkaError, ProtocolError
 from odradek.raft.events import Answered, ConnectionLost, DialRefused, Event, Unanswered
 from odradek.raft.messages import AnswerBody, Request
@@ -53,6 +53,7 @@ class Peers:
         self._connections: dict[Endpoint, asyncio.Future[BrokerConnection]] = {}
         self._scope = Scope(lambda error: _log.error("A request to another voter failed", exc_info=error))
         self._is_closing = False
+        self.traffic = Traffic()
 
     def send(self, send: Send, listener_name: str) -> None:
         endpoint = self._endpoint(send, listener_name)
@@ -92,6 +93,7 @@ class Peers:
                 *endpoint,
                 client_id=self._client_id,
                 request_timeout_ms=self._request_timeout_ms,
+                traffic=self.traffic,
             )
         except ConnectionRefusedError:
             if node_id >= 0:
