@@ -1,21 +1,22 @@
 """Apache Kafka's kafka-metadata-quorum changes the voters of three nodes of ours, and shows them."""
 
-import asyncio
+import time
 from pathlib import Path
 
 import pytest
 
-from odradek.broker.node import Node
 from odradek.cli.node.formatting import format_node
 from odradek.cli.node.local_plan import HOST, properties_text
 from odradek.core.types import uuid_to_text
 from odradek.metadata.formatting import OBSERVER
-from odradek.runtime.real import RealRuntime
+from odradek.testing import Cluster
+from odradek.testing.broker import Broker
+from odradek.testing.cluster_broker import ClusterBroker, Shared
 from tests.cluster.nodes import config_of, free_ports
 from tests.support import peer
-from tests.support.three_nodes import ThreeNodes, three_nodes
 
 pytestmark = [pytest.mark.apache, pytest.mark.timeout(300)]
+FETCHES_WITHIN_S = 60
 
 
 def tool(*arguments: object) -> str:
@@ -24,25 +25,28 @@ def tool(*arguments: object) -> str:
     return done.stdout
 
 
-async def started(cluster: ThreeNodes, properties: dict[str, str]) -> Node:
-    """A fourth controller, whose fetches have shown it to the leader."""
-    node = Node(config_of(properties), RealRuntime())
-    await node.start()
-    leader = next(n for n in cluster.nodes.values() if n.quorum.is_active)
-    while all(state.key.id != 4 for state in leader.quorum.raft.node.replicas()[1]):
-        await asyncio.sleep(0.01)
-    return node
+def leader(cluster: Cluster) -> Broker:
+    return next(broker for broker in cluster.brokers.values() if broker.look(lambda n: n.quorum.is_active))
 
 
-def voters(nodes: dict[int, Node]) -> set[int]:
-    leader = next(n for n in nodes.values() if n.quorum.is_active)
-    found = leader.quorum.raft.facts.voters
+def wait_for_fetches(cluster: Cluster, node_id: int) -> None:
+    """Its fetches have shown the node to the leader."""
+    deadline = time.monotonic() + FETCHES_WITHIN_S
+    while node_id not in leader(cluster).look(
+        lambda node: {state.key.id for state in node.quorum.raft.node.replicas()[1]}
+    ):
+        assert time.monotonic() < deadline, "the new controller does not fetch"
+        time.sleep(0.01)
+
+
+def voters(cluster: Cluster) -> set[int]:
+    found = leader(cluster).look(lambda node: node.quorum.raft.facts.voters)
     return set() if found is None else set(found.ids)
 
 
 def test_a_controller_is_added_described_and_removed(tmp_path: Path) -> None:
     (ports,) = free_ports(1)
-    with three_nodes(tmp_path) as cluster:
+    with Cluster(3) as cluster:
         properties = {
             "node.id": "4",
             "process.roles": "controller",
@@ -50,22 +54,24 @@ def test_a_controller_is_added_described_and_removed(tmp_path: Path) -> None:
             "advertised.listeners": f"CONTROLLER://{HOST}:{ports.controller}",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.bootstrap.servers": ",".join(
-                f"{HOST}:{node.config.controller_listeners[0].port}" for node in cluster.nodes.values()
+                f"{HOST}:{broker.look(lambda node: node.config.controller_listeners[0].port)}"
+                for broker in cluster.brokers.values()
             ),
             "log.dirs": str(tmp_path / "node-4"),
         }
         file = tmp_path / "node-4.properties"
         file.write_text(properties_text(properties))
-        format_node(config_of(properties), cluster.nodes[1].cluster_id, OBSERVER)
-        node = cluster.call(started(cluster, properties))
+        format_node(config_of(properties), cluster.brokers[1].look(lambda node: node.cluster_id), OBSERVER)
+        fourth = ClusterBroker(properties, Shared())
+        fourth.start()
         try:
+            wait_for_fetches(cluster, 4)
+            directory = uuid_to_text(fourth.look(lambda node: node.quorum.raft.directory_id))
             added = tool(
                 "--bootstrap-server", cluster.bootstrap_servers, "--command-config", file, "add-controller"
             )
-            assert (
-                f"Added controller 4 with directory id {uuid_to_text(node.quorum.raft.directory_id)}" in added
-            )
-            assert cluster.look(voters) == {1, 2, 3, 4}
+            assert f"Added controller 4 with directory id {directory}" in added
+            assert voters(cluster) == {1, 2, 3, 4}
 
             described = tool("--bootstrap-server", cluster.bootstrap_servers, "describe", "--status")
             (line,) = [line for line in described.splitlines() if line.startswith("CurrentVoters:")]
@@ -74,9 +80,9 @@ def test_a_controller_is_added_described_and_removed(tmp_path: Path) -> None:
             removed = tool(
                 *("--bootstrap-controller", properties["controller.quorum.bootstrap.servers"]),
                 *("remove-controller", "--controller-id", 4),
-                *("--controller-directory-id", uuid_to_text(node.quorum.raft.directory_id)),
+                *("--controller-directory-id", directory),
             )
             assert removed.split()[:4] == ["Removed", "KRaft", "controller", "4"]
-            assert cluster.look(voters) == {1, 2, 3}
+            assert voters(cluster) == {1, 2, 3}
         finally:
-            cluster.call(node.stop())
+            fourth.close()

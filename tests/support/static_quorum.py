@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from odradek.broker.node import Node
-from odradek.cli.commands.up import free_ports
+from odradek.cli.node.local_directories import free_ports
 from odradek.core.configs import NodeConfig
 from odradek.runtime.eager import new_event_loop
 from odradek.runtime.real import RealRuntime

@@ -171,6 +171,10 @@ class RaftDriver:
         """Where the leader listens, as this replica knows it."""
         return chosen_endpoint(self.node.leader_endpoints, self._listener_name)
 
+    def is_lost(self, node_id: int) -> bool:
+        """Whether the connection to a node broke, and there is no other yet."""
+        return node_id in self._peers.lost
+
     # --- records and requests -------------------------------------------------------------------------
 
     def append(self, values: Sequence[bytes], now_ms: int) -> int:
