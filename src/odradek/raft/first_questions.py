@@ -1,9 +1,9 @@
 """What a node that does not know its cluster asks the controllers: are you formatted, in which epoch are you?
 
 Apache's controllers answer both questions. DescribeCluster, for controllers, names the cluster: a node that
-is not formatted names none (empty). One that does not know the question is formatted. A Fetch in epoch 0 is
-refused by everyone, with the epoch that it is in. DescribeConfigs of a broker says whether the node that
-answers has its id.
+is not formatted names none (empty). One that refuses the question is formatted: Apache's do so until their
+first leader has committed. A Fetch in epoch 0 is refused by everyone, with the epoch that it is in.
+DescribeConfigs of a broker says whether the node that answers has its id.
 """
 
 import asyncio
