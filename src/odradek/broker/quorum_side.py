@@ -67,7 +67,9 @@ class QuorumSide:
         self.server = Server(config, runtime, metrics, files, MAX_CONNECTIONS)
         self._registrar: ControllerRegistrar | None = None
         self._directories: list[LogDir] = []
-        self._waiting = WaitingServices(slices=slices, metadata=metadata, node_id=config.node_id)
+        self._waiting = WaitingServices(
+            slices=slices, metadata=metadata, config=config, log_levels=log_levels
+        )
 
     # --- start ----------------------------------------------------------------------------------------
 
