@@ -21,24 +21,44 @@ OnFailed = Callable[[KafkaError], None]
 
 
 class LogFlusher:
-    """`want` a flush; `on_flushed` hears how far the log is durable."""
+    """`want` a flush; `on_flushed` hears how far the log is durable.
+
+    `linger_ms` is how long a flush that may wait does so, for more to share it
+    (`controller.quorum.append.linger.ms`).
+    """
 
     def __init__(
-        self, runtime: Runtime, log: Log, on_flushed: Callable[[int], None], on_failed: OnFailed
+        self,
+        runtime: Runtime,
+        log: Log,
+        linger_ms: int,
+        on_flushed: Callable[[int], None],
+        on_failed: OnFailed,
     ) -> None:
         self._runtime = runtime
         self._log = log
+        self._linger_s = linger_ms / 1000
+        self._lingering: asyncio.TimerHandle | None = None
         self._on_flushed = on_flushed
         self._on_failed = on_failed
         self.is_flushing = False
 
-    def want(self) -> None:
-        """Flush at the end of this turn, so that all that is appended in it shares one fsync."""
+    def want(self, *, lingers: bool = False) -> None:
+        """Flush at the end of this turn, so that all that is appended in it shares one fsync; or linger."""
+        loop = asyncio.get_running_loop()
         if not self.is_flushing:
             self.is_flushing = True
-            asyncio.get_running_loop().call_soon(self._begin)
+            if lingers and self._linger_s:
+                self._lingering = loop.call_later(self._linger_s, self._begin)
+            else:
+                loop.call_soon(self._begin)
+        elif self._lingering is not None and not lingers:
+            self._lingering.cancel()
+            self._lingering = None
+            loop.call_soon(self._begin)
 
     def _begin(self) -> None:
+        self._lingering = None
         try:
             job = self._log.begin_flush()
         except ExhaustedError:
