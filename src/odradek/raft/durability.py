@@ -1,7 +1,8 @@
 """What makes a replica's decisions durable: fsyncs of its log, and the quorum-state file. Away from the loop.
 
-One flush and one write of the state are under way at a time. What only lacks descriptors or memory is tried
-again; any other failure is final (`on_failed`).
+They have a thread of their own: no fsync of a partition makes an election or a commit wait. One flush and one
+write of the state are under way at a time. What only lacks descriptors or memory is tried again; any other
+failure is final (`on_failed`).
 """
 
 import asyncio
@@ -72,7 +73,7 @@ class LogFlusher:
             self.is_flushing = False
             self._on_flushed(self._log.recovery_point)
             return
-        self._runtime.offload(job.run).add_done_callback(partial(self._flushed, job))
+        self._runtime.for_quorum(job.run).add_done_callback(partial(self._flushed, job))
 
     def _try_later(self) -> None:
         """No sync has failed, one could only not be begun. Nothing is committed until it is."""
@@ -116,7 +117,7 @@ class StateWriter:
 
     def _begin(self, content: bytes) -> None:
         work = partial(write_file, self._runtime.disk, self._path, content)
-        self._runtime.offload(work).add_done_callback(partial(self._written, content))
+        self._runtime.for_quorum(work).add_done_callback(partial(self._written, content))
 
     def _written(self, content: bytes, done: "asyncio.Future[None]") -> None:
         try:
