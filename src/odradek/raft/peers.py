@@ -106,7 +106,11 @@ class Peers:
         return connection
 
     def _lost(self, node_id: int, endpoint: Endpoint) -> None:
-        """Say so, and find out whether anybody listens there."""
+        """An answer that came just before wakes its reader first: it is no sign of life after the end."""
+        asyncio.get_running_loop().call_soon(self._look_for, node_id, endpoint)
+
+    def _look_for(self, node_id: int, endpoint: Endpoint) -> None:
+        """Say that the connection is lost, and find out whether anybody listens there."""
         if self._is_closing or node_id < 0:
             return
         self.lost.add(node_id)
