@@ -1,4 +1,4 @@
-"""A killed process is noticed at once: its broker is fenced long before its session ends, and may come back."""
+"""A killed process is noticed at once: its broker is fenced before its session ends, and may come back."""
 
 import time
 from pathlib import Path
