@@ -47,7 +47,7 @@ class Processes:
             path = folder / f"node-{node.node_id}.properties"
             path.write_text(properties_text(node.properties))
             paths.append(str(path))
-        self._paths = paths
+        self.paths = paths
         self.cluster = LocalCluster(plan.nodes, paths, self._note)
 
     def _note(self, node_id: int, line: str) -> None:
@@ -64,7 +64,7 @@ class Processes:
 
     def restart(self, node_id: int) -> None:
         at = [node.node_id for node in self.cluster.nodes].index(node_id)
-        node = LocalNode(self.plan.nodes[at], self._paths[at], self._note)
+        node = LocalNode(self.plan.nodes[at], self.paths[at], self._note)
         self.cluster.nodes[at] = node
         assert node.ready.wait(START_SECONDS) and not node.has_ended, node.last_words()
 

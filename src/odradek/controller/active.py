@@ -16,6 +16,7 @@ from uuid import UUID
 
 from odradek.controller.controller import Controller
 from odradek.controller.decisions import Decisions, Rank, rank_of
+from odradek.controller.metrics import ControllerMetrics
 from odradek.controller.quick_fencer import QuickFencer
 from odradek.controller.registrar import is_missing, registration_request
 from odradek.controller.result import split
@@ -52,13 +53,16 @@ class ActiveController:
         slices: Slices,
         *,
         cluster_id: str,
+        metrics: ControllerMetrics | None = None,
     ) -> None:
+        self._metrics = metrics or ControllerMetrics()
         self._runtime = runtime
         self._config = config
         self._raft = raft
         self._loader = loader
-        self._decisions = Decisions(slices)
+        self._decisions = Decisions(slices, self._metrics)
         self._last_append_time = 0.0
+        self._session_ms = config.int("broker.session.timeout.ms")
         self._refusal: KafkaError | None = None
         self.epoch = raft.epoch
         self.controller = Controller(
@@ -100,6 +104,7 @@ class ActiveController:
 
     async def call(self, api_key: ApiKey, request: Any) -> Any:
         """Decide, and answer once everything the answer rests on is committed."""
+        began_ms = _session_ms()
         deciding = self._decisions.run(partial(self._decide, api_key, request), rank_of(api_key, request))
         response, last_offset = await deciding
         self._check()
@@ -107,6 +112,8 @@ class ActiveController:
             await self._loader.when_committed(last_offset)
         else:
             await self._loader.when_applied(last_offset)
+        if api_key is ApiKey.BROKER_HEARTBEAT and 2 * (_session_ms() - began_ms) > self._session_ms:
+            self._metrics.timed_out_heartbeats += 1
         return response
 
     def _check(self) -> None:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from odradek.controller.active import ActiveController
 from odradek.controller.controller import Controller
+from odradek.controller.metrics import ControllerMetrics
 from odradek.controller.quorum_description import describe_quorum
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError
@@ -20,6 +21,7 @@ from odradek.core.types import NO_LEADER
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.records import MetadataRecord
 from odradek.raft.driver import RaftDriver
+from odradek.raft.serving import ReplicaService
 from odradek.runtime.api import Runtime
 from odradek.runtime.scope import Scope
 from odradek.runtime.slices import Slices
@@ -28,6 +30,8 @@ from odradek.wire.api_keys import ApiKey
 _log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.2
+_CHANGES_OF_VOTERS = frozenset((ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER))
+"""The replica decides them: its voters are in records of the quorum, not of the metadata."""
 
 
 class QuorumController:
@@ -51,6 +55,8 @@ class QuorumController:
         self.raft = raft
         self._loader = loader
         self._cluster_id = cluster_id
+        self.metrics = ControllerMetrics()
+        self._replica = ReplicaService(raft, cluster_id)
         self._incarnation_id = incarnation_id
         self._slices = slices
         self._bootstrap = bootstrap
@@ -85,6 +91,8 @@ class QuorumController:
             raise _not_controller()
         if api_key is ApiKey.DESCRIBE_QUORUM:
             return await self._slices.run(describe_quorum(self.raft, request, self._runtime.clock.now_ms()))
+        if api_key in _CHANGES_OF_VOTERS:
+            return await self._replica.receive(api_key, 0, request)
         return await self._active.call(api_key, request)
 
     def broker_proved(self, broker_id: int, broker_epoch: int, connection: int) -> None:
@@ -139,6 +147,7 @@ class QuorumController:
                 self._loader,
                 self._slices,
                 cluster_id=self._cluster_id,
+                metrics=self.metrics,
             )
             self.on_changed()  # all who wait go on once it has begun, and share its flush
             try:

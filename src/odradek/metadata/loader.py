@@ -156,7 +156,7 @@ class MetadataLoader:
             try:
                 await self._applied.wait(self._pending[-1].last_offset)
             except KafkaError as e:
-                _log.error("The last decisions are not committed: %s", e)
+                _log.warning("The last decisions are not committed: %s", e)
         await self._publisher.drain()
 
     # --- following ------------------------------------------------------------------------------------

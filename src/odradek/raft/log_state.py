@@ -27,14 +27,16 @@ class LogView(NamedTuple):
 def begins_again(view: LogView) -> bool:
     """Whether the newest snapshot replaces the log: it ends behind the log, or is no prefix of it.
 
-    The node died between a fetched snapshot and the reset that follows it. Reset the log before the machine
-    is made.
+    The node died between a fetched snapshot and the end of the reset that follows it: the log may be empty
+    already, and its epochs not yet. Reset the log before the machine is made.
     """
     snapshot = view.snapshot_id
     if snapshot is None:
         return False
     if not view.start_offset <= snapshot.end_offset <= view.end_offset:
         return True
+    if view.start_offset == view.end_offset and view.epochs:
+        return view.epochs[-1][0] != snapshot.epoch
     epochs = Epochs(view.origin_epoch, view.epochs)
     return snapshot.end_offset > 0 and epochs.epoch_at(snapshot.end_offset - 1) != snapshot.epoch
 

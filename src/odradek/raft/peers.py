@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
-from odradek.client.connection import BrokerConnection
+from odradek.client.connection import BrokerConnection, Traffic
 from odradek.core.errors import KafkaError, ProtocolError
 from odradek.raft.events import Answered, ConnectionLost, DialRefused, Event, Unanswered
 from odradek.raft.messages import AnswerBody, Request
@@ -54,6 +54,7 @@ class Peers:
         self._nodes: dict[Endpoint, int] = {}  # who is there, as soon as it is known
         self._scope = Scope(lambda error: _log.error("A request to another voter failed", exc_info=error))
         self._is_closing = False
+        self.traffic = Traffic()
         self.lost: set[int] = set()
         """Nodes whose connection broke, and to which there is no other since."""
 
@@ -97,6 +98,7 @@ class Peers:
                 *endpoint,
                 client_id=self._client_id,
                 request_timeout_ms=self._request_timeout_ms,
+                traffic=self.traffic,
             )
         except ConnectionRefusedError:
             if endpoint in self._nodes:

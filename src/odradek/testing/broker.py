@@ -50,6 +50,9 @@ class _TestRuntime(RealRuntime):
         self.disk = _UnsyncedDisk()
         self.clock = ShiftedClock(self.clock, shift)
 
+    def for_quorum(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        return self.offload(work)
+
     def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         return self.offload(work)
 

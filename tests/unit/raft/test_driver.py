@@ -2,7 +2,9 @@
 
 import asyncio
 import errno
+import threading
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -11,11 +13,13 @@ from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.raft.control import LeaderChangeMessage, QuorumFacts, read_control_batch
 from odradek.raft.driver import RaftDriver
+from odradek.raft.messages import VoteRequest
 from odradek.raft.opening import QuorumError
 from odradek.raft.settings import metadata_log_config
 from odradek.raft.snapshots import SnapshotBuilder, SnapshotId
-from odradek.raft.voters import Voter, VoterSet
+from odradek.raft.voters import ReplicaKey, Voter, VoterSet
 from odradek.records.batch import iter_batches
+from odradek.runtime.real import OFFLOAD_THREADS, RealRuntime
 from odradek.sim.world.disk import DiskFault, DiskFaults
 from odradek.sim.world.runtime import SimRuntime
 from odradek.sim.world.volume import CrashModel, Volume
@@ -154,6 +158,33 @@ def test_appends_of_one_turn_share_one_fsync() -> None:
         assert offsets == [last + 1]
 
     host.run(main)
+
+
+def test_commits_do_not_wait_for_threads_that_sync_partitions(tmp_path: Path) -> None:
+    async def main() -> None:
+        runtime = RealRuntime()
+        is_synced = threading.Event()
+        slow = [runtime.offload(is_synced.wait) for _ in range(OFFLOAD_THREADS)]
+        driver = open_driver(
+            *(runtime, str(tmp_path), metadata_log_config(CONFIG)),
+            node_id=1,
+            directory_id=DIRECTORY,
+            static_voters=VOTERS,
+        )
+        try:
+            driver.start()
+            async with asyncio.timeout(60):
+                while not driver.is_leader:
+                    await asyncio.sleep(0.001)
+                await until_committed(driver, driver.append([b"a record"], 0))
+            assert not any(work.done() for work in slow)
+        finally:
+            is_synced.set()
+            await asyncio.gather(*slow)
+            await driver.close()
+            runtime.close()
+
+    asyncio.run(main())
 
 
 def test_appends_during_an_fsync_wait_for_the_next_one() -> None:
@@ -377,5 +408,35 @@ def test_voters_of_the_configuration_count_where_the_log_records_none() -> None:
             assert driver.log_end_offset == epoch
             await until_committed(driver, epoch - 1)
             await driver.close()
+
+    host.run(main)
+
+
+def test_a_replica_that_is_closed_hears_nobody_and_writes_nothing() -> None:
+    """The listeners of its node close after it: a candidate may still ask for its vote."""
+    host = Host()
+
+    async def main() -> None:
+        runtime = host.runtime()
+        runtime.disk.makedirs("/data")
+        voters = VoterSet(Voter(n, UUID(int=0), ()) for n in (1, 2, 3))
+        driver = open_driver(
+            runtime,
+            "/data",
+            metadata_log_config(CONFIG),
+            node_id=1,
+            directory_id=DIRECTORY,
+            static_voters=voters,
+        )
+        driver.start()
+        await asyncio.sleep(1)
+        await driver.close()
+        calls = host.world.trace.count
+        request = VoteRequest(9, ReplicaKey(2, UUID(int=0)), None, 8, 100, pre_vote=False)
+        with pytest.raises(KafkaError) as refused:
+            await driver.ask(request)
+        assert refused.value.code is ErrorCode.BROKER_NOT_AVAILABLE
+        await asyncio.sleep(30)
+        assert (driver.epoch, host.world.trace.count) == (0, calls)
 
     host.run(main)

@@ -105,6 +105,10 @@ def test_an_append_begins_where_the_log_ends() -> None:
         (LogView(0, 5, 5, ((1, 0),), 0, SnapshotId(9, 1)), True),
         (LogView(4, 5, 5, ((2, 4),), 1, SnapshotId(4, 1)), False),
         (LogView(4, 5, 5, ((2, 4),), 1, SnapshotId(3, 1)), True),
+        (LogView(4, 4, 4, ((2, 4),), 2, SnapshotId(4, 2)), False),
+        # killed within the reset: the log is empty, and the epochs are those of the one before
+        (LogView(4, 4, 4, ((1, 4),), 2, SnapshotId(4, 2)), True),
+        (LogView(4, 4, 4, ((3, 4),), 2, SnapshotId(4, 2)), True),
     ],
 )
 def test_a_snapshot_that_the_log_does_not_hold_replaces_it(view: LogView, again: bool) -> None:

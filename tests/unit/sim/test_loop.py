@@ -1,6 +1,7 @@
 """Proves that the simulated loop jumps through time, keeps order, and lets nothing of a dead process run."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -128,3 +129,49 @@ def test_unhandled_errors_are_noted() -> None:
 
     world.run(main())
     assert "ZeroDivisionError" in world.loop.unhandled[0]
+
+
+def test_what_the_cleanup_of_a_dead_process_begins_never_runs() -> None:
+    world = World(1)
+    process = Process("victim")
+    ran: list[str] = []
+
+    async def more() -> None:
+        ran.append("more")
+
+    async def victim() -> None:
+        try:
+            await asyncio.sleep(9)
+        finally:
+            begun = asyncio.create_task(more())
+            try:
+                await asyncio.sleep(1)
+            finally:
+                await begun
+
+    async def main() -> None:
+        world.loop.create_task(victim(), context=world.context_of(process))
+        await asyncio.sleep(0.5)
+        world.loop.kill(process)
+        await asyncio.sleep(20)
+
+    world.run(main())
+    gc.collect()
+    assert ran == []
+    assert world.loop.unhandled == []
+
+
+def test_nobody_needs_to_look_at_what_became_of_a_crashed_process() -> None:
+    world = World(1)
+
+    def leave_behind() -> None:
+        world.loop.create_future().set_exception(ValueError("nobody looks"))
+
+    async def main() -> None:
+        for crashed in (True, False):
+            process = Process("victim")
+            process.has_crashed = crashed
+            world.context_of(process).run(leave_behind)
+            assert len(world.loop.unhandled) == (not crashed)
+
+    world.run(main())

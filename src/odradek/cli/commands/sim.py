@@ -13,6 +13,13 @@ _Transactions = Annotated[
 ]
 _Pipelines = Annotated[bool, option("--pipelines", help="Simulate a Spark query that writes exactly once.")]
 _Quorum = Annotated[bool, option("--quorum", help="Simulate the metadata quorum's machine alone.")]
+_Cluster = Annotated[bool, option("--cluster", help="Simulate clusters of several nodes.")]
+_Seconds = Annotated[
+    float | None,
+    option(
+        "--seconds", metavar="SECONDS", help="How long each story lasts, in virtual time.", show_default=False
+    ),
+]
 
 
 def run(
@@ -25,6 +32,8 @@ def run(
     transactions: _Transactions = False,
     pipelines: _Pipelines = False,
     quorum: _Quorum = False,
+    cluster: _Cluster = False,
+    seconds: _Seconds = None,
 ) -> None:
     """Run seeds until one has a finding.
 
@@ -32,7 +41,8 @@ def run(
     """
     from odradek.sim.main import run as run_seeds
 
-    raise SystemExit(run_seeds(seeds, start, minutes, story=_story(transactions, pipelines, quorum)))
+    story = _story(transactions, pipelines, quorum, cluster, seconds)
+    raise SystemExit(run_seeds(seeds, start, minutes, story=story, seconds=seconds))
 
 
 def replay(
@@ -41,14 +51,19 @@ def replay(
     transactions: _Transactions = False,
     pipelines: _Pipelines = False,
     quorum: _Quorum = False,
+    cluster: _Cluster = False,
+    seconds: _Seconds = None,
 ) -> None:
     """Replay one seed and show what happened to the node."""
     from odradek.sim.main import replay as replay_seed
 
-    raise SystemExit(replay_seed(seed, trace=trace, story=_story(transactions, pipelines, quorum)))
+    story = _story(transactions, pipelines, quorum, cluster, seconds)
+    raise SystemExit(replay_seed(seed, trace=trace, story=story, seconds=seconds))
 
 
-def _story(transactions: bool, pipelines: bool, quorum: bool) -> "StoryKind":
+def _story(
+    transactions: bool, pipelines: bool, quorum: bool, cluster: bool, seconds: float | None
+) -> "StoryKind":
     from odradek.sim.main import StoryKind
 
     asked = [
@@ -57,11 +72,14 @@ def _story(transactions: bool, pipelines: bool, quorum: bool) -> "StoryKind":
             (StoryKind.TRANSACTIONS, transactions),
             (StoryKind.PIPELINES, pipelines),
             (StoryKind.QUORUM, quorum),
+            (StoryKind.CLUSTER, cluster),
         )
         if wanted
     ]
     if len(asked) > 1:
         raise Usage(f"{asked[0].value} and {asked[1].value} cannot be combined")
+    if quorum and seconds is not None:
+        raise Usage(f"{StoryKind.QUORUM.value} counts steps: it takes no --seconds")
     return asked[0] if asked else StoryKind.GROUPS
 
 

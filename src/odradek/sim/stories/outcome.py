@@ -27,6 +27,8 @@ class Outcome:
     acknowledged_records: int = 0
     acknowledged_commits: int = 0
     read_records: int = 0
+    happened: dict[str, int] = field(default_factory=dict)
+    """What a story of several nodes counts."""
 
     def complete(self, world: World, hosts: Iterable[SimHost]) -> None:
         """Add the numbers of the world at the end of the story."""

@@ -110,13 +110,22 @@ class Story(ABC):
         for host in self.hosts.values():
             draw_disk_faults(self.rng, host.faults)
         clients = [world.loop.create_task(work, name=name) for name, work in self.clients()]
-        while self.plan is not None and world.loop.time() < self.seconds:
-            await self._strike(self.plan)
-            self._stop_at_violations(clients)
+        await self.trouble(clients)
         await self.conclude(clients)
+        await self.stop()
+        for host in self.hosts.values():
+            self.outcome.violations += host.leaks
+
+    async def trouble(self, clients: Tasks) -> None:
+        """Strike one host after another until the time is up."""
+        while self.plan is not None and self.world.loop.time() < self.seconds:
+            await self._strike(self.plan)
+            self.stop_at_violations(clients)
+
+    async def stop(self) -> None:
+        """Stop all nodes, one after another."""
         for host in self.hosts.values():
             await host.stop()
-            self.outcome.violations += host.leaks
 
     async def _strike(self, plan: Plan) -> None:
         """One fault of one host, until the recovery."""
@@ -144,7 +153,7 @@ class Story(ABC):
             host.call_off_crash()
             return
 
-    def _stop_at_violations(self, clients: Tasks) -> None:
+    def stop_at_violations(self, clients: Tasks) -> None:
         for task in clients:
             if task.done() and not task.cancelled() and task.exception() is not None:
                 raise Over(f"{task.get_name()} failed: {task.exception()!r}")

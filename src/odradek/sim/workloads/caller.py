@@ -81,6 +81,12 @@ class Caller:
         if self._connection is not None:
             self._connection.close()
 
+    def move_on(self) -> None:
+        """The next request goes to the next address."""
+        self.close()
+        self._connection = None
+        self._bootstrap.rotate(-1)
+
     def _version(self, connection: BrokerConnection, api_key: ApiKey) -> int:
         version = self._versions.get(api_key)
         if version is None:

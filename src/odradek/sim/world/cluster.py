@@ -56,6 +56,7 @@ class SimHost:
         self.node: NodeLike | None = None
         self.runtime: SimRuntime | None = None
         self.lives = 0
+        self.is_stopping = False
         self.before_start: list[Callable[[], None]] = []
         self.before_crash: list[Callable[[CrashKind], None]] = []
         self.leaks: list[str] = []
@@ -76,6 +77,7 @@ class SimHost:
         for hook in self.before_start:
             hook()
         self.lives += 1
+        self.is_stopping = False
         world = self.world
         world.trace.event(self.name, "start", self.lives)
         world.network.host_up(self.name)
@@ -92,6 +94,7 @@ class SimHost:
         assert self.node is not None
         assert self.runtime is not None
         self.world.trace.event(self.name, "stop", self.lives)
+        self.is_stopping = True
         await self._within(self.node.stop())
         self.node = None
         runtime = self.runtime
@@ -116,6 +119,7 @@ class SimHost:
         self.world.trace.event(self.name, "crash", kind.value)
         for hook in self.before_crash:
             hook(kind)
+        self.runtime.process.has_crashed = True
         self.world.loop.kill(self.runtime.process)
         self.runtime.sim_net.crash(silently=kind is CrashKind.POWER)
         if kind is CrashKind.POWER:

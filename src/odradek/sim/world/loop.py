@@ -22,6 +22,8 @@ Ts = TypeVarTuple("Ts")
 
 TURN_SECONDS = 1e-5
 """The virtual time of a turn of the loop: code that spins makes time pass, as on a real machine."""
+_MOST_WAITS = 100
+"""How many times code that cleans up may wait."""
 
 
 class SimulationStuck(Exception):
@@ -69,6 +71,12 @@ class _Timer(asyncio.TimerHandle):
     def _run(self) -> None:
         if not self._loop.hold_back(self):
             super()._run()
+
+
+class _Future(asyncio.Future[Any]):
+    """Knows its process: nobody looks at what becomes of a future whose process crashed."""
+
+    process: Process | None = None
 
 
 class SimLoop(base_events.BaseEventLoop):
@@ -238,6 +246,11 @@ class SimLoop(base_events.BaseEventLoop):
             timer.cancel()
         return timer
 
+    def create_future(self) -> "asyncio.Future[Any]":
+        future = _Future(loop=self)
+        future.process = CURRENT_PROCESS.get()
+        return future
+
     def create_task(
         self,
         coro: Coroutine[Any, Any, T] | Generator[Any, None, T],
@@ -271,15 +284,28 @@ class SimLoop(base_events.BaseEventLoop):
     def _bury(self, process: Process) -> None:
         """Close the coroutines of a dead process now and in order, not when the garbage collector finds them.
 
-        Their `finally` blocks run with a runtime that refuses every call, so they change nothing.
+        Their `finally` blocks run with a runtime that refuses every call, so they change nothing. A task that
+        such a block makes belongs to the dead process, and never runs.
         """
-        for task in process.living_tasks():
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            try:
-                task.get_coro().close()
-            except (ProcessCrashed, RuntimeError):
-                continue
-        process.tasks.clear()
+        context = Context()
+        context.run(CURRENT_PROCESS.set, process)
+        while process.tasks:
+            tasks, process.tasks = process.living_tasks(), []
+            for task in tasks:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                context.run(_close, task.get_coro())
+
+
+def _close(coro: Any) -> None:
+    """A `finally` that waits for something refuses to end (RuntimeError): it is told again where it waits."""
+    for _ in range(_MOST_WAITS):
+        try:
+            coro.close()
+        except ProcessCrashed:
+            return
+        except RuntimeError:
+            continue
+        return
 
 
 def _process_of(handle: asyncio.Handle) -> Process | None:
@@ -288,7 +314,8 @@ def _process_of(handle: asyncio.Handle) -> Process | None:
 
 def _note_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     error = context.get("exception")
-    if isinstance(error, ProcessCrashed):
+    process = getattr(context.get("future"), "process", None)
+    if isinstance(error, ProcessCrashed) or (process is not None and process.has_crashed):
         return
     assert isinstance(loop, SimLoop)
     loop.unhandled.append(f"{context.get('message')}: {error!r}")

@@ -109,6 +109,12 @@ class Network:
         self.cut(one, other)
         self.cut(other, one)
 
+    def mend(self, source: str, target: str) -> None:
+        """Heal one direction of one link."""
+        self.trace.event("network", "mend", source, target)
+        self._cut.discard((source, target))
+        self._resume()
+
     def heal(self) -> None:
         self.trace.event("network", "heal")
         self._cut.clear()

@@ -32,6 +32,7 @@ class Process:
         "busy_until_s",
         "drift",
         "fuse",
+        "has_crashed",
         "held",
         "is_paused",
         "is_still",
@@ -48,6 +49,7 @@ class Process:
         self.busy_until_s = 0.0
         self.held: list[asyncio.Handle] = []
         self.alive = True
+        self.has_crashed = False
         self.fuse: int | None = None
         self.on_burnt: Callable[[], None] | None = None
         self.tasks: list[asyncio.Task[Any]] = []
