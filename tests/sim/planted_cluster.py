@@ -40,7 +40,7 @@ SEARCHED = 200
 
 # The seed that catches each fault, and the rule that it breaks there.
 CAUGHT: dict[str, tuple[int, str]] = {
-    "a deposed controller answers": (0, checks.PRODUCER_IDS),
+    "a deposed controller answers": (1, checks.PRODUCER_IDS),
 }
 
 
