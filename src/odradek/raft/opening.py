@@ -67,12 +67,23 @@ def open_replica(
     if begins_again(_view(log, snapshots)):
         _log.warning("%s does not continue its newest snapshot: continuing from the snapshot", path)
         log.truncate_fully_and_start_at(start_offset)
+    _begin_at_a_snapshot(log, snapshots)
     history = VoterHistory(static_voters)
     if newest is not None:
         snapshot = read_snapshot(snapshots.read(newest), lambda data, batch: None)
         history.reset(newest.end_offset, snapshot.facts)
     _read_control_records(log, start_offset, history)
     return Opened(log, snapshots, _read_quorum_state(runtime, path), _view(log, snapshots), history)
+
+
+def _begin_at_a_snapshot(log: Log, snapshots: SnapshotStore) -> None:
+    """Where it does not begin with its first record: a snapshot knows the epoch before it, and nobody else.
+
+    How far the start had moved is not written down, so it may be back at that of the first segment.
+    """
+    if log.log_start_offset:
+        following = [found.end_offset for found in snapshots.ids if found.end_offset >= log.log_start_offset]
+        log.increment_log_start_offset(following[0])
 
 
 def _view(log: Log, snapshots: SnapshotStore) -> LogView:
