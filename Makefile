@@ -16,7 +16,7 @@ HOSTILE_ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install install-lite demo check stubs test judge bench soak-sim soak-cluster soak-eos soak-storage soak-spark soak-hostile soak-ids \
-	soak-held soak-topics soak-bombs mutants counts lock clean
+	soak-held soak-topics soak-bombs soak-fuzz mutants counts lock clean
 
 install: $(STAMP)
 
@@ -123,11 +123,11 @@ soak-cluster: $(ANY_INSTALL)
 	$(BIN)/odradek sim run --cluster --seeds $(SEEDS) --seconds $(SECONDS)
 	$(BIN)/python -m tests.sim.planted_cluster
 
-# Consume-transform-produce while clients and node are killed, for ten minutes; CI does one.
+# Consume-transform-produce while clients and node are killed, for ten minutes; CI does 25 seconds.
 soak-eos: $(ANY_INSTALL)
 	ODRADEK_SOAK_SECONDS=600 $(BIN)/python -m pytest -s tests/robustness/test_exactly_once.py $(PYTEST_ARGS)
 
-# Producers at full speed into flushed topics while the node is killed, for ten minutes; CI does one.
+# Producers at full speed into flushed topics while the node is killed, for ten minutes; CI does 25 seconds.
 soak-storage: $(ANY_INSTALL)
 	ODRADEK_SOAK_SECONDS=600 $(BIN)/python -m pytest -s tests/robustness/test_kill_storage.py $(PYTEST_ARGS)
 
@@ -142,6 +142,10 @@ soak-spark: install
 # the memory it took. tests/hostile has them small. HOSTILE_ARGS="--rows list-offsets --no-apache" for a part.
 soak-hostile: $(ANY_INSTALL)
 	$(BIN)/python -m tests.hostile.soak $(HOSTILE_ARGS)
+
+# Damaged requests and batches: 100,000 of them; CI does a tenth.
+soak-fuzz: $(ANY_INSTALL)
+	ODRADEK_SOAK_CASES=100000 $(BIN)/python -m pytest -s tests/robustness/test_fuzz.py $(PYTEST_ARGS)
 
 # A node with 100,000 transactional ids: memory, restart, lists, expiry. HOSTILE_ARGS="--ids 10000" for fewer.
 soak-ids: $(ANY_INSTALL)

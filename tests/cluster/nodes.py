@@ -1,44 +1,23 @@
 """Clusters for tests: whole nodes on one event loop, or each in a process that can be killed."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from random import Random
 
 from odradek.broker.node import Node
-from odradek.cli.node.formatting import format_node
 from odradek.cli.node.local_cluster import LocalCluster, LocalNode
-from odradek.cli.node.local_plan import HOST, ClusterPlan, NodePorts, plan_cluster, properties_text
+from odradek.cli.node.local_directories import format_cluster, free_ports
+from odradek.cli.node.local_plan import ClusterPlan, properties_text
 from odradek.core.configs import NodeConfig
-from odradek.core.types import uuid_to_text
-from odradek.metadata.formatting import OBSERVER, FirstVoters, new_id
 from odradek.runtime.real import RealRuntime
 
 START_SECONDS = 60.0
 
 
-def free_ports(count: int) -> list[NodePorts]:
-    with ExitStack() as held:
-        ports = []
-        for _ in range(2 * count):
-            sock = held.enter_context(socket.socket())
-            sock.bind((HOST, 0))
-            ports.append(sock.getsockname()[1])
-    return [NodePorts(*pair) for pair in zip(ports[::2], ports[1::2], strict=True)]
-
-
 def formatted(folder: Path, count: int, settings: Mapping[str, str] | None = None) -> ClusterPlan:
     """A new cluster whose directories are formatted, as `odradek up` does it."""
-    rng = Random()
-    ports = free_ports(count)
-    plan = plan_cluster(str(folder), ports, [new_id(rng) for _ in ports], settings or {})
-    cluster_id = uuid_to_text(new_id(rng))
-    for node in plan.nodes:
-        config = config_of(node.properties)
-        format_node(config, cluster_id, FirstVoters(voters=plan.voters) if config.is_controller else OBSERVER)
-    return plan
+    return format_cluster(str(folder), free_ports(count), settings or {})
 
 
 def config_of(properties: Mapping[str, str]) -> NodeConfig:
@@ -68,7 +47,7 @@ class Processes:
             path = folder / f"node-{node.node_id}.properties"
             path.write_text(properties_text(node.properties))
             paths.append(str(path))
-        self._paths = paths
+        self.paths = paths
         self.cluster = LocalCluster(plan.nodes, paths, self._note)
 
     def _note(self, node_id: int, line: str) -> None:
@@ -85,14 +64,14 @@ class Processes:
 
     def restart(self, node_id: int) -> None:
         at = [node.node_id for node in self.cluster.nodes].index(node_id)
-        node = LocalNode(self.plan.nodes[at], self._paths[at], self._note)
+        node = LocalNode(self.plan.nodes[at], self.paths[at], self._note)
         self.cluster.nodes[at] = node
         assert node.ready.wait(START_SECONDS) and not node.has_ended, node.last_words()
 
 
 @contextmanager
-def processes(folder: Path, count: int) -> Iterator[Processes]:
-    started = Processes(folder, formatted(folder, count))
+def processes(folder: Path, count: int, settings: Mapping[str, str] | None = None) -> Iterator[Processes]:
+    started = Processes(folder, formatted(folder, count, settings))
     try:
         started.cluster.launch()
         started.cluster.wait_until_ready(START_SECONDS)

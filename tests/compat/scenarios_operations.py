@@ -6,7 +6,7 @@ One per API, see world.py. None of them changes anything on one node without an 
 from collections.abc import Iterator
 from typing import Any
 
-from tests.compat.world import World, scenario
+from tests.compat.world import STRANGER, World, scenario
 
 ANY_ACL = {
     "resource_type_filter": 1,
@@ -183,3 +183,31 @@ def unregister_broker(world: World, version: int) -> Iterator[dict[str, Any]]:
     """Only of a broker that does not exist: the node itself is not taken out of the cluster here."""
     yield {"broker_id": 99}
     yield {"broker_id": -1}
+
+
+@scenario(80)
+def add_raft_voter(world: World, version: int) -> Iterator[dict[str, Any]]:
+    """Nobody is added: a voter with this id, no listener, another cluster."""
+
+    def values(voter_id: int, **others: Any) -> dict[str, Any]:
+        listener = {"name": "CONTROLLER", "host": "localhost", "port": 1}
+        known = {"cluster_id": None, "timeout": 1000, "voter_directory_id": STRANGER}
+        return {**known, "voter_id": voter_id, "listeners": [listener], "ack_when_committed": True, **others}
+
+    yield values(world.node_id)
+    yield values(99, cluster_id="AAAAAAAAAAAAAAAAAAAAAA")
+    yield values(99, listeners=[])
+    yield values(-1)
+
+
+@scenario(81)
+def remove_raft_voter(world: World, version: int) -> Iterator[dict[str, Any]]:
+    """Nobody is removed: another directory, an unknown id, another cluster."""
+
+    def values(voter_id: int, **others: Any) -> dict[str, Any]:
+        return {"cluster_id": None, "voter_id": voter_id, "voter_directory_id": STRANGER, **others}
+
+    yield values(world.node_id)
+    yield values(99)
+    yield values(world.node_id, cluster_id="AAAAAAAAAAAAAAAAAAAAAA")
+    yield values(-1)

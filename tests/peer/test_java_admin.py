@@ -50,10 +50,6 @@ DIFFERENCES = {
     "a quorum has one member, whose listener is not bound": [
         "describeMetadataQuorum",
         "describeMetadataQuorum, options",
-        "addRaftVoter",
-        "addRaftVoter, options",
-        "removeRaftVoter",
-        "removeRaftVoter, options",
     ],
 }
 

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from odradek.runtime.ports import free_port
 from tests.support.node import NodeProcess
 
-STRIKING_S = float(os.environ.get("ODRADEK_SOAK_SECONDS", "60"))
+STRIKING_S = float(os.environ.get("ODRADEK_SOAK_SECONDS", "25"))
 pytestmark = pytest.mark.timeout(3 * STRIKING_S + 180)
 PARTITIONS = 4
 WORKERS = 2

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from odradek.runtime.ports import free_port
 from tests.support.node import NodeProcess
 
-STRIKING_S = float(os.environ.get("ODRADEK_SOAK_SECONDS", "60"))
+STRIKING_S = float(os.environ.get("ODRADEK_SOAK_SECONDS", "25"))
 PARTITIONS = 3
 TOPICS = {"idempotent": True, "plain": False}
 CONFIG = {"flush.messages": "1", "segment.bytes": str(4 << 20)}

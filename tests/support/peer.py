@@ -90,6 +90,24 @@ def tool(
     )
 
 
+def shell_shows(wanted: str, snapshot: pathlib.Path, *words: str) -> str:
+    """What the metadata shell prints once it shows what is wanted.
+
+    It may answer before it has read all of the snapshot, and in one of about ten runs it never answers.
+    """
+    told = ""
+    for _ in range(8):
+        try:
+            done = tool("metadata-shell", "--snapshot", snapshot, *words, timeout_s=15)
+        except subprocess.TimeoutExpired:
+            continue
+        told = done.stdout + done.stderr
+        assert done.returncode == 0, told
+        if wanted in done.stdout:
+            return done.stdout
+    raise AssertionError(f"{wanted} is not in what the metadata shell says:\n{told}")
+
+
 def quick(heap: str = "-Xmx256m", *more: str) -> dict[str, str]:
     """The environment of a JVM that lives for a test."""
     options = [_QUICK, *more]

@@ -74,6 +74,8 @@ SERVED: dict[ApiKey, Versions] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: Versions(0, 1),
     ApiKey.LIST_CONFIG_RESOURCES: Versions(0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Versions(0, 0),
+    ApiKey.ADD_RAFT_VOTER: Versions(0, 1),
+    ApiKey.REMOVE_RAFT_VOTER: Versions(0, 0),
 }
 
 SERVED_BY_CONTROLLER: dict[ApiKey, Versions] = {

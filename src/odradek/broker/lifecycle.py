@@ -82,19 +82,33 @@ class BrokerLifecycle:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.int("initial.broker.registration.timeout.ms") / 1000
         request = self._registration(listeners)
+        told = ""
         while True:
             code, response = await self._ask(ApiKey.BROKER_REGISTRATION, request)
             if code is ErrorCode.NONE:
                 self.broker_epoch = response.broker_epoch
                 await self._catch_up(deadline - loop.time())
                 return self.broker_epoch
-            retriable = code.retriable or code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
-            if not retriable or loop.time() >= deadline:
-                reason = self._refusal or code.name
+            is_duplicate = code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+            reason = self._first_one() if is_duplicate else self._refusal or code.name
+            if is_duplicate and reason != told:
+                told = reason
+                _log.warning("Cannot register yet: %s", reason)
+            if not (code.retriable or is_duplicate) or loop.time() >= deadline:
                 raise RegistrationError(
                     f"the controller refused to register broker {request.broker_id}: {reason}"
                 )
             await asyncio.sleep(_RETRY_SECONDS)
+
+    def _first_one(self) -> str:
+        """The broker that has the id of this one, as the metadata knows it. The answer does not name it."""
+        node_id = self._config.node_id
+        known = self._publisher.image.brokers.get(node_id)
+        addresses = ", ".join(f"{e.host}:{e.port}" for e in known.endpoints.values()) if known else ""
+        return (
+            f"another broker is registered with node.id {node_id}, at {addresses or 'an unknown address'}, "
+            "and its session has not ended"
+        )
 
     async def _catch_up(self, timeout_s: float) -> None:
         try:

@@ -48,13 +48,14 @@ from odradek.core.types import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.log.cleaning.cleaner import Cleaner
 from odradek.log.cleaning.settings import CleanerSettings
 from odradek.log.manager import LogManager
-from odradek.metadata.formatting import NodeIdentity, prepare_directories
+from odradek.metadata.formatting import NodeIdentity
 from odradek.metadata.internal_topics import partition_count
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.strays import is_stray
 from odradek.replication.fetch_sessions import FetchSessions
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.api import Runtime
+from odradek.runtime.patience import Patience
 from odradek.runtime.scope import Scope
 from odradek.runtime.slices import Slices
 
@@ -137,6 +138,8 @@ class Node:
         self.producer_ids: ProducerIds
         self.server: Server
         self.quorum: QuorumSide
+        self.patience = Patience()
+        """With other nodes during the start: giving up makes `start` raise CancelledError where it waits."""
         self._roles = CoordinatorRoles(self.groups, self.transactions)
         self._assigner = DirectoryAssigner(config.node_id, self.logs)
         self._applier = MetadataApplier(
@@ -189,16 +192,10 @@ class Node:
         incarnation = UUID(bytes=runtime.rng.randbytes(16), version=4)
         undo.push_async_callback(self.logs.close, clean=False)
         self.logs.open()
-        identity = prepare_directories(
-            runtime,
-            self.logs.directories,
-            node_id=config.node_id,
-            metadata_log_dir=config.metadata_log_dir,
-            controller_endpoints=endpoints,
-        )
-        self.cluster_id = identity.cluster_id
         if on_taken is not None:
             on_taken()
+        identity = await self.patience.wait(self.quorum.identify(self.logs.directories, endpoints))
+        self.cluster_id = identity.cluster_id
         self.quorum.join(identity, incarnation, endpoints)
         undo.push_async_callback(self.quorum.close)
         await self.quorum.start(self.cluster_id)
@@ -210,7 +207,8 @@ class Node:
         self._make_broker(identity, incarnation)
         undo.push_async_callback(self.lifecycle.close)
         undo.push_async_callback(self.producer_ids.close)
-        broker_epoch = await self.lifecycle.register(advertised_listeners(config, self.server.addresses))
+        listeners = advertised_listeners(config, self.server.addresses)
+        broker_epoch = await self.patience.wait(self.lifecycle.register(listeners))
         self.producer_ids.broker_epoch = broker_epoch
         configs = self._dynamic_configs()
         await configs.load()
@@ -230,7 +228,7 @@ class Node:
         self.cleaner.start()
         self._scope.spawn(self._assigner.run(self.controller, broker_epoch), name="assign directories")
         self.server.open(self._services())
-        await self.lifecycle.unfence()
+        await self.patience.wait(self.lifecycle.unfence())
 
     def _make_broker(self, identity: NodeIdentity, incarnation: UUID) -> None:
         """Make the parts of the broker that need the cluster id."""

@@ -10,20 +10,24 @@ from uuid import UUID
 
 from odradek.broker.controller_channel import RoutedController
 from odradek.broker.controller_services import ControllerServices
+from odradek.broker.first_start import FirstStart
 from odradek.broker.loggers import LogLevels
+from odradek.broker.neighbours import check_neighbours
 from odradek.broker.network.server import Server
 from odradek.broker.remote_controller import RemoteControllers
+from odradek.broker.waiting_services import WaitingServices
 from odradek.controller.quorum import QuorumController
 from odradek.controller.registrar import ControllerRegistrar
 from odradek.core.configs import NodeConfig
 from odradek.core.metrics import Metrics
 from odradek.log.files import FilePool
+from odradek.log.managing.log_dir import LogDir
 from odradek.metadata.formatting import NodeIdentity, read_bootstrap
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.raft.asking import Asker
 from odradek.raft.driver import Membership, RaftDriver
-from odradek.raft.opening import open_replica
+from odradek.raft.opening import check_quorum_state, open_replica
 from odradek.raft.serving import ReplicaService
 from odradek.raft.settings import bootstrap_servers, metadata_log_config, raft_times, static_voters
 from odradek.raft.voters import VoterEndpoint
@@ -35,7 +39,7 @@ MAX_CONNECTIONS: Final = 1000
 
 
 class QuorumSide:
-    """`listen`, then `join` once the node knows its cluster, then `start`. `close` at the end."""
+    """`listen`, `identify`: learn the cluster; then `join`, then `start`. `close` at the end."""
 
     raft: RaftDriver
     loader: MetadataLoader
@@ -60,6 +64,7 @@ class QuorumSide:
         self._log_levels = log_levels
         self.server = Server(config, runtime, metrics, files, MAX_CONNECTIONS)
         self._registrar: ControllerRegistrar | None = None
+        self._waiting = WaitingServices(slices=slices, metadata=metadata, node_id=config.node_id)
 
     # --- start ----------------------------------------------------------------------------------------
 
@@ -75,6 +80,17 @@ class QuorumSide:
                 port = self.server.listen(listener.name, listener.host, listener.port)[1]
             endpoints.append(VoterEndpoint(listener.name, listener.host, port))
         return endpoints
+
+    async def identify(
+        self, directories: Sequence[LogDir], endpoints: Sequence[VoterEndpoint]
+    ) -> NodeIdentity:
+        """The ids of this node. Directories that nobody formatted may have to wait for other nodes."""
+        if self._config.is_controller:
+            await self.server.address_limits.configure(self._config)
+        waiting = self._waiting
+        return await FirstStart(
+            self._config, self._runtime, directories, endpoints, waiting, lambda: self.server.open(waiting)
+        ).identify()
 
     def join(self, identity: NodeIdentity, incarnation: UUID, endpoints: Sequence[VoterEndpoint]) -> None:
         """Open the replica and make what stands on it. Raises OSError, QuorumError, QuorumStateError."""
@@ -96,6 +112,10 @@ class QuorumSide:
             tuple(endpoints),
             bootstrap_servers(config),
             listener_name,
+            auto_join=config.is_controller and config.bool("controller.quorum.auto.join.enable"),
+        )
+        check_quorum_state(
+            runtime.disk, config.metadata_log_dir, opened, config.node_id, identity.metadata_directory_id
         )
         self.raft = raft = RaftDriver(runtime, opened, raft_times(config), membership)
         self.loader = MetadataLoader(runtime, config, raft, self._metadata, self._slices)
@@ -124,12 +144,16 @@ class QuorumSide:
             self._registrar = ControllerRegistrar(config, incarnation, self.channel, self._metadata)
 
     async def start(self, cluster_id: str) -> None:
-        """Load what the replica has, accept other nodes, and take part."""
+        """Load what the replica has, accept other nodes, and take part. Raises QuorumError where other nodes
+        make that impossible."""
+        if not self._config.is_quorum_of_one:
+            await check_neighbours(
+                self._config, self._runtime, self.raft.facts.voters, cluster_id, self._waiting.asked_by
+            )
         await self.loader.load()
         if self._registrar is not None:
             self._metadata.subscribe(self._registrar.on_delta)
         if self.local is not None:
-            await self.server.address_limits.configure(self._config)
             self.server.open(self._services(self.local, cluster_id))
         self.raft.start()
 

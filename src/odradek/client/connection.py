@@ -31,17 +31,33 @@ class _Waiting(NamedTuple):
     answer: "asyncio.Future[tuple[memoryview, int]]"
 
 
+class Traffic:
+    """What went over connections that share it: requests, responses, bytes out and in."""
+
+    __slots__ = ("received_bytes", "requests", "responses", "sent_bytes")
+
+    def __init__(self) -> None:
+        self.requests = self.responses = self.sent_bytes = self.received_bytes = 0
+
+
 class BrokerConnection:
     """Made with `open`. Any failure closes it, and every request in flight fails with the reason."""
 
     __slots__ = (
         "_client_id", "_correlation_id", "_failure", "_filled", "_frame", "_output", "_runtime",
         "_size_bytes", "_socket", "_timeout_ms", "_waiting", "features", "features_epoch", "host",
-        "on_closed", "port", "supported_features", "versions",
+        "on_closed", "port", "supported_features", "traffic", "versions",
     )  # fmt: skip
 
     def __init__(
-        self, runtime: Runtime, socket: Socket, host: str, port: int, client_id: str, timeout_ms: int
+        self,
+        runtime: Runtime,
+        socket: Socket,
+        host: str,
+        port: int,
+        client_id: str,
+        timeout_ms: int,
+        traffic: Traffic,
     ):
         self.host = host
         self.port = port
@@ -50,6 +66,7 @@ class BrokerConnection:
         self.features_epoch = -1
         self.supported_features: dict[str, tuple[int, int]] = {}
         self.on_closed: Callable[[], None] | None = None
+        self.traffic = traffic
         self._runtime = runtime
         self._socket = socket
         self._client_id = client_id
@@ -64,12 +81,19 @@ class BrokerConnection:
 
     @classmethod
     async def open(
-        cls, runtime: Runtime, host: str, port: int, *, client_id: str, request_timeout_ms: int = 30_000
+        cls,
+        runtime: Runtime,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        request_timeout_ms: int = 30_000,
+        traffic: Traffic | None = None,
     ) -> "BrokerConnection":
         """Connect and ask which versions the broker serves. OSError (TimeoutError too) when it cannot be."""
         async with asyncio.timeout(request_timeout_ms / 1000):
             socket = await runtime.net.connect(host, port)
-        connection = cls(runtime, socket, host, port, client_id, request_timeout_ms)
+        connection = cls(runtime, socket, host, port, client_id, request_timeout_ms, traffic or Traffic())
         runtime.net.add_reader(socket, connection._on_readable)
         try:
             await connection._negotiate()
@@ -187,6 +211,8 @@ class BrokerConnection:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         frame = encode_request(api_key, version, self._correlation_id, self._client_id, request)
         self._output.append(memoryview(frame))
+        self.traffic.requests += 1
+        self.traffic.sent_bytes += len(frame)
         if len(self._output) == 1:
             self._send_output()
             if self._failure is None and self._output:
@@ -253,5 +279,7 @@ class BrokerConnection:
         if correlation_id != request.correlation_id:
             raise ProtocolError(f"{self.host}:{self.port} answered out of order")
         self._waiting.popleft()
+        self.traffic.responses += 1
+        self.traffic.received_bytes += _SIZE.size + len(frame)
         if not request.answer.done():
             request.answer.set_result((frame, position))

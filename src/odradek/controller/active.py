@@ -16,6 +16,8 @@ from uuid import UUID
 
 from odradek.controller.controller import Controller
 from odradek.controller.decisions import Decisions, Rank, rank_of
+from odradek.controller.metrics import ControllerMetrics
+from odradek.controller.quick_fencer import QuickFencer
 from odradek.controller.registrar import is_missing, registration_request
 from odradek.controller.result import split
 from odradek.core.configs import NodeConfig
@@ -31,6 +33,8 @@ _log = logging.getLogger(__name__)
 
 _TICK_SECONDS = 0.5
 _STALL_SECONDS = 1.0
+_TO_LAST_LEADER = -1
+"""Stands for the connection over which this node followed the last leader."""
 _ENCODED = 25
 """What it takes to encode a record."""
 _ANSWERED_WHEN_COMMITTED = frozenset((ApiKey.BROKER_HEARTBEAT, ApiKey.ALLOCATE_PRODUCER_IDS))
@@ -49,13 +53,16 @@ class ActiveController:
         slices: Slices,
         *,
         cluster_id: str,
+        metrics: ControllerMetrics | None = None,
     ) -> None:
+        self._metrics = metrics or ControllerMetrics()
         self._runtime = runtime
         self._config = config
         self._raft = raft
         self._loader = loader
-        self._decisions = Decisions(slices)
+        self._decisions = Decisions(slices, self._metrics)
         self._last_append_time = 0.0
+        self._session_ms = config.int("broker.session.timeout.ms")
         self._refusal: KafkaError | None = None
         self.epoch = raft.epoch
         self.controller = Controller(
@@ -65,6 +72,7 @@ class ActiveController:
             rng=runtime.rng,
             replayer=loader.take_over(),
         )
+        self.quick_fencer = QuickFencer(runtime, config, self._broker_endpoint, self._fence_refusing)
 
     def begin(self, bootstrap: Sequence[MetadataRecord] | None, incarnation_id: UUID) -> None:
         """End what the last controller left open, give a new log its first records, register.
@@ -83,17 +91,20 @@ class ActiveController:
         """Write nothing more, answer nobody who was not answered, and drop what is not committed."""
         assert self._refusal is None, "a controller resigns once"
         self._refusal = refusal
+        self.quick_fencer.stop()
         self._decisions.refuse(refusal)
         self._loader.release(refusal)
 
     async def close(self) -> None:
         """Decide nothing more, and let end what has begun."""
+        self.quick_fencer.stop()
         await self._decisions.close()
 
     # --- commands -------------------------------------------------------------------------------------
 
     async def call(self, api_key: ApiKey, request: Any) -> Any:
         """Decide, and answer once everything the answer rests on is committed."""
+        began_ms = _session_ms()
         deciding = self._decisions.run(partial(self._decide, api_key, request), rank_of(api_key, request))
         response, last_offset = await deciding
         self._check()
@@ -101,6 +112,8 @@ class ActiveController:
             await self._loader.when_committed(last_offset)
         else:
             await self._loader.when_applied(last_offset)
+        if api_key is ApiKey.BROKER_HEARTBEAT and 2 * (_session_ms() - began_ms) > self._session_ms:
+            self._metrics.timed_out_heartbeats += 1
         return response
 
     def _check(self) -> None:
@@ -191,6 +204,53 @@ class ActiveController:
                     broker.id,
                     broker.epoch,
                 )
+
+    # --- brokers that nobody hears any more -----------------------------------------------------------
+
+    def lost_leader(self, node_id: int) -> None:
+        """The node that led before is gone, as the connection to it is: so is the broker in its process."""
+        image = self.controller.image
+        broker, controller = image.brokers.get(node_id), image.controllers.get(node_id)
+        if broker is None or controller is None or broker.incarnation_id != controller.incarnation_id:
+            return
+        self.quick_fencer.proved(node_id, broker.epoch, _TO_LAST_LEADER)
+        self.quick_fencer.broke(_TO_LAST_LEADER)
+
+    def _broker_endpoint(self, broker_id: int) -> tuple[str, int] | None:
+        broker = self.controller.image.brokers.get(broker_id)
+        if broker is None or not broker.endpoints:
+            return None
+        name = self._config.inter_broker_listener_name
+        endpoint = broker.endpoints.get(name) or next(iter(broker.endpoints.values()))
+        return endpoint.host, endpoint.port
+
+    async def _fence_refusing(self, broker_id: int, broker_epoch: int, since_ms: int) -> None:
+        try:
+            await self._decisions.run(
+                partial(self._fence_unheard, broker_id, broker_epoch, since_ms), Rank.BROKER
+            )
+        except KafkaError as e:
+            if self._refusal is None:
+                _log.error("The controller cannot fence broker %d: %s", broker_id, e)
+
+    def _fence_unheard(self, broker_id: int, broker_epoch: int, since_ms: int) -> Paced[None]:
+        """Unless a heartbeat was decided meanwhile."""
+        session = self.controller.sessions.get(broker_id)
+        if session is not None and session.last_contact_ms > since_ms:
+            return
+        while True:
+            base_offset = self._raft.log_end_offset
+            records = yield from self.controller.fence(broker_id, broker_epoch)
+            if not records:
+                return
+            if (yield from self._append_all(split(records), base_offset)):
+                _log.info(
+                    "Fencing broker %d at epoch %d because its connection broke and its address refuses "
+                    "others.",
+                    broker_id,
+                    broker_epoch,
+                )
+                return
 
 
 def _session_ms() -> int:

@@ -11,6 +11,7 @@ from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from odradek.controller.metrics import ControllerMetrics
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import Paced, Slices
@@ -39,14 +40,15 @@ class Rank(IntEnum):
 class Decisions:
     """Runs paced work, one after the other. It continues even if its caller is gone."""
 
-    __slots__ = ("_idle", "_is_taken", "_refusal", "_slices", "_waiting")
+    __slots__ = ("_idle", "_is_taken", "_metrics", "_refusal", "_slices", "_waiting")
 
-    def __init__(self, slices: Slices) -> None:
+    def __init__(self, slices: Slices, metrics: ControllerMetrics | None = None) -> None:
         self._slices = slices
+        self._metrics = metrics or ControllerMetrics()
         self._is_taken = False
         self._refusal: KafkaError | None = None
         self._idle: asyncio.Future[None] | None = None
-        self._waiting: tuple[deque[tuple[Callable[[], Paced[Any]], asyncio.Future[Any]]], ...] = tuple(
+        self._waiting: tuple[deque[tuple[Callable[[], Paced[Any]], asyncio.Future[Any], float]], ...] = tuple(
             deque() for _ in Rank
         )
 
@@ -55,9 +57,10 @@ class Decisions:
         if self._refusal is not None:
             return Reply.failed(self._refusal)
         if not self._is_taken and not any(self._waiting):
-            return self._run(begin)
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting[rank].append((begin, future))
+            return self._run(begin, asyncio.get_running_loop().time())
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._waiting[rank].append((begin, future, loop.time()))
         return Reply.later(future)
 
     def refuse(self, refusal: KafkaError) -> None:
@@ -75,19 +78,24 @@ class Decisions:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
 
-    def _run(self, begin: Callable[[], Paced[T]]) -> Reply[T]:
+    def _run(self, begin: Callable[[], Paced[T]], asked: float) -> Reply[T]:
         """Run it as the node's own work, so that it does not wait for the work of clients."""
         self._is_taken = True
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        self._metrics.queue.add(int(1e6 * (began - asked)))
         reply = self._slices.run(begin(), own=True)
         if reply.is_ready:
             self._is_taken = False
+            self._metrics.processing.add(int(1e6 * (loop.time() - began)))
             return reply
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        reply.when_ready(partial(self._end, future))
+        future: asyncio.Future[T] = loop.create_future()
+        reply.when_ready(partial(self._end, future, began))
         return Reply.later(future)
 
-    def _end(self, future: "asyncio.Future[Any]", reply: Reply[Any]) -> None:
+    def _end(self, future: "asyncio.Future[Any]", began: float, reply: Reply[Any]) -> None:
         self._is_taken = False
+        self._metrics.processing.add(int(1e6 * (asyncio.get_running_loop().time() - began)))
         _complete(future, reply)
         if any(self._waiting):
             asyncio.get_running_loop().call_soon(self._next)
@@ -99,9 +107,9 @@ class Decisions:
         queue = next(filter(None, self._waiting), None)
         if queue is None:
             return
-        begin, future = queue.popleft()
+        begin, future, asked = queue.popleft()
         if not future.cancelled():
-            self._run(begin).when_ready(partial(_complete, future))
+            self._run(begin, asked).when_ready(partial(_complete, future))
         if not self._is_taken and any(self._waiting):
             asyncio.get_running_loop().call_soon(self._next)
 

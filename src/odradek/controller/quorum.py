@@ -13,12 +13,15 @@ from uuid import UUID
 
 from odradek.controller.active import ActiveController
 from odradek.controller.controller import Controller
+from odradek.controller.metrics import ControllerMetrics
 from odradek.controller.quorum_description import describe_quorum
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError
+from odradek.core.types import NO_LEADER
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.records import MetadataRecord
 from odradek.raft.driver import RaftDriver
+from odradek.raft.serving import ReplicaService
 from odradek.runtime.api import Runtime
 from odradek.runtime.scope import Scope
 from odradek.runtime.slices import Slices
@@ -27,6 +30,8 @@ from odradek.wire.api_keys import ApiKey
 _log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.2
+_CHANGES_OF_VOTERS = frozenset((ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER))
+"""The replica decides them: its voters are in records of the quorum, not of the metadata."""
 
 
 class QuorumController:
@@ -50,12 +55,15 @@ class QuorumController:
         self.raft = raft
         self._loader = loader
         self._cluster_id = cluster_id
+        self.metrics = ControllerMetrics()
+        self._replica = ReplicaService(raft, cluster_id)
         self._incarnation_id = incarnation_id
         self._slices = slices
         self._bootstrap = bootstrap
         self._active: ActiveController | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._is_finishing = False
+        self._last_leader_id = NO_LEADER
         self._scope = Scope(lambda error: _log.error("A task of the controller failed", exc_info=error))
         self.on_changed: Callable[[], None] = lambda: None
         raft.on_leader_changed = self._on_leader_changed
@@ -83,7 +91,18 @@ class QuorumController:
             raise _not_controller()
         if api_key is ApiKey.DESCRIBE_QUORUM:
             return await self._slices.run(describe_quorum(self.raft, request, self._runtime.clock.now_ms()))
+        if api_key in _CHANGES_OF_VOTERS:
+            return await self._replica.receive(api_key, 0, request)
         return await self._active.call(api_key, request)
+
+    def broker_proved(self, broker_id: int, broker_epoch: int, connection: int) -> None:
+        """A broker has named its current epoch on a connection to this node."""
+        if self._active is not None:
+            self._active.quick_fencer.proved(broker_id, broker_epoch, connection)
+
+    def connection_broke(self, connection: int) -> None:
+        if self._active is not None:
+            self._active.quick_fencer.broke(connection)
 
     async def finish(self) -> None:
         """Decide nothing more, and wait until all that was decided is committed and applied."""
@@ -105,6 +124,8 @@ class QuorumController:
             self._resign(_not_controller())
         if self._active is None and self._leads(epoch) and not self._is_finishing:
             self._scope.spawn(self._claim(epoch, self.raft.epoch_start_offset), name="claim controller")
+        if leader_id not in (NO_LEADER, self.raft.node_id):
+            self._last_leader_id = leader_id
         self.on_changed()
 
     def _on_failed(self, failure: KafkaError) -> None:
@@ -126,6 +147,7 @@ class QuorumController:
                 self._loader,
                 self._slices,
                 cluster_id=self._cluster_id,
+                metrics=self.metrics,
             )
             self.on_changed()  # all who wait go on once it has begun, and share its flush
             try:
@@ -140,6 +162,8 @@ class QuorumController:
                 raise
             else:
                 self._ticking = self._scope.spawn(active.tick(), name="controller-tick")
+                if self.raft.is_lost(self._last_leader_id):
+                    active.lost_leader(self._last_leader_id)
                 level = logging.DEBUG if self.raft.is_alone else logging.INFO
                 _log.log(level, "The controller of node %d is active at epoch %d", self.raft.node_id, epoch)
 

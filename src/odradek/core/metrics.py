@@ -5,6 +5,7 @@ connections), belong there.
 """
 
 WINDOW_MS = 60_000
+QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 STALL_BOUNDS_US = (10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000)
 _STEPS = 4  # buckets per power of two: a quantile is at most an eighth off
 _BUCKETS = 40 * _STEPS
@@ -28,28 +29,26 @@ class TopicMetrics:
         self.produces = self.fetches = self.failed_produces = self.failed_fetches = 0
 
 
-class RequestMetrics:
-    """How many requests one API got, at which versions, and how long they took.
+class TimeMetrics:
+    """How often something was done, and how long it took.
 
     Times go into a histogram with logarithmic buckets. Quantiles cover the current window and the previous
-    one, so that they show recent requests only.
+    one, so that they show what is recent only.
     """
 
-    __slots__ = ("_previous", "_window", "_window_start_ms", "count", "total_us", "versions")
+    __slots__ = ("_previous", "_window", "_window_start_ms", "count", "total_us")
 
     def __init__(self) -> None:
         self.count = 0
         self.total_us = 0
-        self.versions: dict[int, int] = {}
         self._window = [0] * _BUCKETS
         self._previous = [0] * _BUCKETS
         self._window_start_ms: int | None = None
 
-    def observe(self, version: int, elapsed_us: int, count: int = 1) -> None:
-        self.count += count
-        self.total_us += elapsed_us * count
-        self.versions[version] = self.versions.get(version, 0) + count
-        self._window[_bucket(elapsed_us)] += count
+    def add(self, elapsed_us: int) -> None:
+        self.count += 1
+        self.total_us += elapsed_us
+        self._window[_bucket(elapsed_us)] += 1
 
     def roll(self, now_ms: int) -> None:
         """Begin a new window when the current one is old enough. The first call begins the first window."""
@@ -62,7 +61,7 @@ class RequestMetrics:
             self._window_start_ms = now_ms
 
     def quantile_us(self, q: float) -> float | None:
-        """The time within which the share `q` of the recent requests was answered; None without requests."""
+        """The time within which the share `q` of what is recent was done; None where nothing was."""
         counts = [a + b for a, b in zip(self._window, self._previous, strict=True)]
         total = sum(counts)
         if not total:
@@ -73,6 +72,22 @@ class RequestMetrics:
             if count and rank <= 0:
                 return _middle_us(bucket)
         raise AssertionError("a rank within the total lies in a bucket")
+
+
+class RequestMetrics(TimeMetrics):
+    """How many requests one API got, at which versions, and how long they took."""
+
+    __slots__ = ("versions",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.versions: dict[int, int] = {}
+
+    def observe(self, version: int, elapsed_us: int, count: int = 1) -> None:
+        self.count += count
+        self.total_us += elapsed_us * count
+        self.versions[version] = self.versions.get(version, 0) + count
+        self._window[_bucket(elapsed_us)] += count
 
 
 def _bucket(elapsed_us: int) -> int:

@@ -3,8 +3,8 @@
 jmx_exporter's names as Strimzi configures it, kafka_exporter's and kafka-lag-exporter's for groups, and our
 own where none exists. Everything is read off counters and state that the node keeps anyway; a family is
 yielded only where something moves it. None among them is a pause: what is looked through may be long.
-Partitions are partition_families.py's, the cluster as its controller sees it controller_families.py's, the
-process and its loop process_families.py's.
+Partitions are partition_families.py's, the cluster as its controller sees it controller_families.py's, its
+quorum quorum_families.py's, the process and its loop process_families.py's.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
 from odradek.coordinators.transactions.states import AT_REST
-from odradek.core.metrics import RequestMetrics
+from odradek.core.metrics import QUANTILES, RequestMetrics
 from odradek.http.controller_families import controller
 from odradek.http.lags import Lags
 from odradek.http.partition_families import partitions
 from odradek.http.process_families import connections, loop
+from odradek.http.quorum_families import quorum
 from odradek.http.rows import ROWS_AT_ONCE, gauge
 from odradek.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from odradek.http.observed import Observed
-
-QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 
 # Counter of core.metrics.TopicMetrics, name in Kafka's BrokerTopicMetrics, what it counts.
 _TOPIC_COUNTERS = (
@@ -47,7 +46,7 @@ def families(
     yield from loop(node, idle_share)
     yield from process
     yield from controller(node)
-    yield from _raft(node)
+    yield from quorum(node, now_ms)
     yield from partitions(node, now_ms)
     yield from _transactions(node, now_ms)
     yield from _cleaner(node, now_ms)
@@ -105,21 +104,6 @@ def _add_times(times: SummaryMetricFamily, name: str, stats: RequestMetrics) -> 
         if value_us is not None:
             times.add_sample(times.name, {"request": name, "quantile": str(q)}, value_us / 1000)
     times.add_metric([name], stats.count, stats.total_us / 1000)
-
-
-def _raft(node: "Observed") -> Iterator[Metric]:
-    """Of the quorum that has the metadata log. The state is a label: a text is no number."""
-    prefix = "kafka_server_raftmetrics"
-    raft = node.quorum.raft
-    state = GaugeMetricFamily(
-        f"{prefix}_current_state", "1 for the role of this node", labels=["current_state"]
-    )
-    state.add_metric([type(raft.node.role).__name__.lower()], 1)
-    yield state
-    yield gauge(f"{prefix}_current_leader", "Node that leads, -1 without one", raft.node.leader_id)
-    yield gauge(f"{prefix}_current_epoch", "Epoch of the leader", raft.epoch)
-    yield gauge(f"{prefix}_high_watermark", "Committed end of the metadata log", raft.high_watermark)
-    yield gauge(f"{prefix}_log_end_offset", "End of the metadata log", raft.log_end_offset)
 
 
 def _transactions(node: "Observed", now_ms: int) -> Iterator[Metric | None]:

@@ -19,7 +19,8 @@ from odradek.metadata.bootstrap import bootstrap_features
 from odradek.metadata.image import RESERVED_DIRS
 from odradek.metadata.records import MetadataRecord, decode_record, encode_record
 from odradek.raft.control import QuorumFacts
-from odradek.raft.opening import PARTITION_DIR
+from odradek.raft.opening import FIRST_START_FILE, PARTITION_DIR, QUORUM_STATE_FILE, FirstStartMark
+from odradek.raft.quorum_state import QuorumState, format_quorum_state
 from odradek.raft.snapshots import BOOTSTRAP_FILE, SnapshotBuilder, SnapshotId, read_snapshot
 from odradek.raft.voters import Voter, VoterEndpoint, VoterSet
 from odradek.records.batch import BatchMeta, iter_records
@@ -35,12 +36,15 @@ class FirstVoters(NamedTuple):
 
     kraft.version 1 records its voters in the log. The first snapshot names them: this node alone, those of
     `voters`, or nobody (`is_observer`: the node asks others who votes, and may join them). With kraft.version
-    0 the voters are those of the configuration.
+    0 the voters are those of the configuration; one that formats itself leaves a `mark`, and counts as having
+    voted in `epoch` (raft/first_start.py).
     """
 
     kraft_version: int = 1
     voters: VoterSet | None = None
     is_observer: bool = False
+    mark: FirstStartMark | None = None
+    epoch: int = 0
 
 
 STANDALONE: Final = FirstVoters()
@@ -154,9 +158,9 @@ def _check_empty(disk: Disk, directory: LogDir) -> None:
 
 
 def _has_records(disk: Disk, path: str) -> bool:
-    """Whether a quorum has used a metadata log. Formatting writes only the first snapshot."""
-    first = SnapshotId(0, 0).file_name
-    return any(not name.startswith(first) for name in disk.listdir(path))
+    """Whether a quorum has used a metadata log. Formatting writes only these files."""
+    written = (SnapshotId(0, 0).file_name, QUORUM_STATE_FILE, FIRST_START_FILE)
+    return any(not name.startswith(written) for name in disk.listdir(path))
 
 
 def new_id(rng: Random) -> UUID:
@@ -187,6 +191,10 @@ def _format_metadata_log(
     write_file(disk, f"{directory.path}/{BOOTSTRAP_FILE}", bootstrap.finish())
     path = f"{directory.path}/{PARTITION_DIR}"
     disk.makedirs(path)
+    if first_voters.mark is not None:
+        state = format_quorum_state(QuorumState(leader_epoch=first_voters.epoch), 0)
+        write_file(disk, f"{path}/{QUORUM_STATE_FILE}", state)
+        write_file(disk, f"{path}/{FIRST_START_FILE}", f"{first_voters.mark}\n".encode())
     if first_voters.kraft_version == 0 or first_voters.is_observer:
         return
     own = Voter(meta.node_id, meta.directory_id, tuple(endpoints))

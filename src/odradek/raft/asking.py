@@ -24,7 +24,7 @@ class Asker:
     """Sends requests over a connection, and gives the answers."""
 
     def __init__(
-        self, cluster_id: str, listener_name: str, *, max_fetch_bytes: int, max_snapshot_bytes: int
+        self, cluster_id: str | None, listener_name: str, *, max_fetch_bytes: int, max_snapshot_bytes: int
     ) -> None:
         self._cluster_id = cluster_id
         self._listener_name = listener_name

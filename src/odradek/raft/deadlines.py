@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from odradek.raft import elections, epoch_requests, following, leading, upgrading
+from odradek.raft import elections, epoch_requests, following, joining, leading, upgrading
 from odradek.raft.replica import Replica
 from odradek.raft.roles import Candidate, Follower, Leader, Observer, Prospective, Resigned, Role, Unattached
 
@@ -32,9 +32,10 @@ def next_deadline_ms(r: Replica) -> int | None:
 def _next_fetch_ms(r: Replica) -> int | None:
     fetching = r.fetching
     waits = fetching.in_flight is None and following.may_fetch(r) and following.can_ask(r)
-    if waits and upgrading.must_update(r):
+    has_to_tell = upgrading.must_update(r) or joining.must_join(r)
+    if waits and has_to_tell:
         return min(fetching.retry_ms, fetching.update_voter_ms)
-    if upgrading.must_update(r):
+    if has_to_tell:
         return fetching.update_voter_ms
     return fetching.retry_ms if waits else None
 
@@ -45,6 +46,11 @@ def _next_fetch_ms(r: Replica) -> int | None:
 def _pump_follower(r: Replica, now_ms: int) -> None:
     following.pump(r, now_ms)
     upgrading.pump(r, now_ms)
+
+
+def _pump_observer(r: Replica, now_ms: int) -> None:
+    following.pump(r, now_ms)
+    joining.pump(r, now_ms)
 
 
 def _pump_leader(r: Replica, now_ms: int) -> None:
@@ -59,5 +65,5 @@ PUMPS: dict[type[Role], Callable[[Replica, int], None]] = {
     Follower: _pump_follower,
     Leader: _pump_leader,
     Resigned: epoch_requests.tell_resigned,
-    Observer: following.pump,
+    Observer: _pump_observer,
 }

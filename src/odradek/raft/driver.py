@@ -11,17 +11,20 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from odradek.client.connection import Traffic
 from odradek.core.errors import ErrorCode, ExhaustedError, KafkaError, StorageError
 from odradek.raft import events
 from odradek.raft.batches import Proposal, append_bytes
 from odradek.raft.control import QuorumFacts
 from odradek.raft.durability import LogFlusher, StateWriter
 from odradek.raft.messages import AnswerBody, FetchSnapshotAnswer, Request
+from odradek.raft.metrics import RaftMetrics
 from odradek.raft.node import RaftNode
-from odradek.raft.opening import QUORUM_STATE_FILE, Opened, QuorumError
+from odradek.raft.opening import QUORUM_STATE_FILE, Opened, QuorumError, remove_mark
 from odradek.raft.peers import Endpoint, Peers, Translator, chosen_endpoint
 from odradek.raft.quorum_state import format_quorum_state
 from odradek.raft.ready import Append, Ready
@@ -47,7 +50,7 @@ class Membership(NamedTuple):
     endpoints: Endpoints = ()
     bootstrap_servers: Sequence[Endpoint] = ()
     listener_name: str = ""
-    may_vote: bool = True
+    auto_join: bool = False
 
 
 class RaftDriver:
@@ -62,6 +65,7 @@ class RaftDriver:
         self.log, self.snapshots = opened.log, opened.snapshots
         self.node_id, self.directory_id = membership.node_id, membership.directory_id
         self.failure: KafkaError | None = None
+        self.metrics = RaftMetrics()
         self.on_committed: Callable[[int], None] = lambda offset: None
         self.on_leader_changed: Callable[[int, int], None] = lambda epoch, leader_id: None
         self.on_snapshot: Callable[[SnapshotId], None] = lambda snapshot_id: None
@@ -77,7 +81,8 @@ class RaftDriver:
             draw=runtime.rng.randrange,
             endpoints=membership.endpoints,
             bootstrap_servers=len(membership.bootstrap_servers),
-            may_vote=membership.may_vote,
+            may_vote=opened.may_vote,
+            auto_join=membership.auto_join,
         )
         self.replica_snapshots = ReplicaSnapshots(runtime, self.log, self.snapshots, self._history)
         self._listener_name = membership.listener_name
@@ -90,7 +95,7 @@ class RaftDriver:
         self._waiting: dict[object, asyncio.Future[AnswerBody]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._idle: asyncio.Future[None] | None = None
-        self._flusher = LogFlusher(runtime, self.log, self._flushed, self._fail)
+        self._flusher = LogFlusher(runtime, self.log, times.append_linger_ms, self._flushed, self._fail)
         self._state = StateWriter(
             runtime, self.log, f"{self.log.path}/{QUORUM_STATE_FILE}", self._persisted, self._fail
         )
@@ -157,9 +162,18 @@ class RaftDriver:
         return self.log.high_watermark
 
     @property
+    def traffic(self) -> Traffic:
+        """To other replicas and back."""
+        return self._peers.traffic
+
+    @property
     def leader_endpoint(self) -> Endpoint | None:
         """Where the leader listens, as this replica knows it."""
         return chosen_endpoint(self.node.leader_endpoints, self._listener_name)
+
+    def is_lost(self, node_id: int) -> bool:
+        """Whether the connection to a node broke, and there is no other yet."""
+        return node_id in self._peers.lost
 
     # --- records and requests -------------------------------------------------------------------------
 
@@ -176,10 +190,13 @@ class RaftDriver:
         assert not self._is_stepping, "records are appended between steps"
         end_offset = self.log.log_end_offset + len(values)
         self._append_error = None
+        began_ms = self.now_ms()
         self._step(events.Propose(len(values), Proposal(values, now_ms)))
         if self._append_error is not None:
             raise self._append_error
         assert self.log.log_end_offset >= end_offset, "a leader appends what it proposes"
+        self.metrics.append(len(values), end_offset, began_ms)
+        self.metrics.commit(self.high_watermark, self.now_ms())
         return end_offset - 1
 
     async def ask(self, request: Request) -> AnswerBody:
@@ -221,11 +238,15 @@ class RaftDriver:
         if self._is_stepping:
             return
         self._is_stepping = True
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
             while self._events:
                 self._carry_out(self.node.step(self._events.popleft(), self.now_ms()))
         finally:
             self._is_stepping = False
+            ended = loop.time()
+            self.metrics.busy_ms.add(1000 * (ended - began), int(1000 * ended))
         self._arm_timer()
         self._tell()
 
@@ -252,7 +273,18 @@ class RaftDriver:
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
         self._handle_snapshots(ready)
+        if ready.may_vote:
+            self._scope.spawn(self._forget_wiped(), name="raft-may-vote")
         self._note_news(ready)
+
+    async def _forget_wiped(self) -> None:
+        """Until that is durable a restart has to catch up again before it votes, and nothing worse."""
+        _log.info("Node %d has caught up after its disk was new: it votes from now on", self.node_id)
+        log_dir = self.log.path.rpartition("/")[0]
+        try:
+            await self._runtime.offload(partial(remove_mark, self._runtime.disk, log_dir))
+        except OSError as e:
+            _log.warning("Cannot remove the mark of a new disk in %s: %s", self.log.path, e)
 
     @property
     def is_alone(self) -> bool:
@@ -263,6 +295,7 @@ class RaftDriver:
     def _note_news(self, ready: Ready) -> None:
         if ready.role is not None:
             role = ready.role
+            self.metrics.become(role, self.now_ms())
             level = logging.DEBUG if self.is_alone else logging.INFO
             _log.log(level, "Node %d is now %s in epoch %d", self.node_id, type(role).__name__, role.epoch)
             self._news.append(lambda: self.on_leader_changed(role.epoch, self.node.leader_id))
@@ -272,6 +305,7 @@ class RaftDriver:
         if ready.high_watermark is not None:
             high_watermark = ready.high_watermark
             self.log.advance_high_watermark(high_watermark)
+            self.metrics.commit(high_watermark, self.now_ms())
             self._news.append(lambda: self.on_committed(high_watermark))
 
     def _change_log(self, ready: Ready) -> bool:
@@ -292,12 +326,15 @@ class RaftDriver:
             self._append_error = e
             self._fail(e)
             return False
-        self._flusher.want()
+        self._flusher.want(lingers=bool(ready.appends) and all(a.tag is not None for a in ready.appends))
         return True
 
     def _append(self, appends: Sequence[Append]) -> None:
         if appends:
             self.log.append_as_follower(append_bytes(appends, self._runtime.clock.now_ms()))
+            fetched = sum(append.records for append in appends if append.batch is not None)
+            if fetched:
+                self.metrics.fetch(fetched, self.now_ms())
             self._events.append(events.Appended(self.log.log_end_offset))
 
     def _flushed(self, end_offset: int) -> None:

@@ -1,7 +1,8 @@
 """What makes a replica's decisions durable: fsyncs of its log, and the quorum-state file. Away from the loop.
 
-One flush and one write of the state are under way at a time. What only lacks descriptors or memory is tried
-again; any other failure is final (`on_failed`).
+They have a thread of their own: no fsync of a partition makes an election or a commit wait. One flush and one
+write of the state are under way at a time. What only lacks descriptors or memory is tried again; any other
+failure is final (`on_failed`).
 """
 
 import asyncio
@@ -21,24 +22,44 @@ OnFailed = Callable[[KafkaError], None]
 
 
 class LogFlusher:
-    """`want` a flush; `on_flushed` hears how far the log is durable."""
+    """`want` a flush; `on_flushed` hears how far the log is durable.
+
+    `linger_ms` is how long a flush that may wait does so, for more to share it
+    (`controller.quorum.append.linger.ms`).
+    """
 
     def __init__(
-        self, runtime: Runtime, log: Log, on_flushed: Callable[[int], None], on_failed: OnFailed
+        self,
+        runtime: Runtime,
+        log: Log,
+        linger_ms: int,
+        on_flushed: Callable[[int], None],
+        on_failed: OnFailed,
     ) -> None:
         self._runtime = runtime
         self._log = log
+        self._linger_s = linger_ms / 1000
+        self._lingering: asyncio.TimerHandle | None = None
         self._on_flushed = on_flushed
         self._on_failed = on_failed
         self.is_flushing = False
 
-    def want(self) -> None:
-        """Flush at the end of this turn, so that all that is appended in it shares one fsync."""
+    def want(self, *, lingers: bool = False) -> None:
+        """Flush at the end of this turn, so that all that is appended in it shares one fsync; or linger."""
+        loop = asyncio.get_running_loop()
         if not self.is_flushing:
             self.is_flushing = True
-            asyncio.get_running_loop().call_soon(self._begin)
+            if lingers and self._linger_s:
+                self._lingering = loop.call_later(self._linger_s, self._begin)
+            else:
+                loop.call_soon(self._begin)
+        elif self._lingering is not None and not lingers:
+            self._lingering.cancel()
+            self._lingering = None
+            loop.call_soon(self._begin)
 
     def _begin(self) -> None:
+        self._lingering = None
         try:
             job = self._log.begin_flush()
         except ExhaustedError:
@@ -52,7 +73,7 @@ class LogFlusher:
             self.is_flushing = False
             self._on_flushed(self._log.recovery_point)
             return
-        self._runtime.offload(job.run).add_done_callback(partial(self._flushed, job))
+        self._runtime.for_quorum(job.run).add_done_callback(partial(self._flushed, job))
 
     def _try_later(self) -> None:
         """No sync has failed, one could only not be begun. Nothing is committed until it is."""
@@ -96,7 +117,7 @@ class StateWriter:
 
     def _begin(self, content: bytes) -> None:
         work = partial(write_file, self._runtime.disk, self._path, content)
-        self._runtime.offload(work).add_done_callback(partial(self._written, content))
+        self._runtime.for_quorum(work).add_done_callback(partial(self._written, content))
 
     def _written(self, content: bytes, done: "asyncio.Future[None]") -> None:
         try:

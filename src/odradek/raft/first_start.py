@@ -10,7 +10,8 @@ voter, in this incarnation, whether it is formatted and which epoch it has (`dec
                                 disk never helps to elect a leader without committed records
 
 A new quorum votes only after all have formatted: one that comes late would find an epoch and take itself for
-wiped, and with too many of those nobody could be elected.
+wiped, and with too many of those nobody could be elected. The lowest id chooses the id of the cluster
+(`choose_cluster_id`).
 """
 
 from collections.abc import Collection, Mapping
@@ -19,10 +20,15 @@ from typing import NamedTuple
 
 class FormatAnswer(NamedTuple):
     """What a voter says of itself. One that does not know the question counts as formatted; its epoch comes
-    from its answer to a Vote or Fetch request."""
+    from its answer to a Fetch request. It names no cluster then (empty)."""
 
     formatted: bool
     epoch: int
+    cluster_id: str = ""
+
+
+class ClusterIdError(ValueError):
+    """The voters do not say which cluster they are; says why."""
 
 
 class Wait(NamedTuple):
@@ -45,6 +51,24 @@ def decide(node_id: int, voters: Collection[int], answers: Mapping[int, FormatAn
         return Wait(missing)
     epoch = max((answer.epoch for answer in answers.values() if answer.formatted), default=0)
     return Format(epoch, may_vote=epoch == 0)
+
+
+def choose_cluster_id(
+    node_id: int, voters: Collection[int], answers: Mapping[int, FormatAnswer]
+) -> str | Wait | None:
+    """The cluster that the formatted voters belong to; None: this voter chooses. ClusterIdError where they
+    belong to different ones, or none of them says."""
+    formatted = {n: answer.cluster_id for n, answer in sorted(answers.items()) if answer.formatted}
+    named = {cluster_id: n for n, cluster_id in formatted.items() if cluster_id}
+    if len(named) > 1:
+        told = ", ".join(f"{n} of {cluster_id}" for cluster_id, n in named.items())
+        raise ClusterIdError(f"the voters belong to different clusters: voter {told}")
+    if named:
+        return next(iter(named))
+    if formatted:
+        raise ClusterIdError(f"voter {min(formatted)} has a cluster and does not say which one")
+    first = min(voters)
+    return None if node_id == first else Wait((first,))
 
 
 def may_start(node_id: int, voters: Collection[int], answers: Mapping[int, FormatAnswer]) -> Wait | None:

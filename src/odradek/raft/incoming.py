@@ -26,7 +26,12 @@ class IncomingSnapshot:
     def finish(self) -> tuple[bytes, Snapshot]:
         """All of it. SnapshotError where it is not whole, or damaged."""
         data = bytes(self._data)
-        _, position, finding = kernel.scan_segment(data, BatchMeta)
-        if finding != kernel.OK:
-            raise SnapshotError(f"the snapshot has no good batch at byte {position} of {len(data)}")
-        return data, read_snapshot(data, lambda data, batch: None)
+        return data, checked_snapshot(data)
+
+
+def checked_snapshot(data: bytes) -> Snapshot:
+    """What a snapshot says of the quorum, once every batch of it is found good. SnapshotError."""
+    _, position, finding = kernel.scan_segment(data, BatchMeta)
+    if finding != kernel.OK:
+        raise SnapshotError(f"the snapshot has no good batch at byte {position} of {len(data)}")
+    return read_snapshot(data, lambda data, batch: None)

@@ -3,8 +3,9 @@
     step(event, now) ─ the event's handler ─ pump: what to send now ─ gate: what may leave now ─> Ready
 
 This file dispatches. Roles and their table are in roles.py, votes in elections.py, the leader's work in
-leading.py, the follower's in following.py, changes of voters in voter_changes.py, the rest in handlers.py and
-deadlines.py. Replication is pull-based (KIP-595): a fetch offset says how far a follower's log is durable.
+leading.py, the follower's in following.py, changes of voters in voter_changes.py and joining.py, the rest in
+handlers.py and deadlines.py. Replication is pull-based (KIP-595): a fetch offset says how far a
+follower's log is durable.
 """
 
 from collections.abc import Callable
@@ -36,6 +37,7 @@ class RaftNode:
     bootstrap_servers   how many there are besides the voters; they are addressed as -2, -3, ...
     may_vote            false for a voter whose disk was wiped: `state` then has the highest epoch that any
                         other voter knows; it votes again when `Ready.may_vote` says so
+    auto_join           a controller that asks to become a voter while it is none
     """
 
     __slots__ = ("_r",)
@@ -54,12 +56,14 @@ class RaftNode:
         bootstrap_servers: int = 0,
         supported_kraft_versions: tuple[int, int] = (0, 1),
         may_vote: bool = True,
+        auto_join: bool = False,
     ) -> None:
         r = self._r = Replica(node_id, directory_id, state, log, history, times, draw)
         r.endpoints = endpoints
         r.bootstrap_servers = tuple(FIRST_BOOTSTRAP_SERVER - i for i in range(bootstrap_servers))
         r.supported_kraft_versions = supported_kraft_versions
         r.may_vote = may_vote
+        r.auto_join = auto_join
         r.vote_floor = 0 if may_vote else state.leader_epoch
         r.role = starting.initial_role(r, state)
 
@@ -114,6 +118,10 @@ class RaftNode:
     @property
     def log_end_offset(self) -> int:
         return self._r.log.end_offset
+
+    @property
+    def log_end_epoch(self) -> int:
+        return self._r.log.epochs.last
 
     @property
     def flushed_offset(self) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
-from odradek.client.connection import BrokerConnection
+from odradek.client.connection import BrokerConnection, Traffic
 from odradek.core.errors import KafkaError, ProtocolError
 from odradek.raft.events import Answered, ConnectionLost, DialRefused, Event, Unanswered
 from odradek.raft.messages import AnswerBody, Request
@@ -53,6 +53,9 @@ class Peers:
         self._connections: dict[Endpoint, asyncio.Future[BrokerConnection]] = {}
         self._scope = Scope(lambda error: _log.error("A request to another voter failed", exc_info=error))
         self._is_closing = False
+        self.traffic = Traffic()
+        self.lost: set[int] = set()
+        """Nodes whose connection broke, and to which there is no other since."""
 
     def send(self, send: Send, listener_name: str) -> None:
         endpoint = self._endpoint(send, listener_name)
@@ -92,11 +95,13 @@ class Peers:
                 *endpoint,
                 client_id=self._client_id,
                 request_timeout_ms=self._request_timeout_ms,
+                traffic=self.traffic,
             )
         except ConnectionRefusedError:
             if node_id >= 0:
                 self._on_event(DialRefused(node_id))
             raise
+        self.lost.discard(node_id)
         connection.on_closed = partial(self._lost, node_id, endpoint)
         return connection
 
@@ -104,6 +109,7 @@ class Peers:
         """Say so, and find out whether anybody listens there."""
         if self._is_closing or node_id < 0:
             return
+        self.lost.add(node_id)
         self._on_event(ConnectionLost(node_id))
         self._scope.spawn(self._look_again(node_id, endpoint), name=f"raft-dial-{node_id}")
 

@@ -40,6 +40,14 @@ def format_quorum_state(state: QuorumState, kraft_version: int, voter_ids: Seque
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
+def parse_recorded_voters(data: bytes) -> tuple[int, ...]:
+    """The voters that a file of version 0 names; none in version 1, where the log has them."""
+    try:
+        return tuple(int(voter["voterId"]) for voter in json.loads(data).get("currentVoters") or ())
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise QuorumStateError(f"quorum-state cannot be read: {e}") from e
+
+
 def parse_quorum_state(data: bytes) -> QuorumState:
     try:
         fields = json.loads(data)

@@ -28,11 +28,13 @@ class Replica:
     is_voter        it stands for leader: it counts, or a record that may not be committed yet removes it.
                     Its log may be the longest one then, and the others cannot elect anybody without it.
     high_watermark  what is committed as far as this replica knows; never goes back
+    auto_join       a controller that is no voter asks to become one
     may_vote        false after its disk was wiped, until it has caught up with a leader of `vote_floor`
     leadership      of a leader only; ballot of a prospective or candidate only
     """
 
     __slots__ = (
+        "auto_join",
         "ballot",
         "bootstrap_servers",
         "counts",
@@ -89,6 +91,7 @@ class Replica:
         self.endpoints: Endpoints = ()
         self.bootstrap_servers: tuple[int, ...] = ()
         self.supported_kraft_versions = (0, 1)
+        self.auto_join = False
         self.may_vote = True
         self.vote_floor = 0
         self.stopping = False

@@ -56,4 +56,5 @@ def raft_times(config: NodeConfig) -> RaftTimes:
         election_backoff_max_ms=config.int("controller.quorum.election.backoff.max.ms"),
         request_timeout_ms=config.int("controller.quorum.request.timeout.ms"),
         retry_backoff_ms=config.int("controller.quorum.retry.backoff.ms"),
+        append_linger_ms=config.int("controller.quorum.append.linger.ms"),
     )

@@ -11,6 +11,7 @@ class RaftTimes(NamedTuple):
     election_backoff_max_ms  a candidate that lost waits up to this
     request_timeout_ms       the driver reports Unanswered after this
     retry_backoff_ms         between a failed request and the next one to the same node
+    append_linger_ms         a leader's records wait so long for more to share their flush
     fetch_max_wait_ms        how long a leader may park a fetch
     """
 
@@ -19,6 +20,7 @@ class RaftTimes(NamedTuple):
     election_backoff_max_ms: int = 1000
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
+    append_linger_ms: int = 0
     fetch_max_wait_ms: int = 500
 
     @property

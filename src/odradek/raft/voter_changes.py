@@ -5,7 +5,7 @@ committed.
 """
 
 from odradek.core.errors import ErrorCode
-from odradek.core.types import ZERO_UUID
+from odradek.core.types import ZERO_UUID, uuid_to_text
 from odradek.raft import moves
 from odradek.raft.answers import refused_by_leader, voter_change_error
 from odradek.raft.leadership import CAUGHT_UP_MS, NEVER_MS, Leadership, VoterChange
@@ -76,15 +76,16 @@ def is_uncommitted(r: Replica, lead: Leadership, token: object) -> bool:
 def on_add(r: Replica, token: object, request: AddVoterRequest, now_ms: int) -> None:
     """Ask the new voter which kraft.versions it supports; its answer goes on from there."""
     lead = leading(r, token)
-    if lead is None or is_busy(r, lead, token) or is_fixed(r, lead, token, "adding"):
+    if lead is None:
         return
-    assert r.voters is not None
     voter = request.voter
     if voter.id < 0 or not request.endpoints:
-        answer(
-            r, token, ErrorCode.INVALID_REQUEST, "Add voter request didn't include a voter and its listeners"
-        )
+        message = "Add voter request didn't include a voter and its listeners"
+        answer(r, token, ErrorCode.INVALID_REQUEST, message)
         return
+    if is_busy(r, lead, token) or is_fixed(r, lead, token, "adding"):
+        return
+    assert r.voters is not None
     if r.voters.get(voter.id) is not None:
         message = f"The voter id for {_text(voter)} is already part of the set of voters {_texts(r.voters)}."
         answer(r, token, ErrorCode.DUPLICATE_VOTER, message)
@@ -149,7 +150,12 @@ def append_voters(r: Replica, voters: VoterSet, now_ms: int) -> int:
 
 def on_remove(r: Replica, token: object, request: RemoveVoterRequest, now_ms: int) -> None:
     lead = leading(r, token)
-    if lead is None or is_busy(r, lead, token) or is_fixed(r, lead, token, "removing"):
+    if lead is None:
+        return
+    if request.voter.id < 0:
+        answer(r, token, ErrorCode.INVALID_REQUEST, "Remove voter request didn't include a valid voter")
+        return
+    if is_busy(r, lead, token) or is_fixed(r, lead, token, "removing"):
         return
     assert r.voters is not None
     if r.voter_key(request.voter.id) != request.voter:
@@ -229,7 +235,7 @@ def _end(r: Replica, lead: Leadership, error: ErrorCode, message: str | None) ->
 
 
 def _text(key: ReplicaKey) -> str:
-    directory = "Optional.empty" if key.directory_id == ZERO_UUID else str(key.directory_id)
+    directory = "<undefined>" if key.directory_id == ZERO_UUID else uuid_to_text(key.directory_id)
     return f"ReplicaKey(id={key.id}, directoryId={directory})"
 
 

@@ -159,6 +159,11 @@ class Runtime(Protocol):
         """Run a system call, or C code that releases the GIL, outside the event loop."""
         ...
 
+    def for_quorum(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """`offload` for what an election or a commit of the metadata log waits for: nobody else's work is
+        before it."""
+        ...
+
     def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         """`offload` for long work that no client waits for: it runs at a lower priority."""
         ...

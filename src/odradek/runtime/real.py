@@ -313,6 +313,7 @@ class RealRuntime:
         self.net: Net = RealNet()
         self.rng = random.Random()
         self._pool: Executor | None = None
+        self._quorum: Executor | None = None
         self._background: Executor | None = None
 
     def descriptor_limit(self) -> int:
@@ -322,6 +323,13 @@ class RealRuntime:
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         try:
             pool = self._pool = self._pool or _threads(OFFLOAD_THREADS, "odradek-offload")
+        except OSError as e:
+            return _failed(e)
+        return asyncio.get_running_loop().run_in_executor(pool, work)
+
+    def for_quorum(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        try:
+            pool = self._quorum = self._quorum or _threads(1, "odradek-quorum")
         except OSError as e:
             return _failed(e)
         return asyncio.get_running_loop().run_in_executor(pool, work)
@@ -336,10 +344,10 @@ class RealRuntime:
         return asyncio.get_running_loop().run_in_executor(pool, work)
 
     def close(self) -> None:
-        for pool in (self._pool, self._background):
+        for pool in (self._pool, self._quorum, self._background):
             if pool is not None:
                 pool.shutdown()
-        self._pool = self._background = None
+        self._pool = self._quorum = self._background = None
 
 
 def _threads(count: int, name: str, initializer: Callable[[], None] | None = None) -> Executor:

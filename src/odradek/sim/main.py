@@ -37,6 +37,7 @@ SHOWN_EVENTS = 40
 ENOUGH_CLUSTERS = 6
 """In so many seeds of a cluster, all that puts its rules to the test must have happened."""
 _GRACE_S = 2
+_FIRST_PROGRESS_S, _PROGRESS_S = 1, 5
 
 Echo = Callable[[str], None]
 
@@ -85,7 +86,7 @@ def run(
                 echo(report(outcome, story=story, seconds=seconds))
                 return EXIT_FINDING
             now = time.monotonic()
-            if now - shown > 5:
+            if now - shown > (_FIRST_PROGRESS_S if shown == began else _PROGRESS_S):
                 shown = now
                 told = f"{played}/{seeds} seeds, {_count(records, 'record')} acknowledged"
                 print(f"{told}, {_count(lives, 'life', 'lives')}, {now - began:.0f} s", file=sys.stderr)

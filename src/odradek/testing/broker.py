@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
+from odradek.broker.faults import PlantedErrors
 from odradek.broker.node import Node
 from odradek.core.configs import NodeConfig, node_defaults
 from odradek.core.types import INTERNAL_TOPICS
@@ -49,6 +50,9 @@ class _TestRuntime(RealRuntime):
         self.disk = _UnsyncedDisk()
         self.clock = ShiftedClock(self.clock, shift)
 
+    def for_quorum(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        return self.offload(work)
+
     def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         return self.offload(work)
 
@@ -60,14 +64,17 @@ class Broker:
     """`with Broker() as broker:` a Kafka broker at `broker.bootstrap_servers`, gone in the end.
 
     `config` holds Kafka's broker settings; `data_dir` keeps the data when it is given. `stop` and `start`
-    may be called in turn: address and data stay the same.
+    may be called in turn: address and data stay the same. `pause` and `resume` may, too.
     """
+
+    _log_prefix = ""
 
     def __init__(
         self, config: Mapping[str, str | bool | int | float] | None = None, *, data_dir: str | None = None
     ) -> None:
         self.config = as_texts(config)
         self.shift = Shift()
+        self.errors = PlantedErrors()
         self.node: Node | None = None
         self.data_dir = data_dir
         self._own_dir = data_dir is None
@@ -75,6 +82,7 @@ class Broker:
         self._loop: ShiftedLoop | None = None
         self._thread: threading.Thread | None = None
         self._log = LogTail()
+        self._resumed: threading.Event | None = None
 
     def __enter__(self) -> "Broker":
         self.start()
@@ -85,6 +93,10 @@ class Broker:
 
     def __repr__(self) -> str:
         return f"<Broker at {self.bootstrap_servers}>" if self.node is not None else "<Broker, stopped>"
+
+    @property
+    def node_id(self) -> int:
+        return int(self.config.get("node.id", 1))
 
     @property
     def bootstrap_servers(self) -> str:
@@ -110,9 +122,10 @@ class Broker:
         self._loop = ShiftedLoop(self.shift)
         self._thread = threading.Thread(target=self._loop.run_forever, name="odradek-broker", daemon=True)
         self._thread.start()
-        self._log.attach(self._thread)
+        self._log.attach(self._thread, self._log_prefix)
         try:
             node = Node(config, self.make_runtime())
+            node.faults = self.errors
             self.run(node.start())
         except BaseException:
             self._end_loop()
@@ -123,6 +136,28 @@ class Broker:
     def make_runtime(self) -> RealRuntime:
         """The machine as the node sees it."""
         return _TestRuntime(self.shift)
+
+    def pause(self) -> None:
+        """Let the node stand still, as a stopped process does: its sockets stay open, nobody answers."""
+        assert self._loop is not None and self._resumed is None, "only a broker that runs can be paused"
+        resumed = self._resumed = threading.Event()
+        paused = threading.Event()
+
+        def stand_still() -> None:
+            paused.set()
+            resumed.wait()
+
+        self._loop.call_soon_threadsafe(stand_still)
+        paused.wait()
+
+    def resume(self) -> None:
+        assert self._resumed is not None, "the broker is not paused"
+        self._resumed.set()
+        self._resumed = None
+
+    @property
+    def is_paused(self) -> bool:
+        return self._resumed is not None
 
     def stop(self) -> None:
         """Stop the node cleanly; its data stays."""
@@ -139,6 +174,7 @@ class Broker:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Await something on the node's event loop."""
         assert self._loop is not None
+        assert self._resumed is None, "the broker is paused"
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def look(self, function: Callable[[Node], T]) -> T:
@@ -203,4 +239,4 @@ class Broker:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-        self._log.detach()
+        self._log.detach(self._thread)

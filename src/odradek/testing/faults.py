@@ -1,7 +1,7 @@
-"""What a test can do to the broker it runs on: errors in place of answers, a broker that is down."""
+"""What a test can do to its brokers: errors in place of answers, brokers that are down, paused, cut off."""
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -10,14 +10,14 @@ from odradek.testing.tracebacks import blames_the_caller
 from odradek.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from odradek.testing.broker import Broker
+    from odradek.testing.cluster import Cluster
 
 
 class Faults:
     """Faults of one test; whatever of them is left is taken back when it ends."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, cluster: "Cluster") -> None:
+        self._cluster = cluster
 
     @blames_the_caller
     def errors(self, api: str, error: str, times: int = 1) -> None:
@@ -28,32 +28,53 @@ class Faults:
         except KeyError:
             meant = _suggestion(error.upper(), (code.name for code in ErrorCode))
             raise ValueError(f"{error!r} is not the name of a Kafka error{meant}") from None
-        self._broker.look(lambda node: node.faults.plant(key, code, times))
+        self._cluster.errors.plant(key, code, times)
 
     @blames_the_caller
-    def broker_down(self, leader_of: str | None = None) -> contextlib.AbstractContextManager[None]:
-        """The broker is stopped inside the block and started again after it, with its address and data.
+    def broker_down(
+        self, broker: int | None = None, *, leader_of: str | None = None
+    ) -> AbstractContextManager[None]:
+        """A broker is stopped inside the block and started again after it, with its address and data.
 
-        `leader_of` names a partition whose leader is meant; with one broker it leads them all.
+        `leader_of` names a partition whose leader is meant. One broker alone need not be named.
         """
-        if leader_of is not None:
-            topic, _, index = leader_of.rpartition("-")
-            led = self._broker.look(
-                lambda node: any(
-                    str(tp) == leader_of and p.is_leader for tp, p in node.replicas.partitions.items()
-                )
-            )
-            if not led:
-                raise ValueError(f"no broker leads partition {index} of topic {topic!r}")
-        return self._down()
+        if broker is not None and leader_of is not None:
+            raise ValueError("give a broker, or leader_of, but not both")
+        return self._cluster.down(self._known(broker) if leader_of is None else self._leader_of(leader_of))
 
-    @contextlib.contextmanager
-    def _down(self) -> Iterator[None]:
-        self._broker.stop()
-        try:
-            yield
-        finally:
-            self._broker.start()
+    @blames_the_caller
+    def paused(self, broker: int | None = None) -> AbstractContextManager[None]:
+        """A broker stands still inside the block, as a stopped process does: it takes connections, and
+        answers nobody. One broker alone need not be named."""
+        return self._cluster.paused(self._known(broker))
+
+    @blames_the_caller
+    def partitioned(self, a: int, b: int) -> AbstractContextManager[None]:
+        """Two brokers do not reach each other inside the block; what they send waits. Clients reach both."""
+        if len(self._cluster.brokers) == 1:
+            raise ValueError("one broker alone cannot be partitioned; use @pytest.mark.kafka(brokers=3)")
+        if self._known(a) == self._known(b):
+            raise ValueError(f"broker {a} cannot be cut off from itself; give two brokers")
+        return self._cluster.partitioned(a, b)
+
+    def _leader_of(self, partition: str) -> int:
+        leader = self._cluster.leader_of(partition)
+        if leader is None:
+            topic, _, index = partition.rpartition("-")
+            raise ValueError(f"no broker leads partition {index} of topic {topic!r}")
+        return leader
+
+    def _known(self, broker: int | None) -> int:
+        ids = list(self._cluster.brokers)
+        if broker is None and len(ids) == 1:
+            return ids[0]
+        names = ", ".join(map(str, ids))
+        if broker is None:
+            raise ValueError(f"which broker? There are {names}")
+        if type(broker) is not int or broker not in ids:
+            there = f"the only one is {names}" if len(ids) == 1 else f"there are {names}"
+            raise ValueError(f"there is no broker {broker!r}; {there}")
+        return broker
 
 
 def _api_key(api: str) -> ApiKey:
@@ -71,10 +92,10 @@ def _suggestion(name: str, names: Iterable[str]) -> str:
 
 
 class TestClock:
-    """The broker's time."""
+    """The time of the brokers."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, cluster: "Cluster") -> None:
+        self._cluster = cluster
 
     @blames_the_caller
     def advance(
@@ -84,4 +105,4 @@ class TestClock:
         total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds + ms / 1000
         if total < 0:
             raise ValueError("time cannot go back")
-        self._broker.advance(total)
+        self._cluster.advance(total)

@@ -18,7 +18,7 @@ from odradek.testing.settings import as_texts
 from odradek.testing.tracebacks import blames_the_caller
 
 if TYPE_CHECKING:
-    from odradek.testing.broker import Broker
+    from odradek.testing.cluster import Cluster
     from odradek.testing.server import KafkaServer
 
 POLL_MS = 50
@@ -35,8 +35,8 @@ class Kafka:
         self.server = server
         self._is_shared = is_shared
         self._suffix = uuid.uuid4().hex[:4]
-        self._before = server.broker.contents() if server.broker is not None else None
-        self._log_mark = server.broker.log_mark() if server.broker is not None else 0
+        self._before = server.cluster.contents() if server.cluster is not None else None
+        self._log_mark = server.cluster.log_mark() if server.cluster is not None else 0
         self._topics: list[str] = []
         self._groups: list[str] = []
 
@@ -131,47 +131,45 @@ class Kafka:
 
     @property
     def faults(self) -> Faults:
-        return Faults(self._own_broker("faults"))
+        return Faults(self._own_cluster("faults"))
 
     @property
     def clock(self) -> TestClock:
         __tracebackhide__ = True
-        broker = self._own_broker("the clock")
+        cluster = self._own_cluster("the clock")
         if self._is_shared:
             pytest.fail(
                 "this test uses kafka_server, whose broker and clock other tests share; "
                 "a test that takes only kafka can move its own clock"
             )
-        return TestClock(broker)
+        return TestClock(cluster)
 
     def made(self) -> tuple[Iterable[str], Iterable[str]]:
         """The topics and groups of this test that there are now: on our own broker, all that came since."""
-        broker = self.server.broker
-        if broker is not None and self._before is not None:
-            new = broker.contents().since(self._before)
+        cluster = self.server.cluster
+        if cluster is not None and self._before is not None:
+            new = cluster.contents().since(self._before)
             return new.topics.values(), new.groups
         return set(self._topics) & {*self.server.topics()}, set(self._groups) & {*self.server.groups()}
 
     def log(self) -> list[str]:
         """What the broker has logged since the test began, as far as it is ours and is kept."""
-        broker = self.server.broker
-        return broker.log_tail(self._log_mark) if broker is not None else []
+        cluster = self.server.cluster
+        return cluster.log_tail(self._log_mark) if cluster is not None else []
 
     def close(self) -> None:
         """Take back the faults and delete what the test made."""
-        broker = self.server.broker
-        if broker is None or self._before is None:
+        cluster = self.server.cluster
+        if cluster is None or self._before is None:
             self.server.delete(self._topics, self._groups)
             return
-        if broker.node is None:
-            broker.start()
-        broker.look(lambda node: node.faults.clear())
-        broker.delete(broker.contents().since(self._before))
+        cluster.revive()
+        cluster.delete(cluster.contents().since(self._before))
 
-    def _own_broker(self, what: str) -> "Broker":
-        if self.server.broker is None:
+    def _own_cluster(self, what: str) -> "Cluster":
+        if self.server.cluster is None:
             pytest.skip(f"{what} is not available on the broker given by --kafka-bootstrap")
-        return self.server.broker
+        return self.server.cluster
 
     def _ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         client = self.server.client

@@ -12,34 +12,40 @@ LINES = 200
 _FORMAT = "%(asctime)s %(levelname)s %(message)s (%(name)s)"
 
 _package = logging.getLogger("odradek")
+_lock = threading.Lock()
 _instead_of_root = logging.Logger("odradek.testing", logging.INFO)
 
 
 class LogTail(logging.Handler):
-    """The last lines that one thread logged."""
+    """The last lines that the threads of a broker, or of several, logged."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.seen = 0
         self._lines: deque[str] = deque(maxlen=LINES)
-        self._thread: int | None = None
+        self._threads: dict[int | None, str] = {}
         self.setFormatter(logging.Formatter(_FORMAT))
 
-    def attach(self, thread: threading.Thread) -> None:
-        """Take the node's lines until `detach`."""
-        self._thread = thread.ident
-        _instead_of_root.addHandler(self)
-        _hang_below(_instead_of_root)
+    def attach(self, thread: threading.Thread, prefix: str = "") -> None:
+        """Take the lines of a node until `detach`."""
+        with _lock:
+            self._threads[thread.ident] = prefix
+            _instead_of_root.addHandler(self)
+            _hang_below(_instead_of_root)
 
-    def detach(self) -> None:
-        _instead_of_root.removeHandler(self)
-        if not _instead_of_root.handlers:
-            _hang_below(logging.getLogger())
+    def detach(self, thread: threading.Thread) -> None:
+        with _lock:
+            del self._threads[thread.ident]
+            if not self._threads:
+                _instead_of_root.removeHandler(self)
+            if not _instead_of_root.handlers:
+                _hang_below(logging.getLogger())
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.thread == self._thread:
+        prefix = self._threads.get(record.thread)
+        if prefix is not None:
             self.seen += 1
-            self._lines.append(self.format(record))
+            self._lines.append(prefix + self.format(record))
 
     def since(self, mark: int) -> list[str]:
         """The lines after the first `mark` that were ever seen, as far as they are kept."""

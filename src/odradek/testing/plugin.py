@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from odradek.testing.server import KafkaServer
     from odradek.testing.servers import Servers
 
-MARKER = "kafka(brokers=1, config={}): the broker that the `kafka` fixture of this test runs on"
+MARKER = "kafka(brokers=1, config={}): the brokers that the `kafka` fixture of this test runs on"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,9 +62,9 @@ def kafka(request: pytest.FixtureRequest, _kafka_servers: "Servers") -> "Iterato
     brokers, config = wanted.pop("brokers", 1), wanted.pop("config", {})
     if wanted or (marker and marker.args):
         pytest.fail(f"unknown arguments of the kafka marker; it is {MARKER}", pytrace=False)
-    if brokers != 1:
-        pytest.fail(f"kafka(brokers={brokers}): only one broker is supported so far", pytrace=False)
-    view = _kafka_servers.view(config, uses_shared="kafka_server" in request.fixturenames)
+    if type(brokers) is not int or brokers < 1:
+        pytest.fail(f"kafka(brokers={brokers!r}): give a whole number of at least 1", pytrace=False)
+    view = _kafka_servers.view(brokers, config, uses_shared="kafka_server" in request.fixturenames)
     request.node.stash[_VIEW] = view
     yield view
     _kafka_servers.take_back(view)

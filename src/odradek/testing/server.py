@@ -15,6 +15,7 @@ from odradek.wire.messages import request_types
 
 if TYPE_CHECKING:
     from odradek.testing.broker import Broker
+    from odradek.testing.cluster import Cluster
 
 REACH_TIMEOUT_S = 5
 
@@ -24,26 +25,37 @@ class Unavailable(Exception):
 
 
 class KafkaServer:
-    """A broker for many tests, and the client that the fixtures use on it."""
+    """A broker, or several, for many tests, and the client that the fixtures use on it.
 
-    def __init__(self, broker: "Broker | None", bootstrap_servers: str) -> None:
-        self.broker = broker
+    `cluster` has the brokers by their ids; None where the address of a Kafka was given.
+    """
+
+    def __init__(self, cluster: "Cluster | None", bootstrap_servers: str) -> None:
+        self.cluster = cluster
         self.bootstrap_servers = bootstrap_servers
         self.client = BlockingClient(bootstrap_servers, client_id="odradek-testing", api_timeout_ms=10_000)
 
     def __repr__(self) -> str:
         return f"<KafkaServer at {self.bootstrap_servers}>"
 
-    @classmethod
-    def embedded(cls, config: Mapping[str, str]) -> "KafkaServer":
-        from odradek.testing.broker import Broker
+    @property
+    def broker(self) -> "Broker | None":
+        """The broker, where there is one and it is our own."""
+        if self.cluster is None or len(self.cluster.brokers) > 1:
+            return None
+        return next(iter(self.cluster.brokers.values()))
 
-        broker = Broker(config)
+    @classmethod
+    def embedded(cls, config: Mapping[str, str], brokers: int = 1) -> "KafkaServer":
+        from odradek.testing.cluster import Cluster
+
+        cluster = Cluster(brokers, config)
         try:
-            broker.start()
+            cluster.start()
         except (ConfigError, KafkaError, OSError) as e:
-            raise Unavailable(f"the broker did not start: {e}") from e
-        return cls(broker, broker.bootstrap_servers)
+            what = "broker" if brokers == 1 else "cluster"
+            raise Unavailable(f"the {what} did not start: {e}") from e
+        return cls(cluster, cluster.bootstrap_servers)
 
     @classmethod
     def external(cls, bootstrap_servers: str) -> "KafkaServer":
@@ -71,8 +83,11 @@ class KafkaServer:
 
     def close(self) -> None:
         self.client.close()
-        if self.broker is not None:
-            self.broker.close()
+        if self.cluster is not None:
+            self.cluster.close()
+
+    def broker_count(self) -> int:
+        return len(self.client.run(self.client.client.refresh()).brokers)
 
     def topics(self) -> list[str]:
         """Every topic but Kafka's own."""

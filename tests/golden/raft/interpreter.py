@@ -105,6 +105,7 @@ class Script:
             endpoints=endpoints(node_id) if w.get("endpoints") != "none" else (),
             bootstrap_servers=int(w.get("bootstrap", 0)),
             may_vote=w.get("may_vote", "yes") == "yes",
+            auto_join=w.get("auto_join") == "yes",
         )
 
     def _step(self, event: e.Event) -> str:
@@ -242,6 +243,8 @@ class Script:
                 )
             case m.UpdateVoterRequest():
                 return m.VoterChangeAnswer(error, None, leader_id, epoch)
+            case m.AddVoterRequest() | m.RemoveVoterRequest():
+                return m.VoterChangeAnswer(error)
         diverging = w.get("diverging")
         return m.FetchAnswer(
             *head,

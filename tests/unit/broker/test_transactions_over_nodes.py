@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from odradek.client.blocking import BlockingClient
 from odradek.core.types import TopicPartition as Partition
+from odradek.testing import Cluster
 from odradek.wire.api_keys import ApiKey
-from tests.support.three_nodes import ThreeNodes, three_nodes
 
 TIMEOUT_S = 20
 PARTITIONS = 3
@@ -18,13 +18,20 @@ IDS = ("id-0", "id-1", "id-2")
 """Their coordinators are on three nodes, as neighbouring partitions of an internal topic are."""
 
 
+SETTINGS = {
+    "offsets.topic.num.partitions": 6,
+    "transaction.state.log.num.partitions": 6,
+    "group.initial.rebalance.delay.ms": 0,
+}
+
+
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
-    with three_nodes(tmp_path_factory.mktemp("nodes")) as cluster:
+def cluster() -> Iterator[Cluster]:
+    with Cluster(3, SETTINGS) as cluster:
         yield cluster
 
 
-def test_a_reader_sees_what_librdkafka_committed_over_three_brokers(cluster: ThreeNodes) -> None:
+def test_a_reader_sees_what_librdkafka_committed_over_three_brokers(cluster: Cluster) -> None:
     """Its writes are verified: the client adds the partitions."""
     servers = cluster.bootstrap_servers
     _create(cluster, "source", "sink")
@@ -51,7 +58,7 @@ def test_a_reader_sees_what_librdkafka_committed_over_three_brokers(cluster: Thr
     _check_that_nodes_asked_each_other(cluster)
 
 
-def test_a_write_adds_its_partition_to_a_transaction_on_another_broker(cluster: ThreeNodes) -> None:
+def test_a_write_adds_its_partition_to_a_transaction_on_another_broker(cluster: Cluster) -> None:
     """From transaction version 2 on; so does a commit of offsets."""
     servers = cluster.bootstrap_servers
     _create(cluster, "added")
@@ -78,30 +85,29 @@ def test_a_write_adds_its_partition_to_a_transaction_on_another_broker(cluster: 
     _check_that_nodes_asked_each_other(cluster)
 
 
-def _check_that_nodes_asked_each_other(cluster: ThreeNodes) -> None:
+def _check_that_nodes_asked_each_other(cluster: Cluster) -> None:
     """Each in the newest version: markers, and questions to the coordinator."""
     for api_key, version in ((ApiKey.WRITE_TXN_MARKERS, 2), (ApiKey.ADD_PARTITIONS_TO_TXN, 5)):
-        asked = cluster.look(
-            lambda nodes, key=api_key: [dict(node.metrics.requests[key].versions) for node in nodes.values()]
-        )
+        asked = [
+            broker.look(lambda node, key=api_key: dict(node.metrics.requests[key].versions))
+            for broker in cluster.brokers.values()
+        ]
         assert all(versions.get(version, 0) > 0 for versions in asked), f"{api_key.name}: {asked}"
 
 
-def _ends(cluster: ThreeNodes, topic: str) -> list[int]:
+def _ends(cluster: Cluster, topic: str) -> list[int]:
     ends = []
     for partition in range(PARTITIONS):
-        leader = cluster.leader_of(topic, partition)
-        assert leader is not None
         tp = Partition(topic, partition)
+        leader = cluster.leader_of(str(tp))
+        assert leader is not None
         ends.append(
-            cluster.look(
-                lambda nodes, leader=leader, tp=tp: nodes[leader].replicas.partition(tp).log.high_watermark
-            )
+            cluster.brokers[leader].look(lambda node, tp=tp: node.replicas.partition(tp).log.high_watermark)
         )
     return ends
 
 
-def _create(cluster: ThreeNodes, *names: str) -> None:
+def _create(cluster: Cluster, *names: str) -> None:
     """Topics of which every node leads a partition."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     created = admin.create_topics(
@@ -109,8 +115,9 @@ def _create(cluster: ThreeNodes, *names: str) -> None:
     )
     for future in created.values():
         future.result(TIMEOUT_S)
+    cluster.wait_until_whole()
     for name in names:
-        assert {cluster.leader_of(name, p) for p in range(PARTITIONS)} == {1, 2, 3}
+        assert {cluster.leader_of(f"{name}-{p}") for p in range(PARTITIONS)} == {1, 2, 3}
 
 
 def _producer(servers: str, transactional_id: str) -> dict[str, str | int]:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from odradek.controller.decisions import Decisions, Rank, rank_of
+from odradek.controller.metrics import ControllerMetrics
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.runtime.slices import Paced, Slices
 from odradek.wire.api_keys import ApiKey
@@ -23,9 +24,30 @@ def deciding(name: str, steps: int, seen: list[str]) -> Paced[str]:
 
 
 def test_a_short_decision_is_made_where_it_begins() -> None:
-    seen: list[str] = []
-    reply = Decisions(small_slices()).run(lambda: deciding("short", 0, seen), Rank.SHORT)
-    assert reply.is_ready and reply.value == "short"
+    async def story() -> None:
+        metrics, seen = ControllerMetrics(), list[str]()
+        reply = Decisions(small_slices(), metrics).run(lambda: deciding("short", 0, seen), Rank.SHORT)
+        assert reply.is_ready and reply.value == "short"
+        assert metrics.queue.count == metrics.processing.count == 1
+
+    asyncio.run(story())
+
+
+def test_the_time_that_a_decision_waits_and_takes_is_counted() -> None:
+    async def story() -> None:
+        metrics, seen = ControllerMetrics(), list[str]()
+        decisions = Decisions(small_slices(), metrics)
+        replies = [
+            decisions.run(lambda name=name: deciding(name, 8, seen), Rank.LONG)  # type: ignore[misc]
+            for name in ("a", "b")
+        ]
+        assert metrics.queue.count == 1 and metrics.processing.count == 0
+        for reply in replies:
+            await reply
+        assert metrics.queue.count == metrics.processing.count == 2
+        assert 0 < metrics.queue.total_us < metrics.processing.total_us
+
+    asyncio.run(story())
 
 
 def test_short_calls_go_ahead_of_long_ones_and_brokers_ahead_of_all() -> None:

@@ -8,9 +8,18 @@ from odradek.core.types import uuid_to_text
 from odradek.log.checkpoints import MetaProperties, format_meta_properties
 from odradek.log.files import read_file, write_file
 from odradek.log.managing.log_dir import LogDir
-from odradek.metadata.formatting import FormatError, NodeIdentity, prepare_directories, read_bootstrap
+from odradek.metadata.formatting import (
+    STANDALONE,
+    STATIC,
+    FirstVoters,
+    FormatError,
+    NodeIdentity,
+    prepare_directories,
+    read_bootstrap,
+)
 from odradek.metadata.records import FeatureLevelRecord, decode_record
 from odradek.raft.control import QuorumFacts
+from odradek.raft.opening import FirstStartMark, QuorumError, read_mark, read_quorum_state
 from odradek.raft.snapshots import read_snapshot
 from odradek.raft.voters import Voter, VoterEndpoint, VoterSet
 from odradek.records.batch import iter_batches, iter_records
@@ -26,7 +35,11 @@ def runtime() -> SimRuntime:
 
 
 def prepare(
-    rt: SimRuntime, *paths: str, node_id: int = 1, cluster_id: str | None = None
+    rt: SimRuntime,
+    *paths: str,
+    node_id: int = 1,
+    cluster_id: str | None = None,
+    first_voters: FirstVoters = STANDALONE,
 ) -> tuple[NodeIdentity, list[LogDir]]:
     directories = [LogDir(rt.disk, path) for path in paths]
     for directory in directories:
@@ -39,6 +52,7 @@ def prepare(
             metadata_log_dir=paths[0],
             controller_endpoints=[ENDPOINT],
             cluster_id=cluster_id,
+            first_voters=first_voters,
         )
     finally:
         for directory in directories:
@@ -182,3 +196,21 @@ def test_a_metadata_directory_outside_the_log_directories_is_refused() -> None:
         prepare_directories(
             rt, [directory], node_id=1, metadata_log_dir="/other", controller_endpoints=[ENDPOINT]
         )
+
+
+def test_a_voter_that_formats_itself_leaves_a_mark_and_may_be_cut_short() -> None:
+    rt = runtime()
+    wiped = STATIC._replace(mark=FirstStartMark.WIPED, epoch=7)
+    for _ in range(2):
+        prepare(rt, "/data", first_voters=wiped)
+        assert read_mark(rt.disk, "/data") is FirstStartMark.WIPED
+        assert read_quorum_state(rt.disk, "/data").leader_epoch == 7
+        rt.disk.unlink("/data/meta.properties")  # as if the power went before this was written
+
+
+def test_a_mark_that_nobody_wrote_is_refused() -> None:
+    rt = runtime()
+    prepare(rt, "/data", first_voters=STATIC._replace(mark=FirstStartMark.NEW))
+    write_file(rt.disk, "/data/__cluster_metadata-0/first-start", b"perhaps")
+    with pytest.raises(QuorumError, match="first-start cannot be read"):
+        read_mark(rt.disk, "/data")

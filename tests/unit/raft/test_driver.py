@@ -2,7 +2,9 @@
 
 import asyncio
 import errno
+import threading
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -18,6 +20,7 @@ from odradek.raft.settings import metadata_log_config
 from odradek.raft.snapshots import SnapshotBuilder, SnapshotId
 from odradek.raft.voters import ReplicaKey, Voter, VoterSet
 from odradek.records.batch import iter_batches
+from odradek.runtime.real import OFFLOAD_THREADS, RealRuntime
 from odradek.sim.world.disk import DiskFault, DiskFaults
 from odradek.sim.world.runtime import SimRuntime
 from odradek.sim.world.volume import CrashModel, Volume
@@ -156,6 +159,33 @@ def test_appends_of_one_turn_share_one_fsync() -> None:
         assert offsets == [last + 1]
 
     host.run(main)
+
+
+def test_commits_do_not_wait_for_threads_that_sync_partitions(tmp_path: Path) -> None:
+    async def main() -> None:
+        runtime = RealRuntime()
+        is_synced = threading.Event()
+        slow = [runtime.offload(is_synced.wait) for _ in range(OFFLOAD_THREADS)]
+        driver = open_driver(
+            *(runtime, str(tmp_path), metadata_log_config(CONFIG)),
+            node_id=1,
+            directory_id=DIRECTORY,
+            static_voters=VOTERS,
+        )
+        try:
+            driver.start()
+            async with asyncio.timeout(60):
+                while not driver.is_leader:
+                    await asyncio.sleep(0.001)
+                await until_committed(driver, driver.append([b"a record"], 0))
+            assert not any(work.done() for work in slow)
+        finally:
+            is_synced.set()
+            await asyncio.gather(*slow)
+            await driver.close()
+            runtime.close()
+
+    asyncio.run(main())
 
 
 def test_appends_during_an_fsync_wait_for_the_next_one() -> None:

@@ -2,7 +2,15 @@
 
 import pytest
 
-from odradek.raft.first_start import Format, FormatAnswer, Wait, decide, may_start
+from odradek.raft.first_start import (
+    ClusterIdError,
+    Format,
+    FormatAnswer,
+    Wait,
+    choose_cluster_id,
+    decide,
+    may_start,
+)
 
 VOTERS = (1, 2, 3)
 EMPTY, NEW = FormatAnswer(False, 0), FormatAnswer(True, 0)
@@ -32,3 +40,18 @@ def test_a_new_quorum_votes_after_all_have_formatted() -> None:
 
 def test_where_an_election_was_held_all_had_formatted() -> None:
     assert may_start(1, VOTERS, {2: FormatAnswer(True, 1)}) is None
+
+
+def test_the_lowest_id_chooses_the_cluster_and_the_others_take_it() -> None:
+    assert choose_cluster_id(1, VOTERS, {2: EMPTY, 3: EMPTY}) is None
+    assert choose_cluster_id(2, VOTERS, {1: EMPTY, 3: EMPTY}) == Wait((1,))
+    assert choose_cluster_id(3, VOTERS, {1: FormatAnswer(True, 0, "c"), 2: EMPTY}) == "c"
+
+
+def test_a_voter_joins_no_cluster_that_the_others_disagree_about_or_do_not_name() -> None:
+    one, two, silent = FormatAnswer(True, 3, "one"), FormatAnswer(True, 3, "two"), FormatAnswer(True, 3)
+    with pytest.raises(ClusterIdError, match="voter 1 of one, 2 of two"):
+        choose_cluster_id(3, VOTERS, {1: one, 2: two})
+    with pytest.raises(ClusterIdError, match="voter 2 has a cluster and does not say which one"):
+        choose_cluster_id(1, VOTERS, {2: silent, 3: EMPTY})
+    assert choose_cluster_id(1, VOTERS, {2: silent, 3: one}) == "one"

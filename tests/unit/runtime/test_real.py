@@ -160,6 +160,7 @@ def test_offload_leaves_the_loop_thread_and_carries_errors() -> None:
         runtime = RealRuntime()
         assert await runtime.offload(threading.get_ident) != threading.get_ident()
         assert await runtime.in_background(threading.get_ident) != threading.get_ident()
+        assert await runtime.for_quorum(threading.get_ident) != threading.get_ident()
         with pytest.raises(ZeroDivisionError):
             await runtime.offload(lambda: 1 // 0)
         runtime.close()
@@ -184,7 +185,7 @@ def test_work_for_which_no_thread_can_be_started_fails_and_is_never_done(
         runtime = RealRuntime()
         with monkeypatch.context() as patched:
             patched.setattr(threading.Thread, "start", lacking)
-            for offload in (runtime.offload, runtime.in_background):
+            for offload in (runtime.offload, runtime.in_background, runtime.for_quorum):
                 with pytest.raises(OSError, match="cannot start threads") as failure:
                     await offload(lambda: done.append(1))
                 assert is_exhausted(failure.value)

@@ -49,7 +49,7 @@ def test_a_type_checker_finds_nothing_in_the_annotated_examples(tmp_path):
     annotated = [example for example in examples("docs/testing.md") if "from odradek.testing" in example]
     for i, example in enumerate(annotated):
         (tmp_path / f"example_{i}.py").write_text(example)
-    assert len(annotated) == 2
+    assert len(annotated) == 3
     assert pyright(tmp_path) == (0, "0 errors, 0 warnings, 0 informations")
 
 

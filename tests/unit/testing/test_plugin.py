@@ -1,9 +1,11 @@
 """The pytest plugin as its users meet it: a pytest run inside a pytest run."""
 
+import json
 import subprocess
 import sys
 
 from odradek.testing import Broker
+from tests.support.budgets import BUDGETS, speed_s
 
 pytest_plugins = ["pytester"]
 
@@ -242,18 +244,37 @@ def test_configured(kafka, kafka_server):
     client = kafka.server.client
     assert len(client.run(client.client.partitions("auto"))) == 7
 
-@pytest.mark.kafka(brokers=3)
+@pytest.mark.kafka(brokers=3, config={"num.partitions": 7})
 def test_three(kafka):
-    pass
+    assert kafka.bootstrap_servers.count(",") == 2 and sorted(kafka.server.cluster.brokers) == [1, 2, 3]
+    send(kafka, "auto", "a")
+    client = kafka.server.client
+    assert len(client.run(client.client.partitions("auto"))) == 7
+
+@pytest.mark.kafka(brokers=3, config={"num.partitions": 7})
+def test_three_again(kafka):
+    assert kafka.server.topics() == []
 
 @pytest.mark.kafka(broker=1)
 def test_misspelt(kafka):
     pass
+
+@pytest.mark.kafka(brokers=0)
+def test_none(kafka):
+    pass
+
+@pytest.mark.kafka(brokers="3")
+def test_text(kafka):
+    pass
 """
     )
-    result.assert_outcomes(passed=1, errors=2)
+    result.assert_outcomes(passed=3, errors=3)
     result.stdout.fnmatch_lines(
-        ["*only one broker is supported so far*", "*unknown arguments of the kafka marker*"]
+        [
+            "*unknown arguments of the kafka marker*",
+            "*kafka(brokers=0): give a whole number of at least 1*",
+            "*kafka(brokers='3'): give a whole number of at least 1*",
+        ]
     )
 
 
@@ -303,11 +324,15 @@ def test_faults(kafka):
 @pytest.mark.kafka(config={"num.partitions": 7})
 def test_configured(kafka):
     pass
+
+@pytest.mark.kafka(brokers=3)
+def test_three(kafka):
+    pass
 """,
             "--kafka-bootstrap",
             given.bootstrap_servers,
         )
-        result.assert_outcomes(passed=1, skipped=2)
+        result.assert_outcomes(passed=1, skipped=3)
         left = given.look(lambda node: [name for name in node.metadata.image.topics_by_name if "-" in name])
         assert left == [], "cleaned up on a given broker too"
 
@@ -368,3 +393,34 @@ def test_the_first_test_waits_little_and_the_others_hardly_at_all(run):
         furthers.append(further)
     assert min(firsts) < FIRST_MS, firsts
     assert min(furthers) < FURTHER_MS, furthers
+
+
+THREE_MS = 2000
+
+
+def test_the_first_test_with_three_brokers_waits_at_most_two_seconds(run):
+    """In time of this process's own work, as above: on a quiet machine it waits for little beside it."""
+    slower = max(1.0, speed_s() / json.loads(BUDGETS.read_text())["speed_s"])
+    found = []
+    while not found or (len(found) < 6 and min(found) >= THREE_MS * slower):
+        result = run(
+            """
+            import time
+            import pytest
+
+            @pytest.fixture(autouse=True)
+            def timed(request):
+                began = time.process_time()
+                request.getfixturevalue("kafka").topic(partitions=3)
+                print(f"TIME {(time.process_time() - began) * 1000:.2f}")
+
+            @pytest.mark.kafka(brokers=3)
+            def test_one(kafka):
+                pass
+            """,
+            "-s",
+        )
+        result.assert_outcomes(passed=1)
+        line = next(line for line in result.outlines if "TIME " in line)
+        found.append(float(line.rpartition("TIME ")[2]))
+    assert min(found) < THREE_MS * slower, found

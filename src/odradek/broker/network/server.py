@@ -18,6 +18,7 @@ from odradek.runtime.api import ListeningSocket, Runtime, Socket
 if TYPE_CHECKING:
     from odradek.broker.controller_services import ControllerServices
     from odradek.broker.services import Services
+    from odradek.broker.waiting_services import WaitingServices
 
 _log = logging.getLogger(__name__)
 
@@ -73,9 +74,14 @@ class Server:
         self.addresses[name] = listener.address
         return listener.address
 
-    def open(self, services: "Services | ControllerServices") -> None:
-        """Start to accept connections. Each handler has its own type for the services that it needs."""
+    def open(self, services: "Services | ControllerServices | WaitingServices") -> None:
+        """Start to accept connections. Each handler has its own type for the services that it needs.
+
+        Called again, it serves those that are connected and those that come with other services.
+        """
         self.services = cast("Services", services)
+        if self._is_open:
+            return
         self._is_open = True
         for name in self._listeners:
             self._accept_again(name)

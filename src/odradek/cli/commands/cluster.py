@@ -1,14 +1,17 @@
 """`odradek cluster`: brokers, quorum, features, configuration, log directories and their formatting. What is
 asked of the cluster is in cli/requests."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from odradek.cli.declaring import Argument, Noun, option
-from odradek.cli.errors import Failure, FoundProblem, kafka_failure, usage
+from odradek.cli.errors import FoundProblem, kafka_failure, usage
 from odradek.cli.options import DryRun, Unset, Watch, Yes, command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
 from odradek.cli.terminal.output import Table, columns
+
+if TYPE_CHECKING:
+    from odradek.cli.requests.voters import VoterChange
 
 app = Noun()
 
@@ -39,20 +42,46 @@ def info(
 
 
 @command(app, "quorum")
-def quorum(session: Session, watch: Watch = None) -> None:
-    """Show the quorum of the metadata log.
+def quorum(
+    session: Session,
+    change: Annotated[
+        list[str] | None,
+        Argument(metavar="CHANGE", help="add ID@HOST:PORT[:DIRECTORY-ID], or remove ID."),
+    ] = None,
+    watch: Watch = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Show the quorum of the metadata log, or change its voters.
 
-    Its leader, epoch and high watermark, and how far each voter and observer is behind the leader.
+    Shows its leader, epoch and high watermark, and how far each voter and observer is behind the leader.
+
+    A controller that is added must run and follow the quorum: format it with --no-initial-controllers. Its
+    directory id is looked up if it is left out. A removal asks first.
     """
-    from odradek.cli.requests.quorum import describe_quorum, quorum_sections
+    from odradek.cli.requests.quorum import current_quorum, quorum_sections
+    from odradek.cli.requests.voters import VoterChange
 
-    def show() -> None:
-        found = describe_quorum(session.properties)
-        if found is None:
-            raise Failure("there is no active controller", "next: odradek cluster health")
-        session.sections(quorum_sections(found))
+    if change:
+        with usage():
+            wanted = VoterChange.parse(change)
+        _change_voters(session, wanted, yes=yes, dry_run=dry_run)
+    else:
+        session.watch(watch, lambda: session.sections(quorum_sections(current_quorum(session.properties))))
 
-    session.watch(watch, show)
+
+def _change_voters(session: Session, wanted: "VoterChange", *, yes: bool, dry_run: bool) -> None:
+    from odradek.cli.requests.quorum import current_quorum
+    from odradek.cli.requests.voters import change_voters, directory_of, role_of
+
+    found = current_quorum(session.properties)
+    voter = directory_of(wanted, found)
+    row = [voter.id, role_of(voter.id, found), "observer" if wanted.is_removal else "voter"]
+    table = Table(columns("NODE# BEFORE AFTER"), [row])
+    question = f"Remove voter {voter.id}?"
+    if session.confirm(table, question, yes=yes or not wanted.is_removal, dry_run=dry_run):
+        change_voters(session.cluster, wanted._replace(voter=voter), found.listener_name)
+        session.table(table)
 
 
 @command(app, "health")
@@ -144,8 +173,9 @@ def format_storage(
 ) -> None:
     """Format the directories of a node that does not run.
 
-    Takes the options of Apache Kafka's storage tool. Without controller.quorum.voters, a controller needs one
-    of --standalone, --initial-controllers and --no-initial-controllers.
+    Voters that controller.quorum.voters names, and brokers, format themselves at their first start. Takes the
+    options of Apache Kafka's storage tool. Without controller.quorum.voters, a controller needs one of
+    --standalone, --initial-controllers and --no-initial-controllers.
     """
     from odradek.cli.commands.start import config_of_file
     from odradek.cli.node.formatting import choose_first_voters, directory_kind, format_node

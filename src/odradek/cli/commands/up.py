@@ -3,26 +3,17 @@ surrounded.py the command."""
 
 import os
 import shutil
-import socket
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from odradek.cli.declaring import Argument, Noun, option
-from odradek.cli.errors import Failure, Usage, kafka_failure, usage
-from odradek.cli.node.local_plan import (
-    HOST,
-    ClusterPlan,
-    NodePorts,
-    known_cluster,
-    plan_cluster,
-    properties_text,
-)
+from odradek.cli.errors import Usage, kafka_failure, usage
+from odradek.cli.node.local_plan import DEFAULT_PORT, ClusterPlan, known_cluster, properties_text
 from odradek.cli.options import command
 from odradek.cli.properties import parse_pairs
 from odradek.cli.session import Session
@@ -31,7 +22,6 @@ from odradek.core.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from odradek.cli.node.surrounded import SurroundedCommand
 
-DEFAULT_PORT = 9092
 _START_SECONDS = 60.0
 _MEMORY = "/dev/shm"
 
@@ -131,27 +121,20 @@ def _prepare(
     place: Path, count: int, port: int | None, settings: dict[str, str]
 ) -> tuple[ClusterPlan, list[str]]:
     """Write the configuration of every node and format its directory; what is there already stays."""
-    from odradek.cli.node.formatting import format_node
-    from odradek.core.configs import ConfigError, NodeConfig
-    from odradek.core.types import uuid_to_text
-    from odradek.metadata.formatting import OBSERVER, FirstVoters, new_id
+    from odradek.cli.node.local_directories import format_cluster, free_ports
+    from odradek.core.configs import ConfigError
 
     known = sorted(place.glob("node-*.properties"))
     if known:
         return _known_cluster(known, count)
     ports = free_ports(count, port)
-    rng = Random()
-    plan = plan_cluster(str(place), ports, [new_id(rng) for _ in ports], settings)
-    cluster_id = uuid_to_text(new_id(rng))
     place.mkdir(parents=True, exist_ok=True)
+    try:
+        plan = format_cluster(str(place), ports, settings)
+    except ConfigError as e:
+        raise Usage(str(e)) from e
     paths = []
     for node in plan.nodes:
-        try:
-            config, _ = NodeConfig.from_sources({}, node.properties)
-        except ConfigError as e:
-            raise Usage(str(e)) from e
-        first = FirstVoters(voters=plan.voters) if config.is_controller else OBSERVER
-        format_node(config, cluster_id, first)
         path = place / f"node-{node.node_id}.properties"
         path.write_text(properties_text(node.properties))
         paths.append(str(path))
@@ -167,28 +150,6 @@ def _known_cluster(paths: Sequence[Path], count: int) -> tuple[ClusterPlan, list
         )
     plan = known_cluster([parse_properties(path.read_text()) for path in paths])
     return plan, [str(path) for path in paths]
-
-
-def free_ports(count: int, first: int | None) -> list[NodePorts]:
-    """Broker ports from the first on. Where the default ones are taken, any; a given one must be free."""
-    wanted = DEFAULT_PORT if first is None else first
-    brokers = [wanted + i if wanted else 0 for i in range(count)]
-    with ExitStack() as held:
-        try:
-            found = [_bind(held, port) for port in brokers]
-        except OSError as e:
-            if first is not None:
-                raise Failure(f"port {first} and above: {e.strerror}", "next: odradek up --port 0") from e
-            found = [_bind(held, 0) for _ in brokers]
-        return [NodePorts(port, _bind(held, 0)) for port in found]
-
-
-def _bind(held: ExitStack, port: int) -> int:
-    sock = held.enter_context(socket.socket())
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.bind((HOST, port))
-    bound: int = sock.getsockname()[1]
-    return bound
 
 
 def _run(

@@ -10,6 +10,7 @@ from uuid import UUID
 from odradek.raft.voters import Voter, VoterEndpoint, VoterSet
 
 HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 9092
 BROKER, CONTROLLER = "PLAINTEXT", "CONTROLLER"
 MOST_CONTROLLERS: Final = 3
 

@@ -9,6 +9,7 @@ import signal
 import socket
 import time
 
+from odradek.broker.lifecycle import RegistrationError
 from odradek.broker.node import Node
 from odradek.cli.errors import Failure
 from odradek.cli.node.data_dir import NEXT, check_data_dirs
@@ -23,6 +24,7 @@ from odradek.http.server import HttpServer
 from odradek.log.checkpoints import CheckpointError
 from odradek.log.managing.log_dir import DirectoryInUseError, DuplicateLogError
 from odradek.metadata.formatting import FormatError
+from odradek.raft.opening import QuorumError
 from odradek.raft.quorum_state import QuorumStateError
 from odradek.runtime.eager import new_event_loop
 from odradek.runtime.real import RealRuntime
@@ -57,6 +59,8 @@ def serve(
         raise Failure(str(e), "next: odradek start --port 0 --data-dir DIR") from e
     except (CheckpointError, ConfigError, DuplicateLogError, FormatError, QuorumStateError) as e:
         raise Failure(str(e), NEXT) from e
+    except (QuorumError, RegistrationError) as e:
+        raise Failure(str(e)) from e
     except StorageError as e:
         raise Failure(e.message or "", NEXT) from e
     except KafkaError as e:
@@ -76,6 +80,7 @@ async def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop_by, stop, number)
     node = Node(config, RealRuntime())
+    stop.add_done_callback(lambda _: node.patience.give_up())
     http = HttpServer(node.runtime, App(node), node.descriptors.health)
     http_address: str | None = None
 
@@ -88,6 +93,12 @@ async def _run(
     try:
         with RecoveryLine(node.logs.recovery):
             await node.start(serve_http)
+    except asyncio.CancelledError:
+        await http.close()
+        if not stop.done():
+            raise
+        _log.info("Stopping: %s, before the start was complete", stop.result().name)
+        return
     except BaseException:
         await http.close()
         raise

@@ -1,9 +1,12 @@
-"""ID@HOST:PORT:DIRECTORY-ID, as `--initial-controllers` takes it. Kafka's words where it is wrong. Pure."""
+"""ID@HOST:PORT:DIRECTORY-ID, as `--initial-controllers` takes it. Kafka's words where it is wrong. Pure.
+
+`cluster quorum add` takes one of them, and knows the directory id where it is left out.
+"""
 
 import re
 from typing import Final
 
-from odradek.core.types import uuid_from_text
+from odradek.core.types import ZERO_UUID, uuid_from_text
 from odradek.raft.voters import Voter, VoterEndpoint, VoterSet
 
 _MAX_PORT: Final = 65535
@@ -22,7 +25,12 @@ def parse_voters(text: str, listener_name: str) -> VoterSet:
     return VoterSet(voters.values())
 
 
-def _parse_voter(text: str, listener_name: str) -> Voter:
+def parse_new_voter(text: str, listener_name: str) -> Voter:
+    """One voter; ZERO_UUID where it names no directory. ValueError says what is wrong with it."""
+    return _parse_voter(text, listener_name, needs_directory=False)
+
+
+def _parse_voter(text: str, listener_name: str, *, needs_directory: bool = True) -> Voter:
     number, at, rest = text.partition("@")
     if not at:
         raise ValueError("No @ found in dynamic voter string.")
@@ -34,14 +42,14 @@ def _parse_voter(text: str, listener_name: str) -> Voter:
         raise ValueError(f"Invalid negative node id {number} in dynamic voter string.")
     host, rest = _split_host(rest)
     port, colon, directory = rest.partition(":")
-    if not colon:
+    if not colon and needs_directory:
         raise ValueError("No colon following port could be found.")
     if not re.fullmatch(r"-?[0-9]+", port):
         raise ValueError("Failed to parse port in dynamic voter string.")
     if not 0 <= int(port) <= _MAX_PORT:
         raise ValueError(f"Invalid port {port} in dynamic voter string.")
     try:
-        directory_id = uuid_from_text(directory)
+        directory_id = uuid_from_text(directory) if colon else ZERO_UUID
     except ValueError as e:
         raise ValueError("Failed to parse directory ID in dynamic voter string.") from e
     return Voter(int(number), directory_id, (VoterEndpoint(listener_name, host, int(port)),))

@@ -1,8 +1,9 @@
 """The quorum of the metadata log as DescribeQuorum tells it: who leads, and how far the others are behind."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from odradek.cli.errors import Failure
 from odradek.cli.requests.cluster_access import ClusterAccess
 from odradek.cli.terminal.output import Section, Table, columns
 from odradek.core.errors import ErrorCode, KafkaError
@@ -44,6 +45,8 @@ class Quorum(NamedTuple):
     leader_epoch: int
     high_watermark: int | None
     replicas: list[Replica]
+    listener_name: str = "CONTROLLER"
+    """Of the leader's controller listener, by which voters reach each other."""
 
     @property
     def voters(self) -> list[Replica]:
@@ -59,6 +62,14 @@ def describe_quorum(properties: Mapping[str, str]) -> Quorum | None:
             return _ask(cluster)
     finally:
         cluster.close()
+
+
+def current_quorum(properties: Mapping[str, str]) -> Quorum:
+    """A failure where no controller is active."""
+    found = describe_quorum(properties)
+    if found is None:
+        raise Failure("there is no active controller", "next: odradek cluster health")
+    return found
 
 
 def _ask(cluster: ClusterAccess) -> Quorum | None:
@@ -84,7 +95,7 @@ def _check(answer: Any) -> None:
         raise KafkaError(ErrorCode(answer.error_code), answer.error_message)
 
 
-def read_quorum(partition: Any, nodes: Iterable[Any]) -> Quorum:
+def read_quorum(partition: Any, nodes: Sequence[Any]) -> Quorum:
     """Times are compared with the leader's own, which are those of its answer: clocks may differ."""
     leader_id = partition.leader_id
     leader = next((v for v in partition.current_voters if v.replica_id == leader_id), None)
@@ -96,11 +107,13 @@ def read_quorum(partition: Any, nodes: Iterable[Any]) -> Quorum:
         for state in partition.current_voters
     ]
     replicas += [_replica(state, leader, "observer", addresses) for state in partition.observers]
+    names = [listener.name for node in nodes if node.node_id == leader_id for listener in node.listeners]
     return Quorum(
         leader_id if leader_id >= 0 else None,
         partition.leader_epoch,
         partition.high_watermark if partition.high_watermark >= 0 else None,
         sorted(replicas, key=lambda replica: (not replica.votes, replica.node_id)),
+        *names[:1],
     )
 
 

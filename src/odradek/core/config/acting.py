@@ -17,6 +17,8 @@ ACTING_BROKER_KEYS = frozenset(
         "broker.session.timeout.ms",
         "connections.max.idle.ms",
         "controller.listener.names",
+        "controller.quorum.append.linger.ms",
+        "controller.quorum.auto.join.enable",
         "controller.quorum.bootstrap.servers",
         "controller.quorum.election.backoff.max.ms",
         "controller.quorum.election.timeout.ms",

@@ -29,6 +29,7 @@ _SECURITY_PROTOCOLS_NEEDING_KEYS = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL
 
 # Defaults that differ from Apache Kafka's.
 _DEFAULTS = {
+    "controller.quorum.append.linger.ms": "0",  # records share the fsync that is under way without waiting
     "group.initial.rebalance.delay.ms": "0",  # the first member of a group does not wait
     # A start replays the whole log, and compaction never touches the last segment.
     "transaction.state.log.segment.bytes": str(1 << 20),

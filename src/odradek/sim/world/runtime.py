@@ -50,6 +50,9 @@ class SimRuntime:
     def descriptor_limit(self) -> int:
         return self.descriptors
 
+    def for_quorum(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        return self.offload(work)
+
     def in_background(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         return self.offload(work)
 

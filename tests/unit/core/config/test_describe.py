@@ -46,6 +46,7 @@ def test_a_broker_is_described_as_apache_does_but_for_our_own_defaults(node: Nod
     ours = entries(describe_broker(node))
     apache = {e[0]: e for e in GOLDEN["broker"]}
     assert {name for name in {*ours, *apache} if ours.get(name) != apache.get(name)} == {
+        "controller.quorum.append.linger.ms",
         "group.initial.rebalance.delay.ms",
         "offsets.topic.replication.factor",
         "share.coordinator.state.topic.min.isr",
