@@ -173,11 +173,19 @@ def test_nobody_needs_to_look_at_what_became_of_a_crashed_process() -> None:
     def leave_behind() -> None:
         world.loop.create_future().set_exception(ValueError("nobody looks"))
 
+    async def fail() -> None:
+        raise ValueError("nobody looks")
+
     async def main() -> None:
         for crashed in (True, False):
             process = Process("victim")
             process.has_crashed = crashed
-            world.context_of(process).run(leave_behind)
-            assert len(world.loop.unhandled) == (not crashed)
+            context = world.context_of(process)
+            context.run(leave_behind)
+            world.loop.create_task(fail(), context=context)
+            await asyncio.sleep(0.01)
+            process.tasks.clear()
+            gc.collect()
+            assert len(world.loop.unhandled) == (0 if crashed else 2)
 
     world.run(main())

@@ -80,6 +80,12 @@ class _Future(asyncio.Future[Any]):
     process: Process | None = None
 
 
+class _Task(asyncio.Task[T]):
+    """As above."""
+
+    process: Process | None = None
+
+
 class SimLoop(base_events.BaseEventLoop):
     _ready: "deque[asyncio.Handle]"
     _scheduled: list[asyncio.TimerHandle]
@@ -259,9 +265,10 @@ class SimLoop(base_events.BaseEventLoop):
         name: object = None,
         context: Context | None = None,
     ) -> "asyncio.Task[T]":
-        task = asyncio.Task(coro, loop=self, name=None if name is None else str(name), context=context)
+        task = _Task(coro, loop=self, name=None if name is None else str(name), context=context)
         process = CURRENT_PROCESS.get() if context is None else context.get(CURRENT_PROCESS)
         if process is not None:
+            task.process = process
             process.adopt(task)
         return task
 
