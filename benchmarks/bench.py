@@ -28,9 +28,10 @@ from collections.abc import Callable, Iterator
 import chart
 import report
 from awake import awake
-from budget import SECTIONS, SPARK
+from budget import QUORUM, SECTIONS, SPARK
 from cluster import HERE, PEER, Cluster, build_kgen, run
 from loads import LOADS, QUICK, NewCluster, Plan
+from quorum_load import quorum
 from spark_load import spark
 from steal import Meter, Sample, Samples, median
 
@@ -83,10 +84,17 @@ class Bench:
         print(f"{datetime.datetime.now():%H:%M:%S} {section}, {broker}, {runs} runs", flush=True)
         with alone(self.args.lock):
             meter = Meter()
-            for key, value in LOADS[section](self.new(broker), self.plan, runs):
+            for key, value in self.load(section, broker, runs):
                 sample = Sample(value, round(meter.share(), 4))
                 into.setdefault(key, []).append(sample)
                 print(f"  {key} = {value:.4g} ({sample.stolen:.0%} stolen)", flush=True)
+
+    def load(self, section: str, broker: str, runs: int) -> Iterator[tuple[str, float]]:
+        if section != QUORUM:
+            return LOADS[section](self.new(broker), self.plan, runs)
+        plan, place = self.plan, (self.scratch, self.args.port)
+        sizes = {"partitions": plan.partitions, "many": plan.many_partitions, "creates": plan.quorum_creates}
+        return quorum(broker, *place, **sizes, runs=runs)
 
     def compare_connectors(self) -> None:
         """Spark's connectors, ours and the official one, take turns on one broker in one session."""
@@ -119,7 +127,7 @@ class Bench:
             results.failures.append(f"{section}: {type(e).__name__}: {e}")
             return
         missed = [row.label for row in results.missed() if row.section == section]
-        if missed and section != "partitions":
+        if missed and section not in ("partitions", QUORUM):
             self.profile(section)
 
     def profile(self, section: str) -> None:

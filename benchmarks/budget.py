@@ -60,6 +60,11 @@ def _beside(key: str, label: str, unit: str, *, higher: bool = False) -> Row:
     return Row(key, label, unit, key.split(".")[0], 1, 1, not higher, by_ratio_only=True)
 
 
+def _third(key: str, label: str, unit: str) -> Row:
+    """A number that must be at most a third of Apache's in the same run."""
+    return Row(key, label, unit, key.split(".")[0], 3, 1, by_ratio_only=True)
+
+
 def _times(key: str, label: str, unit: str, ratio: float) -> Row:
     """A number that must be so many times the other's in the same run."""
     return Row(key, label, unit, key.split(".")[0], 1, ratio, lower_is_better=False, by_ratio_only=True)
@@ -113,6 +118,12 @@ ROWS = (
     _beside("groups.fetch", "OffsetFetch of 1,000 partitions", "us"),
     _beside("compaction.rate", "compaction, 100 B records, ten to a key", "MB/s", higher=True),
     _beside("compaction.p99", "produce latency while a log is compacted, p99", "us"),
+    _third("quorum.failover", "three nodes: kill of the active controller to the next CreateTopics", "ms"),
+    _third("quorum.start", "three nodes: start to the first ack", "ms"),
+    _beside("quorum.create", "three nodes: topics created, one after another", "1/s", higher=True),
+    _beside("quorum.led", "three nodes: until 1,000 partitions are led", "ms"),
+    _beside("quorum.controller.rss", "memory of a controller, 10,000 partitions", "MB"),
+    _beside("quorum.controller.restart", "kill and restart of a controller, 10,000 partitions", "ms"),
     _seen("spark.protocol.begin.p50", "protocol: a task begins its transaction, p50", "ms"),
     _seen("spark.protocol.begin.p99", "protocol: a task begins its transaction, p99", "ms"),
     _seen("spark.protocol.write.p50", "protocol: 200 records written and acknowledged, p50", "ms"),
@@ -134,5 +145,5 @@ ROWS = (
     _seen("spark.segments", "log directory read", "rows/s", higher=True),
     _seen("spark.segments.cpu", "log directory read, CPU", "us/record"),
 )
-SPARK = "spark"
+SPARK, QUORUM = "spark", "quorum"
 SECTIONS = tuple(dict.fromkeys(row.section for row in ROWS))

@@ -35,6 +35,7 @@ class Plan:
     partitions: int = 1000
     many_partitions: int = 10_000
     random_reads: int = 10_000
+    quorum_creates: int = 200
     spark_rows: int = 5_000_000
     spark_s: float = 20
 
@@ -56,6 +57,7 @@ QUICK = Plan(
     partitions=200,
     many_partitions=500,
     random_reads=2000,
+    quorum_creates=20,
     spark_rows=500_000,
     spark_s=5,
 )
