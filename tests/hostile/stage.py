@@ -106,7 +106,7 @@ class StageRuntime(RealRuntime):
             self._loop.call_soon(_complete, done, None, e)
         return done
 
-    in_background = offload
+    in_background = for_quorum = offload
 
 
 def _complete(done: "asyncio.Future[Any]", result: Any, error: Exception | None) -> None:

@@ -73,7 +73,7 @@ class Runtime(VolumeRuntime):
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         return done_at_once(work, carried=OSError)
 
-    in_background = offload
+    in_background = for_quorum = offload
 
 
 CONFIG = config(segment_bytes=4 * SIZE + 40, index_interval_bytes=1, flush_messages=3)

@@ -3,10 +3,10 @@
 version int16, then by it: type compact string, name compact string, token_authenticated bool, tags
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from odradek.broker.security import ANONYMOUS_NAME, ANONYMOUS_TYPE
 from odradek.core.errors import ProtocolError
+from odradek.core.principals import Principal
 from odradek.core.types import Buffer
 from odradek.wire.layout import Layout, of
 
@@ -17,14 +17,6 @@ class _Data(Layout, versions=(0, 0), flexible_from=0):
     type: str = of("string")
     name: str = of("string")
     token_authenticated: bool = of("bool")
-
-
-class Principal(NamedTuple):
-    """Who asks. Everybody is anonymous on a listener without authentication."""
-
-    type: str = ANONYMOUS_TYPE
-    name: str = ANONYMOUS_NAME
-    token_authenticated: bool = False
 
 
 def write_principal(principal: Principal) -> bytes:

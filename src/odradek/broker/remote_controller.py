@@ -5,12 +5,13 @@ connection of their own: answers on a connection come in order, and those of oth
 """
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from odradek.broker.principals import Principal, write_principal
+from odradek.broker.principals import write_principal
 from odradek.client.broker_connections import BrokerConnections, Endpoint
 from odradek.client.connection import BrokerConnection
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
+from odradek.core.principals import Asker
 from odradek.runtime.api import Runtime
 from odradek.wire import requests
 from odradek.wire.api_keys import ApiKey
@@ -19,15 +20,6 @@ from odradek.wire.messages import response_decoder
 
 _LENGTH_BYTES: Final = 4
 _LIVES: Final = frozenset((ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT))
-_LOCALHOST: Final = bytes((127, 0, 0, 1))
-
-
-class Forwarded(NamedTuple):
-    """The client on whose behalf a broker asks."""
-
-    principal: Principal = Principal()
-    client_id: str | None = None
-    host: bytes = _LOCALHOST
 
 
 class RemoteControllers:
@@ -44,7 +36,7 @@ class RemoteControllers:
         self._others = BrokerConnections(runtime, client_id, timeout_ms, endpoint_of)
 
     async def call(
-        self, controller_id: int, api_key: ApiKey, request: Any, forwarded: Forwarded | None = None
+        self, controller_id: int, api_key: ApiKey, request: Any, asker: Asker | None = None
     ) -> Any:
         """The answer. KafkaError: NOT_CONTROLLER where that node cannot be reached, or is not the active one.
 
@@ -56,23 +48,23 @@ class RemoteControllers:
         except KafkaError as e:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, e.message) from e
         try:
-            if forwarded is None:
+            if asker is None:
                 return await connection.send(api_key, request)
-            return await self._forward(connection, api_key, request, forwarded)
+            return await self._forward(connection, api_key, request, asker)
         except TimeoutError as e:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"controller {controller_id}: {e}") from e
         except (OSError, ProtocolError) as e:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"controller {controller_id}: {e}") from e
 
     async def _forward(
-        self, connection: BrokerConnection, api_key: ApiKey, request: Any, forwarded: Forwarded
+        self, connection: BrokerConnection, api_key: ApiKey, request: Any, asker: Asker
     ) -> Any:
         version = connection.choose_version(api_key)
-        frame = encode_request(api_key, version, 0, forwarded.client_id, request)
+        frame = encode_request(api_key, version, 0, asker.client_id, request)
         envelope = requests.envelope.EnvelopeRequest(
             request_data=bytes(frame)[_LENGTH_BYTES:],
-            request_principal=write_principal(forwarded.principal),
-            client_host_address=forwarded.host,
+            request_principal=write_principal(asker.principal),
+            client_host_address=asker.host,
         )
         response = await connection.send(ApiKey.ENVELOPE, envelope)
         code = ErrorCode(response.error_code)

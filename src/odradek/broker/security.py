@@ -5,10 +5,6 @@ from typing import Any, Final
 
 from odradek.core.errors import ProtocolError
 
-ANONYMOUS_TYPE: Final = "User"
-ANONYMOUS_NAME: Final = "ANONYMOUS"
-"""The user name of every client on a listener without authentication."""
-
 NO_AUTHORIZER: Final = "No Authorizer is configured."
 NO_AUTHORIZER_ON_BROKER: Final = "No Authorizer is configured on the broker"
 NO_TIME: Final = -1

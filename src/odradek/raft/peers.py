@@ -109,7 +109,11 @@ class Peers:
         return connection
 
     def _lost(self, endpoint: Endpoint) -> None:
-        """Say so, and find out whether anybody listens there."""
+        """An answer that came just before wakes its reader first: it is no sign of life after the end."""
+        asyncio.get_running_loop().call_soon(self._look_for, endpoint)
+
+    def _look_for(self, endpoint: Endpoint) -> None:
+        """Say that the connection is lost, and find out whether anybody listens there."""
         node_id = self._nodes.get(endpoint)
         if self._is_closing or node_id is None:
             return

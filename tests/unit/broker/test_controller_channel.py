@@ -229,7 +229,7 @@ def test_a_node_that_is_only_a_broker_hears_of_leaders_and_of_its_own_failure() 
     async def main(cluster: QuorumCluster, world: World) -> None:
         broker = cluster.nodes[3]
         channel = RoutedController(
-            broker.config, broker.replica, broker.loader, None, cluster.carry, broker.publisher
+            broker.config, broker.replica, broker.loader, None, broker.ask_remote, broker.publisher
         )
         call = asyncio.ensure_future(channel.call(ApiKey.DELETE_TOPICS, NOTHING))
         await asyncio.sleep(3)

@@ -50,7 +50,9 @@ class QuorumNode:
             incarnation_id=incarnation_id,
             slices=self.slices,
         )
-        self.channel = RoutedController(config, replica, self.loader, self.quorum, self._ask, self.publisher)
+        self.channel = RoutedController(
+            config, replica, self.loader, self.quorum, self.ask_remote, self.publisher
+        )
         self.registrar = ControllerRegistrar(config, incarnation_id, self.channel, self.publisher)
         self.publisher.subscribe(self.registrar.on_delta)
 
@@ -62,7 +64,7 @@ class QuorumNode:
         self.deltas.append(delta)
         yield FEW
 
-    async def _ask(self, controller_id: int, api_key: ApiKey, request: Any) -> Any:
+    async def ask_remote(self, controller_id: int, api_key: ApiKey, request: Any, asker: object) -> Any:
         return await self.cluster.carry(controller_id, api_key, request)
 
     async def create_topic(self, name: str, partitions: int = 1, channel: Any = None) -> int:

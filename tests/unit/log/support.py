@@ -86,7 +86,7 @@ class LogRuntime:
     def offload(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         return asyncio.get_running_loop().run_in_executor(None, work)
 
-    in_background = offload
+    in_background = for_quorum = offload
 
 
 class VolumeRuntime(LogRuntime):

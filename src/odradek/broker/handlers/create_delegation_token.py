@@ -7,8 +7,9 @@ client, User:ANONYMOUS.
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.dispatch import RequestContext, serves
-from odradek.broker.security import ANONYMOUS_NAME, ANONYMOUS_TYPE, NO_TIME
+from odradek.broker.security import NO_TIME
 from odradek.core.errors import ErrorCode
+from odradek.core.principals import ANONYMOUS_NAME, ANONYMOUS_TYPE
 from odradek.runtime.reply import Reply
 from odradek.wire import responses
 from odradek.wire.api_keys import ApiKey

@@ -1,4 +1,7 @@
-"""UpdateFeatures v0-v2: changes all features of a request, or none. kraft.version cannot be downgraded."""
+"""UpdateFeatures v0-v2: changes all features of a request, or none. kraft.version cannot be downgraded.
+
+An upgrade of kraft.version is refused until every voter has told the leader which directory it has.
+"""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,4 +19,4 @@ class Needs(Protocol):
 
 @serves(ApiKey.UPDATE_FEATURES, min_version=0, max_version=2)
 async def update_features(ctx: RequestContext[Needs], request: "UpdateFeaturesRequest") -> Any:
-    return await ctx.services.controller.call(ApiKey.UPDATE_FEATURES, request)
+    return await ctx.services.controller.call(ApiKey.UPDATE_FEATURES, request, ctx.asker)

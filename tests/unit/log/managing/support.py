@@ -32,7 +32,7 @@ class HeldRuntime(LogRuntime):
         self.held.append((future, work))
         return future
 
-    in_background = offload
+    in_background = for_quorum = offload
 
     async def run_next(self) -> None:
         """Run the oldest work and let its owner hear of it."""
