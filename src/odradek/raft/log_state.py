@@ -51,7 +51,8 @@ class LogState:
         self.start_offset = view.start_offset
         self.end_offset = self.appended_offset = view.end_offset
         self.flushed_offset = view.flushed_offset
-        self.epochs = Epochs(view.origin_epoch, view.epochs)
+        starts = (start for start in view.epochs if start[1] < view.end_offset)
+        self.epochs = Epochs(view.origin_epoch, starts)
         self.snapshot_id = view.snapshot_id
         self.check()
 

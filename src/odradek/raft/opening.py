@@ -83,6 +83,7 @@ def open_replica(
     if begins_again(_view(log, snapshots)):
         _log.warning("%s does not continue its newest snapshot: continuing from the snapshot", path)
         log.truncate_fully_and_start_at(start_offset)
+    _begin_at_a_snapshot(log, snapshots)
     history = VoterHistory(static_voters)
     if newest is not None:
         try:
@@ -98,6 +99,16 @@ def open_replica(
 
 def partition_path(log_dir: str) -> str:
     return f"{log_dir.rstrip('/')}/{PARTITION_DIR}"
+
+
+def _begin_at_a_snapshot(log: Log, snapshots: SnapshotStore) -> None:
+    """Where it does not begin with its first record: a snapshot knows the epoch before it, and nobody else.
+
+    How far the start had moved is not written down, so it may be back at that of the first segment.
+    """
+    if log.log_start_offset:
+        following = [found.end_offset for found in snapshots.ids if found.end_offset >= log.log_start_offset]
+        log.increment_log_start_offset(following[0])
 
 
 def _view(log: Log, snapshots: SnapshotStore) -> LogView:

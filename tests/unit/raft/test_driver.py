@@ -13,8 +13,9 @@ from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError, StorageError
 from odradek.raft.control import LeaderChangeMessage, QuorumFacts, read_control_batch
 from odradek.raft.driver import RaftDriver
+from odradek.raft.log_state import LogState
 from odradek.raft.messages import VoteRequest
-from odradek.raft.opening import QuorumError
+from odradek.raft.opening import QuorumError, open_replica
 from odradek.raft.settings import metadata_log_config
 from odradek.raft.snapshots import SnapshotBuilder, SnapshotId
 from odradek.raft.voters import ReplicaKey, Voter, VoterSet
@@ -330,6 +331,39 @@ def test_a_log_that_lost_its_tail_goes_on_from_the_snapshot() -> None:
         assert values == [b"a"]
         assert again.log.log_start_offset == snapshot_id.end_offset
         assert again.epoch == driver.epoch + 1
+
+    host.run(main)
+
+
+def test_a_log_whose_first_snapshot_is_gone_begins_with_the_next_one() -> None:
+    """A restart forgets how far the log start had moved. Nobody knows the epoch before its first segment:
+    a follower that has more of that epoch than this log must get the snapshot, and not cut anything off."""
+    host = Host()
+
+    async def snapshot(driver: RaftDriver) -> SnapshotId:
+        last = driver.append([b"a"], 7)
+        await until_committed(driver, last)
+        snapshot_id = SnapshotId(last + 1, driver.epoch)
+        await driver.save_snapshot(snapshot_id, driver.new_snapshot(snapshot_id, 7).finish())
+        return snapshot_id
+
+    async def main() -> None:
+        driver, _ = await host.start()
+        first = await snapshot(driver)
+        await driver.close()
+        runtime = host.runtime()
+        for name in runtime.disk.listdir(PATH):
+            if name.startswith("00000000000000000000."):
+                runtime.disk.unlink(f"{PATH}/{name}")
+        driver, _ = await host.start(runtime)
+        second = await snapshot(driver)
+        driver.clean_up(retention_bytes=1, retention_ms=1 << 60)
+        assert (driver.snapshots.ids, driver.epoch) == ([second], first.epoch + 1)
+        await driver.close()
+        opened = open_replica(host.runtime(), "/data", metadata_log_config(CONFIG))
+        log = LogState(opened.view)
+        assert log.start_offset == second.end_offset
+        assert log.position_of(first.end_offset + 1, first.epoch) == second
 
     host.run(main)
 

@@ -95,6 +95,14 @@ def test_an_append_begins_where_the_log_ends() -> None:
         log.append(6, 7, 1)
 
 
+def test_a_log_that_ends_where_it_begins_has_no_epoch_yet() -> None:
+    """The cache of the log keeps the epoch before its start, as one that begins there."""
+    log = LogState(LogView(4, 4, 4, ((2, 4),), 2, SnapshotId(4, 2)))
+    assert (log.epochs.last, log.epochs.starts) == (2, ())
+    log.append(4, 6, 3)
+    assert log.epochs.starts == ((3, 4),)
+
+
 @pytest.mark.parametrize(
     ("view", "again"),
     [

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import sys
 
 import pytest
 
@@ -131,8 +132,10 @@ def test_unhandled_errors_are_noted() -> None:
     assert "ZeroDivisionError" in world.loop.unhandled[0]
 
 
-def test_what_the_cleanup_of_a_dead_process_begins_never_runs() -> None:
+def test_what_the_cleanup_of_a_dead_process_begins_never_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(1)
+    ignored: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
     process = Process("victim")
     ran: list[str] = []
 
@@ -149,15 +152,18 @@ def test_what_the_cleanup_of_a_dead_process_begins_never_runs() -> None:
             finally:
                 await begun
 
+    async def caller() -> None:
+        await victim()
+
     async def main() -> None:
-        world.loop.create_task(victim(), context=world.context_of(process))
+        world.loop.create_task(caller(), context=world.context_of(process))
         await asyncio.sleep(0.5)
         world.loop.kill(process)
         await asyncio.sleep(20)
 
     world.run(main())
     gc.collect()
-    assert ran == []
+    assert (ran, ignored) == ([], [])
     assert world.loop.unhandled == []
 
 
@@ -167,11 +173,19 @@ def test_nobody_needs_to_look_at_what_became_of_a_crashed_process() -> None:
     def leave_behind() -> None:
         world.loop.create_future().set_exception(ValueError("nobody looks"))
 
+    async def fail() -> None:
+        raise ValueError("nobody looks")
+
     async def main() -> None:
         for crashed in (True, False):
             process = Process("victim")
             process.has_crashed = crashed
-            world.context_of(process).run(leave_behind)
-            assert len(world.loop.unhandled) == (not crashed)
+            context = world.context_of(process)
+            context.run(leave_behind)
+            world.loop.create_task(fail(), context=context)
+            await asyncio.sleep(0.01)
+            process.tasks.clear()
+            gc.collect()
+            assert len(world.loop.unhandled) == (0 if crashed else 2)
 
     world.run(main())

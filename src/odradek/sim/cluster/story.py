@@ -77,7 +77,7 @@ class ClusterStory(Story):
         self._happened: dict[str, int] = {}
         self._trouble: Trouble | None = None
         if has_trouble:
-            self._trouble = Trouble(self.world, self.hosts, self.note, leads, **draw_trouble(rng))
+            self._trouble = Trouble(self.world, self.hosts, self.note, leads, self.log, **draw_trouble(rng))
             self.watcher.on_leader = self._trouble.on_leader
 
     def _factory(self, member: Member) -> NodeFactory:

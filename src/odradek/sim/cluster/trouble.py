@@ -5,13 +5,17 @@ as a supervisor does it. `run` ends when the last fault is over; nodes may still
 """
 
 import asyncio
+import errno
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from odradek.broker.lifecycle import RegistrationError
+from odradek.sim.stories.node_log import NodeLog
+from odradek.sim.world.clock import MAX_RATE, MIN_RATE
 from odradek.sim.world.cluster import CrashKind, NodeCrashed, SimHost
+from odradek.sim.world.disk import DiskFault
 from odradek.sim.world.world import World
 
 _HANDS: Final = 2
@@ -33,6 +37,8 @@ _CHANCES: Final = {
     "_cut_one_way": 12,
     "_reset": 4,
     "_jump": 2,
+    "_drift": 2,
+    "_disk_fails": 3,
 }
 _KINDS, _WEIGHTS = list(_CHANCES), list(_CHANCES.values())
 
@@ -46,6 +52,7 @@ class Trouble:
         hosts: Mapping[str, SimHost],
         note: Callable[[str], None],
         is_leader: Callable[[SimHost], bool],
+        log: NodeLog,
         *,
         longest_seconds: float,
         pace_seconds: float,
@@ -54,6 +61,7 @@ class Trouble:
         self._hosts = hosts
         self._note = note
         self._is_leader = is_leader
+        self._log = log
         self._longest_seconds = longest_seconds
         self._pace_seconds = pace_seconds
         self._rng = world.rng_for("trouble")
@@ -72,6 +80,7 @@ class Trouble:
         self._ambushes = 0
         self._world.network.heal()
         for host in self._hosts.values():
+            host.run_clock_at(1.0)
             if host.alive:
                 host.call_off_crash()
 
@@ -192,6 +201,26 @@ class Trouble:
         jump_ms = self._rng.randint(-_HOUR_MS, _HOUR_MS)
         self._note(f"{host.name}: wall clock jumps by {jump_ms} ms")
         host.clock.skew_ms += jump_ms
+
+    async def _drift(self) -> None:
+        host = self._rng.choice(list(self._hosts.values()))
+        rate = self._rng.uniform(MIN_RATE, MAX_RATE)
+        self._note(f"{host.name}: clocks run at {rate:.2f}")
+        host.run_clock_at(rate)
+
+    async def _disk_fails(self) -> None:
+        """Some writes or syncs of the metadata log fail, and the machine is started anew."""
+        host = self._victim()
+        if host is not None:
+            self._take(host)
+            call = self._rng.choice(("pwrite", "fsync"))
+            self._note(f"{host.name}: {call} of the metadata log fails")
+            with self._log.forgiving():
+                host.faults.rules = [DiskFault(errno.EIO, [call], "*/__cluster_metadata-0/*", 0.5, times=3)]
+                await asyncio.sleep(self._seconds())
+            host.faults.rules = []
+            host.crash(CrashKind.POWER)
+            self._raise_later(host)
 
     def _raise_later(self, host: SimHost) -> None:
         self._rising[host.name] = self._world.loop.create_task(self._rise(host), name=f"start {host.name}")

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from contextvars import Context, copy_context
+from types import CoroutineType
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from odradek.sim.world.clock import Drift
@@ -75,6 +76,12 @@ class _Timer(asyncio.TimerHandle):
 
 class _Future(asyncio.Future[Any]):
     """Knows its process: nobody looks at what becomes of a future whose process crashed."""
+
+    process: Process | None = None
+
+
+class _Task(asyncio.Task[T]):
+    """As above."""
 
     process: Process | None = None
 
@@ -258,9 +265,10 @@ class SimLoop(base_events.BaseEventLoop):
         name: object = None,
         context: Context | None = None,
     ) -> "asyncio.Task[T]":
-        task = asyncio.Task(coro, loop=self, name=None if name is None else str(name), context=context)
+        task = _Task(coro, loop=self, name=None if name is None else str(name), context=context)
         process = CURRENT_PROCESS.get() if context is None else context.get(CURRENT_PROCESS)
         if process is not None:
+            task.process = process
             process.adopt(task)
         return task
 
@@ -297,15 +305,18 @@ class SimLoop(base_events.BaseEventLoop):
 
 
 def _close(coro: Any) -> None:
-    """A `finally` that waits for something refuses to end (RuntimeError): it is told again where it waits."""
+    """From the inside out. A `finally` that waits again refuses to end (RuntimeError): it is told once
+    more."""
     for _ in range(_MOST_WAITS):
+        inner, waits_for = coro, getattr(coro, "cr_await", None)
+        while isinstance(waits_for, CoroutineType) and waits_for.cr_frame is not None:
+            inner, waits_for = waits_for, waits_for.cr_await
         try:
-            coro.close()
-        except ProcessCrashed:
-            return
-        except RuntimeError:
+            inner.close()
+        except (ProcessCrashed, RuntimeError):
             continue
-        return
+        if inner is coro:
+            return
 
 
 def _process_of(handle: asyncio.Handle) -> Process | None:
