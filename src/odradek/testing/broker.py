@@ -26,6 +26,8 @@ from odradek.wire.messages import request_types
 
 T = TypeVar("T")
 
+_WAKE_SECONDS = 0.1
+
 
 def _skip(fd: object) -> None:
     pass
@@ -136,6 +138,17 @@ class Broker:
     def make_runtime(self) -> RealRuntime:
         """The machine as the node sees it."""
         return _TestRuntime(self.shift)
+
+    def wake(self) -> None:
+        """Let a loop that sleeps look at the clock. Nothing happens where it has ended."""
+        if self._loop is None:
+            return
+        woken = threading.Event()
+        try:
+            self._loop.call_soon_threadsafe(woken.set)
+        except RuntimeError:
+            return
+        woken.wait(_WAKE_SECONDS)
 
     def pause(self) -> None:
         """Let the node stand still, as a stopped process does: its sockets stay open, nobody answers."""

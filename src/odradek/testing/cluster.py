@@ -26,7 +26,9 @@ from odradek.testing.settings import as_texts
 WHOLE_SECONDS: Final = 60.0
 """How long a cluster may take until all of its nodes serve again."""
 _POLL_SECONDS: Final = 0.01
-_HURRY_SECONDS: Final = 0.05
+_HURRY_SECONDS: Final = 0.02
+_LEAP_SECONDS: Final = 0.25
+"""Less than what a node takes for a stall of its own: timers of a node that stalls begin again."""
 _TRIES: Final = 3
 _DEFAULTS: Final = {
     "broker.heartbeat.interval.ms": "200",  # a broker that leaves waits until the others have sent theirs
@@ -104,7 +106,9 @@ class Cluster:
         with ThreadPoolExecutor(self._count) as pool:
             steps = [pool.submit(step, broker) for broker in self.brokers.values()]
             while hurries and wait(steps, _HURRY_SECONDS).not_done:
-                self._shared.shift.seconds += 1
+                self._shared.shift.seconds += _LEAP_SECONDS
+                for broker in self.brokers.values():
+                    broker.wake()
         for done in steps:
             done.result()
 

@@ -240,3 +240,14 @@ def test_one_broker_can_be_down_and_paused_but_not_partitioned() -> None:
 def test_a_cluster_has_a_whole_number_of_brokers(count: Any) -> None:
     with pytest.raises(ValueError, match="give a whole number of at least 1"):
         Cluster(count)
+
+
+def test_a_controller_that_lost_its_quorum_does_not_keep_a_cluster_from_its_end() -> None:
+    with Cluster(3) as cluster:
+        active = cluster.controller_id()
+        for broker_id, broker in cluster.brokers.items():
+            if broker_id != active:
+                broker.stop()
+        began = time.monotonic()
+    assert time.monotonic() - began < DEADLINE_S / 2
+    assert cluster.brokers == {}
