@@ -4,12 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from random import Random
 
 from odradek.broker.node import Node
+from odradek.cli.node.formatting import format_node
 from odradek.cli.node.local_cluster import LocalCluster, LocalNode
 from odradek.cli.node.local_directories import format_cluster, free_ports
-from odradek.cli.node.local_plan import ClusterPlan, properties_text
+from odradek.cli.node.local_plan import HOST, ClusterPlan, PlannedNode, properties_text
 from odradek.core.configs import NodeConfig
+from odradek.core.types import uuid_to_text
+from odradek.metadata.formatting import STATIC, FirstVoters, new_id
 from odradek.runtime.real import RealRuntime
 
 START_SECONDS = 60.0
@@ -34,6 +38,26 @@ async def nodes_on_this_loop(plan: ClusterPlan) -> AsyncIterator[list[Node]]:
         yield running
     finally:
         await asyncio.gather(*(node.stop() for node in running))
+
+
+async def alone(
+    folder: Path, first_voters: FirstVoters, settings: Mapping[str, str] | None = None
+) -> tuple[Node, ClusterPlan]:
+    """A quorum of one that runs, with a controller listener for others. A second call starts it again."""
+    (ports,) = free_ports(1)
+    properties = {
+        "node.id": "1",
+        "listeners": f"PLAINTEXT://{HOST}:{ports.broker},CONTROLLER://{HOST}:{ports.controller}",
+        "log.dirs": str(folder / "node-1"),
+        **(settings or {}),
+    }
+    if first_voters is STATIC:
+        properties["controller.quorum.voters"] = f"1@{HOST}:{ports.controller}"
+    if not (folder / "node-1").exists():
+        format_node(config_of(properties), uuid_to_text(new_id(Random())), first_voters)
+    node = Node(config_of(properties), RealRuntime())
+    await node.start()
+    return node, ClusterPlan((PlannedNode(1, f"{HOST}:{ports.broker}", properties),))
 
 
 class Processes:

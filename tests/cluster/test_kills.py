@@ -10,7 +10,7 @@ from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.cluster.nodes import processes
 
-KILLS = int(os.environ.get("ODRADEK_SOAK_KILLS", "2"))
+KILLS = int(os.environ.get("ODRADEK_SOAK_KILLS", "5"))
 NEXT_ANSWER_SECONDS = 3.0
 
 

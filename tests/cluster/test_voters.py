@@ -6,23 +6,22 @@ import socket
 from collections.abc import Coroutine, Mapping
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 from uuid import UUID
 
 from odradek.broker.node import Node
 from odradek.cli.node.formatting import format_node
-from odradek.cli.node.local_plan import HOST, ClusterPlan, NodePorts, PlannedNode
+from odradek.cli.node.local_plan import HOST, ClusterPlan, plan_cluster
 from odradek.client import Admin, Client
 from odradek.core.errors import ErrorCode
 from odradek.core.types import ZERO_UUID, uuid_to_text
-from odradek.metadata.formatting import OBSERVER, STANDALONE, STATIC, FirstVoters, new_id
+from odradek.metadata.formatting import OBSERVER, STANDALONE, STATIC
 from odradek.raft.voters import VoterEndpoint, VoterSet
 from odradek.runtime.eager import new_event_loop
 from odradek.runtime.real import RealRuntime
 from odradek.wire import requests
 from odradek.wire.api_keys import ApiKey
-from tests.cluster.nodes import config_of, formatted, free_ports, nodes_on_this_loop
+from tests.cluster.nodes import alone, config_of, formatted, free_ports, nodes_on_this_loop
 from tests.support.command import Outcome, odradek
 from tests.unit.metadata.stack import until
 
@@ -63,6 +62,11 @@ def formatted_observer(properties: Mapping[str, str], cluster_id: str) -> Node:
 
 async def quorum(plan: ClusterPlan, *arguments: str) -> Outcome:
     run = partial(odradek, "cluster", "quorum", *arguments, "-b", plan.bootstrap_servers)
+    return await asyncio.get_running_loop().run_in_executor(None, run)
+
+
+async def features(plan: ClusterPlan, *arguments: str) -> Outcome:
+    run = partial(odradek, "cluster", "features", *arguments, "-b", plan.bootstrap_servers)
     return await asyncio.get_running_loop().run_in_executor(None, run)
 
 
@@ -175,37 +179,63 @@ def test_a_controller_joins_by_itself_again_after_its_disk_is_lost_and_tells_whe
     run(story())
 
 
-async def alone(folder: Path, ports: NodePorts, first_voters: FirstVoters) -> tuple[Node, ClusterPlan]:
-    """A quorum of one, with a controller listener for others."""
-    properties = {
-        "node.id": "1",
-        "listeners": f"PLAINTEXT://{HOST}:{ports.broker},CONTROLLER://{HOST}:{ports.controller}",
-        "log.dirs": str(folder / "node-1"),
-    }
-    if first_voters is STATIC:
-        properties["controller.quorum.voters"] = f"1@{HOST}:{ports.controller}"
-    format_node(config_of(properties), uuid_to_text(new_id(Random())), first_voters)
-    node = Node(config_of(properties), RealRuntime())
-    await node.start()
-    return node, ClusterPlan((PlannedNode(1, f"{HOST}:{ports.broker}", properties),))
-
-
 def test_voters_of_the_configuration_cannot_be_changed(tmp_path: Path) -> None:
     async def story() -> None:
-        node, plan = await alone(tmp_path, free_ports(1)[0], STATIC)
+        node, plan = await alone(tmp_path, STATIC)
         try:
             outcome = await quorum(plan, "remove", "1", "-y")
         finally:
             await node.stop()
         assert outcome.code == 1
         assert "voter 1: UNSUPPORTED_VERSION: kraft.version is 0" in outcome.stderr
+        assert "next: odradek cluster features upgrade kraft.version 1" in outcome.stderr
+
+    run(story())
+
+
+def test_voters_of_the_configuration_are_recorded_by_an_upgrade_of_kraft_version(tmp_path: Path) -> None:
+    """Once each of the three has told its directory; then one of them can be removed."""
+    ports = free_ports(3)
+    quick = {"controller.quorum.fetch.timeout.ms": "1000"}
+    named = ",".join(f"{i}@{HOST}:{pair.controller}" for i, pair in enumerate(ports, 1))
+    plan = plan_cluster(str(tmp_path), ports, [UUID(int=i) for i in range(3)], quick)
+    nodes = []
+    for planned in plan.nodes:
+        properties = dict(planned.properties) | {"controller.quorum.voters": named}
+        del properties["controller.quorum.bootstrap.servers"]
+        format_node(config_of(properties), uuid_to_text(UUID(int=77)), STATIC)
+        nodes.append(planned._replace(properties=properties))
+    plan = plan._replace(nodes=tuple(nodes))
+
+    async def story() -> None:
+        async with nodes_on_this_loop(plan) as nodes:
+            await leads(nodes)
+            assert active(nodes).quorum.raft.facts.kraft_version == 0
+            outcome = await features(plan, "upgrade", "kraft.version", "1")
+            while outcome.code:
+                assert "not all of the voters support it" in outcome.stderr
+                await asyncio.sleep(0.1)
+                outcome = await features(plan, "upgrade", "kraft.version", "1")
+            for node in nodes:
+                await until(lambda node=node: node.quorum.raft.facts.kraft_version == 1)
+                recorded = node.quorum.raft.facts.voters
+                assert recorded is not None
+                assert {v.id: v.directory_id for v in recorded.voters} == {
+                    n.config.node_id: n.quorum.raft.directory_id for n in nodes
+                }
+            follower = next(n for n in nodes if not n.quorum.is_active)
+            removed = await quorum(plan, "remove", str(follower.config.node_id), "-y")
+            assert (removed.code, removed.stderr) == (0, "")
+            assert len(voters(nodes).ids) == 2
+            again = await features(plan, "downgrade", "kraft.version", "0", "-y")
+            assert again.code == 1 and "Can't downgrade" in again.stderr
 
     run(story())
 
 
 def test_a_change_waits_for_none_that_is_under_way_and_the_last_voter_stays(tmp_path: Path) -> None:
     async def story() -> None:
-        node, plan = await alone(tmp_path, free_ports(1)[0], STANDALONE)
+        node, plan = await alone(tmp_path, STANDALONE)
         with socket.create_server((HOST, 0)) as silent:
             new = f"5@{HOST}:{silent.getsockname()[1]}:{uuid_to_text(UUID(int=5))}"
             adding = asyncio.ensure_future(quorum(plan, "add", new))
@@ -226,5 +256,30 @@ def test_a_change_waits_for_none_that_is_under_way_and_the_last_voter_stays(tmp_
             1,
             "error: voter 1: INVALID_REQUEST: Cannot remove the last voter\n",
         )
+
+    run(story())
+
+
+def test_others_reach_a_voter_by_what_it_advertises(tmp_path: Path) -> None:
+    (ports,) = free_ports(1)
+    every, here = f"CONTROLLER://0.0.0.0:{ports.controller}", f"CONTROLLER://{HOST}:{ports.controller}"
+    broker = f"PLAINTEXT://{HOST}:{ports.broker}"
+
+    async def endpoints(**settings: str) -> tuple[tuple[VoterEndpoint, ...], tuple[VoterEndpoint, ...]]:
+        """As the quorum has them, and as the node would tell them to a leader."""
+        given = {key.replace("_", "."): value for key, value in settings.items()}
+        node, _ = await alone(tmp_path, STANDALONE, given)
+        try:
+            voter = voters([node]).get(1)
+            assert voter is not None
+            return voter.endpoints, node.quorum.raft.node.endpoints
+        finally:
+            await node.stop()
+
+    async def story() -> None:
+        known = (VoterEndpoint("CONTROLLER", HOST, ports.controller),)
+        both = {"listeners": f"{broker},{every}", "advertised_listeners": f"{broker},{here}"}
+        assert await endpoints(**both) == (known, known)
+        assert await endpoints(listeners=f"{broker},{every}") == (known, ()), "0.0.0.0 is no news to anybody"
 
     run(story())

@@ -110,7 +110,7 @@ SEARCHED = 200
 CAUGHT: dict[str, tuple[int, str]] = {
     "two votes in an epoch": (1, checks.ONE_VOTE),
     "vote before fsync": (0, checks.DURABLE_VOTE),
-    "logs compared by length only": (22, checks.NEVER_LOST),
+    "logs compared by length only": (7, checks.NEVER_LOST),
     "an observer counted": (11, checks.NEVER_LOST),
     "unflushed offset fetched": (0, checks.ACKNOWLEDGED),
     "no check-quorum": (14, checks.QUORUM_HEARD),

@@ -86,6 +86,10 @@ class MixedNode:
 
         until(is_ready, what=lambda: f"{self.member} is not ready:\n{self.log[-4000:]}")
 
+    def send(self, sig: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(sig)
+
     def end(self, sig: int = signal.SIGKILL) -> None:
         """Signal it, and wait until it is gone."""
         if self.process is None:
@@ -156,6 +160,13 @@ class MixedCluster:
         """When it was gone."""
         self.nodes[node_id].end()
         return time.monotonic()
+
+    def freeze(self, node_id: int) -> None:
+        """It stands still, and its connections stay open."""
+        self.nodes[node_id].send(signal.SIGSTOP)
+
+    def thaw(self, node_id: int) -> None:
+        self.nodes[node_id].send(signal.SIGCONT)
 
     def close(self) -> None:
         for node in self.nodes.values():

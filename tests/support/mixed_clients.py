@@ -52,7 +52,8 @@ def _messages(consumer: Consumer, count: int) -> Iterator[Message]:
 
 def read(servers: str, topic: str, partition: int, count: int) -> list[bytes]:
     """The first committed records of a partition."""
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "unused", **QUIET})
+    config = {"bootstrap.servers": servers, "group.id": "unused", "enable.auto.commit": False, **QUIET}
+    consumer = Consumer(config)
     consumer.assign([TopicPartition(topic, partition, 0)])
     values = [message.value() for message in _messages(consumer, count)]
     consumer.close()

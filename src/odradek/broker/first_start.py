@@ -143,8 +143,9 @@ class FirstStart:
                     raise FormatError(f"Cannot format {self._config.metadata_log_dir}: {e}") from e
                 if not isinstance(cluster_id, first_start.Wait):
                     return self._format_as(decision, cluster_id)
-                decision = cluster_id
-            self._tell_voters(decision, others, "to learn whether the quorum is new")
+                self._tell_voters(cluster_id, others, "to learn the id of the cluster")
+            else:
+                self._tell_voters(decision, others, "to learn whether the quorum is new")
             await self._pause()
 
     def _format_as(self, decision: first_start.Format, cluster_id: str | None) -> NodeIdentity:

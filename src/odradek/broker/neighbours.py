@@ -1,7 +1,8 @@
 """Looks at the other controllers before a node takes part in its quorum, and refuses what cannot go well.
 
-A controller of another cluster, or another node with the id of this one. Those that do not answer at once are
-left out: this is no promise, but a mistake in a configuration is named where it was made.
+A controller of another cluster, another node with the id of this one, a quorum of other voters. Those that do
+not answer at once are left out: this is no promise, but a mistake in a configuration is named where it was
+made.
 """
 
 import asyncio
@@ -30,7 +31,9 @@ async def check_neighbours(
 ) -> None:
     """Raises QuorumError. `asked_by` has the client ids of those that asked this node meanwhile: by that it
     knows its own address."""
-    looking = _Looking(config, runtime, cluster_id, asked_by)
+    is_static = config.is_controller and bool(config.list("controller.quorum.voters"))
+    expected = frozenset(voters.ids) if voters and is_static else frozenset[int]()
+    looking = _Looking(config.node_id, runtime, cluster_id, expected, asked_by)
     first = [(e.host, e.port) for voter in (voters.voters if voters else ()) for e in voter.endpoints[:1]]
     first += bootstrap_servers(config)
     listed = await looking.look_at(dict.fromkeys(first))
@@ -39,11 +42,17 @@ async def check_neighbours(
 
 class _Looking:
     def __init__(
-        self, config: NodeConfig, runtime: Runtime, cluster_id: str, asked_by: Collection[str | None]
+        self,
+        node_id: int,
+        runtime: Runtime,
+        cluster_id: str,
+        static_voters: frozenset[int],
+        asked_by: Collection[str | None],
     ) -> None:
-        self._node_id = config.node_id
+        self._node_id = node_id
         self._runtime = runtime
         self._cluster_id = cluster_id
+        self._static_voters = static_voters
         self._asked_by = asked_by
 
     async def look_at(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
@@ -70,5 +79,11 @@ class _Looking:
         if found.has_same_id:
             raise QuorumError(
                 f"node {self._node_id} runs already, at {host}:{port}: two nodes cannot have the same node.id"
+            )
+        if self._static_voters and found.static_voters and self._static_voters != set(found.static_voters):
+            raise QuorumError(
+                f"the quorum that the controller at {host}:{port} leads has the voters "
+                f"{sorted(found.static_voters)}, and controller.quorum.voters of this node names "
+                f"{sorted(self._static_voters)}"
             )
         return found

@@ -192,9 +192,10 @@ class Node:
         incarnation = UUID(bytes=runtime.rng.randbytes(16), version=4)
         undo.push_async_callback(self.logs.close, clean=False)
         self.logs.open()
+        directories = [*self.logs.directories, *self.quorum.take_directory()]
         if on_taken is not None:
             on_taken()
-        identity = await self.patience.wait(self.quorum.identify(self.logs.directories, endpoints))
+        identity = await self.patience.wait(self.quorum.identify(directories, endpoints))
         self.cluster_id = identity.cluster_id
         self.quorum.join(identity, incarnation, endpoints)
         undo.push_async_callback(self.quorum.close)
@@ -241,7 +242,7 @@ class Node:
             self.metadata,
             cluster_id=self.cluster_id,
             incarnation_id=incarnation,
-            directory_ids=list(identity.directory_ids.values()),
+            directory_ids=[identity.directory_ids[d.path] for d in self.logs.dirs.online()],
             previous_broker_epoch=previous_broker_epoch(self.logs.directories),
         )
         failures = LogDirFailures(self.logs, self.replicas, self._roles, self.lifecycle, self.slices)

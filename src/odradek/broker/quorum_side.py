@@ -36,6 +36,8 @@ from odradek.runtime.slices import Slices
 
 MAX_CONNECTIONS: Final = 1000
 """Of brokers, other controllers and tools."""
+_EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
+"""A host that a listener is bound to, and that nobody can be reached by: the voters keep what they know."""
 
 
 class QuorumSide:
@@ -64,22 +66,35 @@ class QuorumSide:
         self._log_levels = log_levels
         self.server = Server(config, runtime, metrics, files, MAX_CONNECTIONS)
         self._registrar: ControllerRegistrar | None = None
-        self._waiting = WaitingServices(slices=slices, metadata=metadata, node_id=config.node_id)
+        self._directories: list[LogDir] = []
+        self._waiting = WaitingServices(
+            slices=slices, metadata=metadata, config=config, log_levels=log_levels
+        )
 
     # --- start ----------------------------------------------------------------------------------------
 
     def listen(self) -> list[VoterEndpoint]:
-        """Bind the controller listeners, and give them with their ports. Nobody is accepted yet.
+        """Bind the controller listeners, and give what others reach them by. Nobody is accepted yet.
 
         A quorum of one that leaves the port to the system is asked by nobody: nobody could know it.
         """
-        endpoints = []
-        for listener in self._config.controller_listeners:
+        endpoints, config = [], self._config
+        for listener, known in zip(
+            config.controller_listeners, config.advertised_controller_listeners, strict=True
+        ):
             port = listener.port
-            if port or not self._config.is_quorum_of_one:
+            if port or not config.is_quorum_of_one:
                 port = self.server.listen(listener.name, listener.host, listener.port)[1]
-            endpoints.append(VoterEndpoint(listener.name, listener.host, port))
+            endpoints.append(VoterEndpoint(known.name, known.host, known.port or port))
         return endpoints
+
+    def take_directory(self) -> list[LogDir]:
+        """Open and lock metadata.log.dir where it is none of log.dirs. Raises as LogDir.open does."""
+        path = self._config.metadata_log_dir.rstrip("/")
+        if path not in [directory.rstrip("/") for directory in self._config.log_dirs]:
+            self._directories = [LogDir(self._runtime.disk, path)]
+            self._directories[0].open()
+        return self._directories
 
     async def identify(
         self, directories: Sequence[LogDir], endpoints: Sequence[VoterEndpoint]
@@ -109,7 +124,7 @@ class QuorumSide:
             config.node_id,
             identity.metadata_directory_id,
             asker,
-            tuple(endpoints),
+            tuple(e for e in endpoints if e.host not in _EVERY_ADDRESS),
             bootstrap_servers(config),
             listener_name,
             auto_join=config.is_controller and config.bool("controller.quorum.auto.join.enable"),
@@ -192,9 +207,11 @@ class QuorumSide:
         """Leave the quorum, make durable what was decided, and give the log up."""
         await self.finish()
         await self.raft.close()
-        await self.server.close()
+        await self.close_server()
         self._remotes.close()
 
     async def close_server(self) -> None:
         """Where the node never got to `join`."""
         await self.server.close()
+        for directory in self._directories:
+            directory.unlock()

@@ -1,8 +1,8 @@
 """What a controller listener answers while its node does not take part in the quorum yet (first_start.py).
 
 All APIs are listed. DescribeCluster names the cluster, or none (empty) while the node is not formatted. A
-Fetch of the metadata log hears of epoch 0, if the node has never seen another one. Everything else is refused
-with an error that others retry on.
+Fetch of the metadata log hears of epoch 0, if the node has never seen another one. DescribeConfigs tells
+which node this is. Everything else is refused with an error that others retry on.
 """
 
 from dataclasses import dataclass, field
@@ -12,12 +12,14 @@ from odradek.broker.apis import ASKED_OF_REPLICA, CONTROLLER_APIS, SERVED_BY_CON
 from odradek.broker.dispatch import RequestContext, handler_of
 from odradek.broker.faults import PlantedErrors
 from odradek.broker.handlers.describe_cluster import CONTROLLERS
+from odradek.broker.loggers import LogLevels
 from odradek.broker.long_requests import LongRequests
+from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.raft.answering import request_of, response_of
-from odradek.raft.messages import FetchAnswer, FetchRequest
+from odradek.raft.messages import FetchAnswer
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import Slices
 from odradek.wire import responses
@@ -40,13 +42,10 @@ def _describe_cluster(ctx: "RequestContext[WaitingServices]", request: Any) -> R
 
 def _fetch(ctx: "RequestContext[WaitingServices]", request: Any) -> Reply[Any]:
     cluster_id = ctx.services.cluster_id or request.cluster_id or ""
-    message = request_of(ApiKey.FETCH, ctx.api_version, request, cluster_id)
-    assert isinstance(message, FetchRequest)
-    has_own_id = message.replica.id == ctx.services.node_id
-    if ctx.services.has_epoch and not has_own_id:
+    request_of(ApiKey.FETCH, ctx.api_version, request, cluster_id)
+    if ctx.services.has_epoch:
         return _refuse_replica(ctx, request)
-    error = ErrorCode.INVALID_REQUEST if has_own_id else ErrorCode.NOT_LEADER_OR_FOLLOWER
-    answer = FetchAnswer(error, NO_LEADER, leader_epoch=-1 if ctx.services.has_epoch else 0)
+    answer = FetchAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, NO_LEADER, leader_epoch=0)
     return Reply(response_of(ApiKey.FETCH, answer))
 
 
@@ -62,7 +61,8 @@ def _waiting_apis() -> ApiTable:
     table = ApiTable(SERVED_BY_CONTROLLER, CONTROLLER_APIS.package)
     table.handlers.update(dict.fromkeys(SERVED_BY_CONTROLLER, _refuse))
     table.handlers.update(dict.fromkeys(ASKED_OF_REPLICA, _refuse_replica))
-    table.handlers[ApiKey.API_VERSIONS] = handler_of(ApiKey.API_VERSIONS, CONTROLLER_APIS)
+    for key in (ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CONFIGS):
+        table.handlers[key] = handler_of(key, CONTROLLER_APIS)
     table.handlers[ApiKey.DESCRIBE_CLUSTER] = _describe_cluster
     table.handlers[ApiKey.FETCH] = _fetch
     return table
@@ -74,7 +74,8 @@ class WaitingServices:
 
     slices: Slices
     metadata: MetadataPublisher
-    node_id: int
+    config: NodeConfig
+    log_levels: LogLevels
     cluster_id: str = ""
     has_epoch: bool = False
     asked_by: set[str | None] = field(default_factory=set)

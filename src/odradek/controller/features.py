@@ -77,8 +77,8 @@ def _update(
     if level > current and upgrade_type != UPGRADE:
         raise _invalid(feature, level, "Can't downgrade to a newer version.")
     if feature == KRAFT_VERSION:
-        # Its level is in the control records of the quorum, and a new log starts at the newest.
-        if level != current:
+        # Its level is in the control records of the quorum, which raises it (kraft_version.py).
+        if level < current:
             raise _invalid(feature, level, "Can't downgrade the version of this feature.")
         return []
     if feature == METADATA_VERSION and level < current:

@@ -26,6 +26,8 @@ from odradek.runtime.scope import Scope
 _log = logging.getLogger(__name__)
 
 _DIAL_SECONDS: Final = 2.0
+_DYING_SECONDS: Final = 0.1
+"""A process that ends closes one socket after the other. The last of them may be the one that listens."""
 
 Endpoint = tuple[str, int]
 Fencing = Callable[[int, int, int], Coroutine[Any, Any, None]]
@@ -61,7 +63,8 @@ class QuickFencer:
         broker_id = self._owners.pop(connection, None)
         if broker_id is not None:
             self._broke_ms[broker_id] = _now_ms()
-            self._step(ConnectionBroke(connection))
+            loop = asyncio.get_running_loop()
+            loop.call_later(_DYING_SECONDS, self._step, ConnectionBroke(connection))
 
     def stop(self) -> None:
         """Dial and fence no more."""

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from odradek.controller.active import ActiveController
 from odradek.controller.controller import Controller
+from odradek.controller.kraft_version import update_features
 from odradek.controller.metrics import ControllerMetrics
 from odradek.controller.quorum_description import describe_quorum
 from odradek.core.configs import NodeConfig
@@ -93,6 +94,8 @@ class QuorumController:
             return await self._slices.run(describe_quorum(self.raft, request, self._runtime.clock.now_ms()))
         if api_key in _CHANGES_OF_VOTERS:
             return await self._replica.receive(api_key, 0, request)
+        if api_key is ApiKey.UPDATE_FEATURES:
+            return await update_features(self.raft, self._active, request)
         return await self._active.call(api_key, request)
 
     def broker_proved(self, broker_id: int, broker_epoch: int, connection: int) -> None:

@@ -50,7 +50,7 @@ def registration_request(config: NodeConfig, incarnation_id: UUID) -> "Controlle
                 port=listener.port,
                 security_protocol=_SECURITY_PROTOCOLS[listener.security_protocol],
             )
-            for listener in config.controller_listeners
+            for listener in config.advertised_controller_listeners
         ],
         features=[
             types.Feature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)

@@ -74,6 +74,8 @@ def prepare_directories(
 ) -> NodeIdentity:
     """Check the opened and locked directories of a node, and format the new ones.
 
+    Among them is that of the metadata log, which may hold nothing else.
+
     An unformatted metadata directory makes a new cluster, with the given id or a random one. Other new
     directories join the cluster of the formatted ones. A directory that cannot be formatted goes offline.
     Raises FormatError, CheckpointError for an invalid cluster id, OSError.

@@ -6,12 +6,16 @@ from odradek.raft.quorum import has_majority, majority
 
 
 class Ballot:
-    """Of a prospective or a candidate, which grants itself. `retry_ms` is when to ask a voter again."""
+    """Of a prospective or a candidate, which grants itself. `retry_ms` is when to ask a voter again.
 
-    __slots__ = ("granted", "rejected", "retry_ms")
+    `insists`: it knows that the leader is gone. The others will soon: it asks those again that refuse.
+    """
+
+    __slots__ = ("granted", "insists", "rejected", "retry_ms")
 
     def __init__(self, own_id: int, others: Iterable[int]) -> None:
         self.granted = {own_id: None}
+        self.insists = False
         self.rejected: dict[int, None] = {}
         self.retry_ms: dict[int, int | None] = dict.fromkeys(others, 0)
 

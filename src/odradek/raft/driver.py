@@ -21,7 +21,7 @@ from odradek.raft import events
 from odradek.raft.batches import Proposal, append_bytes
 from odradek.raft.control import QuorumFacts
 from odradek.raft.durability import LogFlusher, StateWriter
-from odradek.raft.messages import AnswerBody, FetchSnapshotAnswer, Request
+from odradek.raft.messages import AnswerBody, FetchSnapshotAnswer, Request, VoterChangeAnswer
 from odradek.raft.metrics import RaftMetrics
 from odradek.raft.node import RaftNode
 from odradek.raft.opening import QUORUM_STATE_FILE, Opened, QuorumError, remove_mark
@@ -201,6 +201,15 @@ class RaftDriver:
 
     async def ask(self, request: Request) -> AnswerBody:
         """What this replica says to another one, once all that rests on is durable."""
+        return await self._answer_to(lambda token: events.Received(token, request))
+
+    async def upgrade_kraft_version(self, level: int, *, validate_only: bool) -> VoterChangeAnswer:
+        """Of a leader: answered once the version and the voters are recorded and committed."""
+        answer = await self._answer_to(lambda token: events.UpgradeKRaftVersion(token, level, validate_only))
+        assert isinstance(answer, VoterChangeAnswer)
+        return answer
+
+    async def _answer_to(self, event: Callable[[object], events.Event]) -> AnswerBody:
         if self.failure is not None:
             raise self.failure
         if self._is_closed:
@@ -208,7 +217,7 @@ class RaftDriver:
         token = object()
         answer: asyncio.Future[AnswerBody] = asyncio.get_running_loop().create_future()
         self._waiting[token] = answer
-        self._step(events.Received(token, request))
+        self._step(event(token))
         try:
             return await answer
         finally:

@@ -14,7 +14,10 @@ from odradek.raft.voters import ReplicaKey
 
 def stand(r: Replica, now_ms: int) -> None:
     """Ask for pre-votes. A replica that decides alone needs none."""
+    insists = r.fetching.leader_gone
     moves.to_prospective(r, now_ms)
+    assert r.ballot is not None
+    r.ballot.insists = insists
     count(r, now_ms)
 
 
@@ -45,6 +48,8 @@ def on_answer(r: Replica, to: int, request: VoteRequest, answer: VoteAnswer, now
         r.ballot.retry_ms[to] = now_ms + r.times.retry_backoff_ms
         return
     r.ballot.record(to, answer.granted)
+    if r.ballot.insists and not answer.granted:
+        r.ballot.retry_ms[to] = now_ms + r.times.retry_backoff_ms
     count(r, now_ms)
 
 
@@ -67,7 +72,7 @@ def count(r: Replica, now_ms: int) -> None:
         if r.ballot.is_granted(voters):
             moves.to_candidate(r, now_ms)
             count(r, now_ms)
-        elif r.ballot.is_rejected(voters):
+        elif r.ballot.is_rejected(voters) and not r.ballot.insists:
             give_up(r, now_ms)
     elif r.ballot.is_granted(voters):
         moves.to_leader(r, now_ms)

@@ -23,6 +23,7 @@ class Fetching:
     retry_ms            not before
     leader_high_watermark   as the last answer said; applies as far as the own log is durable
     connection_lost     the connection to the leader broke since the last answer
+    leader_gone         and its address refused the next one
     """
 
     __slots__ = (
@@ -32,6 +33,7 @@ class Fetching:
         "download",
         "has_fetched",
         "in_flight",
+        "leader_gone",
         "leader_high_watermark",
         "retry_ms",
         "update_voter_ms",
@@ -47,5 +49,6 @@ class Fetching:
         self.leader_high_watermark = NO_HIGH_WATERMARK
         self.download: Download | None = None
         self.connection_lost = False
+        self.leader_gone = False
         self.update_voter_ms = update_voter_ms
         self.updated_leader = False

@@ -1,20 +1,21 @@
 """What a node that does not know its cluster asks the controllers: are you formatted, in which epoch are you?
 
 Apache's controllers answer both questions. DescribeCluster, for controllers, names the cluster: a node that
-is not formatted names none (empty). One that does not know the question is formatted. A Fetch in epoch 0 is
-refused by everyone, with the epoch that it is in; one with the node id of its receiver is no valid request.
+is not formatted names none (empty). One that refuses the question is formatted: Apache's do so until their
+first leader has committed. A Fetch in epoch 0 is refused by everyone, with the epoch that it is in.
+DescribeConfigs of a broker says whether the node that answers has its id.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from odradek.client.connection import BrokerConnection
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
-from odradek.core.types import ZERO_UUID
-from odradek.raft.asking import Asker
+from odradek.core.types import METADATA_TOPIC, ZERO_UUID
+from odradek.raft.asking import KRAFT_VERSION_FEATURE, Asker
 from odradek.raft.first_start import FormatAnswer
 from odradek.raft.messages import FetchAnswer, FetchRequest
 from odradek.raft.peers import Endpoint
@@ -28,6 +29,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _CONTROLLERS: Final = 2
+_BROKER: Final = 4
 _WITH_ENDPOINT_TYPE: Final = 1
 """The first version of DescribeCluster that can ask for controllers."""
 _FIRST_FETCH: Final = FetchRequest(
@@ -37,11 +39,12 @@ _FIRST_FETCH: Final = FetchRequest(
 
 class Presence(NamedTuple):
     """Who answers at an address. `cluster_id` is empty where it has none, or does not say; `controllers` are
-    the addresses of those that it knows."""
+    the addresses of those that it knows; `static_voters` those of a leader, with kraft.version 0."""
 
     cluster_id: str
     has_same_id: bool
     controllers: Mapping[int, Endpoint]
+    static_voters: Collection[int]
 
 
 class FirstQuestions:
@@ -74,17 +77,35 @@ class FirstQuestions:
 
     async def _presence(self, node_id: int, connection: BrokerConnection) -> Presence:
         described = await self._describe(connection)
-        fetch = _FIRST_FETCH._replace(replica=ReplicaKey(node_id, ZERO_UUID))
-        try:
-            answer = await self._asker.ask(connection, fetch, self._timeout_ms)
-        except KafkaError as e:
-            error = e.code
-        else:
-            assert isinstance(answer, FetchAnswer)
-            error = answer.error
+        voters = await self._static_voters(connection)
+        types = requests.describe_configs
+        resource = types.DescribeConfigsResource(
+            resource_type=_BROKER, resource_name=str(node_id), configuration_keys=["node.id"]
+        )
+        request = types.DescribeConfigsRequest(resources=[resource])
+        response: Any = await connection.send(ApiKey.DESCRIBE_CONFIGS, request, timeout_ms=self._timeout_ms)
+        has_same_id = all(result.error_code == ErrorCode.NONE for result in response.results)
         controllers = {} if described is None else {c.broker_id: (c.host, c.port) for c in described.brokers}
         cluster_id = "" if described is None else described.cluster_id
-        return Presence(cluster_id, error is ErrorCode.INVALID_REQUEST, controllers)
+        return Presence(cluster_id, has_same_id, controllers, voters)
+
+    async def _static_voters(self, connection: BrokerConnection) -> Collection[int]:
+        """None where the log records them, or where this one does not lead."""
+        if connection.features.get(KRAFT_VERSION_FEATURE, 0) > 0:
+            return ()
+        types = requests.describe_quorum
+        topic = types.TopicData(
+            topic_name=METADATA_TOPIC, partitions=[types.PartitionData(partition_index=0)]
+        )
+        request = types.DescribeQuorumRequest(topics=[topic])
+        response: Any = await connection.send(ApiKey.DESCRIBE_QUORUM, request, timeout_ms=self._timeout_ms)
+        return [
+            voter.replica_id
+            for topic in response.topics
+            for partition in topic.partitions
+            if not response.error_code and not partition.error_code
+            for voter in partition.current_voters
+        ]
 
     async def _asked(
         self, endpoint: Endpoint, question: Callable[[BrokerConnection], Awaitable[T | None]]

@@ -28,7 +28,7 @@ class FormatAnswer(NamedTuple):
 
 
 class ClusterIdError(ValueError):
-    """The voters do not say which cluster they are; says why."""
+    """The voters belong to different clusters; says which."""
 
 
 class Wait(NamedTuple):
@@ -56,8 +56,9 @@ def decide(node_id: int, voters: Collection[int], answers: Mapping[int, FormatAn
 def choose_cluster_id(
     node_id: int, voters: Collection[int], answers: Mapping[int, FormatAnswer]
 ) -> str | Wait | None:
-    """The cluster that the formatted voters belong to; None: this voter chooses. ClusterIdError where they
-    belong to different ones, or none of them says."""
+    """The cluster that the formatted voters belong to; None: this voter chooses. Wait for those that are
+    formatted and do not say it: Apache's controllers do so when they have a leader. ClusterIdError where they
+    belong to different ones."""
     formatted = {n: answer.cluster_id for n, answer in sorted(answers.items()) if answer.formatted}
     named = {cluster_id: n for n, cluster_id in formatted.items() if cluster_id}
     if len(named) > 1:
@@ -66,7 +67,7 @@ def choose_cluster_id(
     if named:
         return next(iter(named))
     if formatted:
-        raise ClusterIdError(f"voter {min(formatted)} has a cluster and does not say which one")
+        return Wait(tuple(formatted))
     first = min(voters)
     return None if node_id == first else Wait((first,))
 

@@ -135,7 +135,7 @@ def on_fetch_answer(r: Replica, to: int, request: FetchRequest, answer: FetchAns
 def _heard_from_leader(r: Replica, now_ms: int) -> None:
     fetching = r.fetching
     fetching.has_fetched = True
-    fetching.connection_lost = False
+    fetching.connection_lost = fetching.leader_gone = False
     fetching.ask_around = False
     r.deadline_ms = now_ms + r.times.fetch_timeout_ms
 

@@ -1,12 +1,15 @@
 """What each event does to a replica, where it is no message: the log, snapshots, the clock, connections."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from odradek.raft import elections, following, leading, moves, receiving, starting, upgrading, voter_changes
 from odradek.raft import events as e
 from odradek.raft.replica import Replica
 from odradek.raft.roles import Follower, Leader, Observer
+
+_TURN_MS: Final = 50
+"""How long a voter lets the one before it stand when the leader is gone."""
 
 Handler = Callable[[Replica, Any, int], None]
 
@@ -97,10 +100,21 @@ def _connection_lost(r: Replica, event: e.ConnectionLost, now_ms: int) -> None:
 
 
 def _dial_refused(r: Replica, event: e.DialRefused, now_ms: int) -> None:
-    """The leader's connection broke and nobody listens where it did: its process is gone. Do not wait."""
-    role = r.role
-    if isinstance(role, Follower) and role.leader_id == event.node_id and r.fetching.connection_lost:
+    """The leader's connection broke and nobody listens where it did: its process is gone. Do not wait.
+
+    The first of the other voters stands at once, each further one a little later: votes that all ask for at
+    the same moment are split. Until then it grants pre-votes.
+    """
+    role, fetching = r.role, r.fetching
+    is_leader = isinstance(role, Follower) and role.leader_id == event.node_id
+    if not is_leader or not fetching.connection_lost or fetching.leader_gone:
+        return
+    fetching.leader_gone, fetching.has_fetched = True, False
+    turn = sum(n < r.node_id for n in r.others if n != role.leader_id)
+    if turn == 0:
         elections.on_timeout(r, now_ms)
+    elif r.deadline_ms is not None:
+        r.deadline_ms = min(r.deadline_ms, now_ms + turn * _TURN_MS)
 
 
 # --- time -----------------------------------------------------------------------------------------------

@@ -108,6 +108,11 @@ class RaftNode:
         return NO_LEADER if isinstance(role, Resigned) else role.leader_id
 
     @property
+    def endpoints(self) -> Endpoints:
+        """Where this replica listens, as it tells the others."""
+        return self._r.endpoints
+
+    @property
     def leader_endpoints(self) -> Endpoints:
         return self._r.endpoints_of(self._r.role.leader_id)
 

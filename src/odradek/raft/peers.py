@@ -51,6 +51,7 @@ class Peers:
         self._translator = translator
         self._on_event = on_event
         self._connections: dict[Endpoint, asyncio.Future[BrokerConnection]] = {}
+        self._nodes: dict[Endpoint, int] = {}  # who is there, as soon as it is known
         self._scope = Scope(lambda error: _log.error("A request to another voter failed", exc_info=error))
         self._is_closing = False
         self.traffic = Traffic()
@@ -84,11 +85,13 @@ class Peers:
 
     async def _connection(self, node_id: int, endpoint: Endpoint) -> BrokerConnection:
         known = self._connections.get(endpoint)
+        if node_id >= 0:
+            self._nodes[endpoint] = node_id
         if known is None or (known.done() and not _is_open(known)):
-            known = self._connections[endpoint] = asyncio.ensure_future(self._dial(node_id, endpoint))
+            known = self._connections[endpoint] = asyncio.ensure_future(self._dial(endpoint))
         return await asyncio.shield(known)
 
-    async def _dial(self, node_id: int, endpoint: Endpoint) -> BrokerConnection:
+    async def _dial(self, endpoint: Endpoint) -> BrokerConnection:
         try:
             connection = await BrokerConnection.open(
                 self._runtime,
@@ -98,16 +101,21 @@ class Peers:
                 traffic=self.traffic,
             )
         except ConnectionRefusedError:
-            if node_id >= 0:
-                self._on_event(DialRefused(node_id))
+            if endpoint in self._nodes:
+                self._on_event(DialRefused(self._nodes[endpoint]))
             raise
-        self.lost.discard(node_id)
-        connection.on_closed = partial(self._lost, node_id, endpoint)
+        self.lost.discard(self._nodes.get(endpoint, FIRST_BOOTSTRAP_SERVER))
+        connection.on_closed = partial(self._lost, endpoint)
         return connection
 
-    def _lost(self, node_id: int, endpoint: Endpoint) -> None:
-        """Say so, and find out whether anybody listens there."""
-        if self._is_closing or node_id < 0:
+    def _lost(self, endpoint: Endpoint) -> None:
+        """An answer that came just before wakes its reader first: it is no sign of life after the end."""
+        asyncio.get_running_loop().call_soon(self._look_for, endpoint)
+
+    def _look_for(self, endpoint: Endpoint) -> None:
+        """Say that the connection is lost, and find out whether anybody listens there."""
+        node_id = self._nodes.get(endpoint)
+        if self._is_closing or node_id is None:
             return
         self.lost.add(node_id)
         self._on_event(ConnectionLost(node_id))

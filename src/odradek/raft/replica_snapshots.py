@@ -39,14 +39,16 @@ class ReplicaSnapshots:
     def clean_up(self, retention_bytes: int, retention_ms: int) -> int:
         """Drop the oldest snapshots, and the log before the next one, beyond what is to be kept.
 
-        Gives the offset at which the log begins then.
+        Gives the offset at which the log begins then. A limit below 0 is none.
         """
         now_ms, store = self._runtime.clock.now_ms(), self._store
         while len(store.ids) > 1:
             oldest, following = store.ids[:2]
             size = self._log.size_bytes + sum(store.size_bytes(i) for i in store.ids)
             age_ms = now_ms - read_snapshot(store.read(oldest), lambda data, batch: None).last_timestamp_ms
-            if size <= retention_bytes and age_ms <= retention_ms:
+            is_too_much = 0 <= retention_bytes < size
+            is_too_old = 0 <= retention_ms < age_ms
+            if not (is_too_much or is_too_old):
                 break
             self._log.increment_log_start_offset(following.end_offset)
             store.remove(oldest)

@@ -28,7 +28,10 @@ def metadata_log_config(config: NodeConfig) -> TopicConfig:
 
 
 def static_voters(config: NodeConfig) -> VoterSet | None:
-    """The voters that the configuration names, for a log that does not record its own (kraft.version 0)."""
+    """The voters that the configuration names, for a log that does not record its own (kraft.version 0).
+
+    A node that is given somebody to ask is no quorum of its own, though it be a single address.
+    """
     voters = []
     for entry in config.list("controller.quorum.voters"):
         node_id, _, address = entry.partition("@")
@@ -37,7 +40,8 @@ def static_voters(config: NodeConfig) -> VoterSet | None:
         voters.append(Voter(int(node_id), ZERO_UUID, (endpoint,), max_kraft_version=0))
     if voters:
         return VoterSet(voters)
-    return VoterSet([Voter(config.node_id, ZERO_UUID, ())]) if config.is_quorum_of_one else None
+    is_alone = config.is_quorum_of_one and not config.list("controller.quorum.bootstrap.servers")
+    return VoterSet([Voter(config.node_id, ZERO_UUID, ())]) if is_alone else None
 
 
 def bootstrap_servers(config: NodeConfig) -> tuple[tuple[str, int], ...]:

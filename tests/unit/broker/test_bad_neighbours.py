@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -147,6 +148,25 @@ def test_other_voters_than_those_that_voted_before_are_refused(tmp_path: Path) -
             QuorumError, match=r"voter set: \[1, 2, 3, 4\] is different from .*quorum-state: \[1, 2, 3\]"
         ):
             await quorum.node(1, controller_quorum_voters=voters).start()
+
+    play(tmp_path, story)
+
+
+def test_other_voters_than_those_of_the_quorum_that_runs_are_refused(tmp_path: Path) -> None:
+    async def story(quorum: StaticQuorum) -> None:
+        first, second, third = quorum.quorum_voters.split(",")
+        for n in (1, 2, 3):
+            format_node(quorum.node(n).config, "the-cluster", STATIC)
+        nodes = await quorum.start(1, 2)
+        await until(lambda: any(node.quorum.is_active for node in nodes))
+        for voters, named in (
+            (f"{first},{second},{third},4@{HOST}:1", "[1, 2, 3, 4]"),
+            (f"{first},{second},4@{HOST}:1,{third},5@{HOST}:1", "[1, 2, 3, 4, 5]"),
+        ):
+            reason = rf"leads has the voters \[1, 2, 3\], and .* names {re.escape(named)}"
+            with pytest.raises(QuorumError, match=reason):
+                await quorum.node(3, controller_quorum_voters=voters).start()
+        await quorum.start(3)
 
     play(tmp_path, story)
 

@@ -15,7 +15,7 @@ from odradek.metadata.formatting import NodeIdentity, prepare_directories, read_
 from odradek.metadata.image import MetadataImage
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
-from odradek.raft.settings import metadata_log_config, static_voters
+from odradek.raft.settings import metadata_log_config, raft_times, static_voters
 from odradek.raft.voters import VoterEndpoint
 from odradek.runtime.api import Runtime
 from odradek.runtime.slices import Slices
@@ -58,6 +58,7 @@ class MetadataStack:
             node_id=config.node_id,
             directory_id=self.identity.metadata_directory_id,
             static_voters=static_voters(config),
+            times=raft_times(config),
         )
         loader = MetadataLoader(runtime, config, raft, self.publisher, self.slices)
         self.controller = QuorumController(

@@ -37,9 +37,10 @@ def open_driver(
     node_id: int,
     directory_id: UUID,
     static_voters: VoterSet | None = None,
+    times: RaftTimes | None = None,
 ) -> RaftDriver:
     opened = open_replica(runtime, log_dir, config, static_voters)
-    return RaftDriver(runtime, opened, RaftTimes(), Membership(node_id, directory_id, Nobody()))
+    return RaftDriver(runtime, opened, times or RaftTimes(), Membership(node_id, directory_id, Nobody()))
 
 
 def values_of(driver: RaftDriver) -> list[bytes]:

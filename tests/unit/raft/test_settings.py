@@ -31,6 +31,7 @@ def test_a_node_alone_is_its_own_voter() -> None:
     assert voters is not None
     assert voters.ids == (1,)
     assert static_voters(config(controller_quorum_bootstrap_servers="a:1,b:1")) is None
+    assert static_voters(config(controller_quorum_bootstrap_servers="a:1")) is None, "a leads, or knows who"
 
 
 def test_the_brokers_flush_settings_do_not_reach_the_metadata_log() -> None:

@@ -1,4 +1,7 @@
-"""UpdateFeatures v0-v2: changes all features of a request, or none. kraft.version cannot be downgraded."""
+"""UpdateFeatures v0-v2: changes all features of a request, or none. kraft.version cannot be downgraded.
+
+An upgrade of kraft.version is refused until every voter has told the leader which directory it has.
+"""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

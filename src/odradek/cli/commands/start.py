@@ -124,7 +124,8 @@ def _configure(
     try:
         config, warnings = NodeConfig.from_sources(file, given)
         # Clients elsewhere need a host name; a path must not depend on the working directory.
-        if not all(listener.host for listener in config.advertised_listeners):
+        advertised = (*config.advertised_listeners, *config.advertised_controller_listeners)
+        if not all(listener.host for listener in advertised):
             given["advertised.listeners"] = _with_this_host(config)
         given["log.dirs"] = ",".join(os.path.abspath(path) for path in config.log_dirs)
         if metadata_dir := config.string("metadata.log.dir"):
@@ -139,8 +140,9 @@ def _configure(
 
 
 def _with_this_host(config: "NodeConfig") -> str:
-    """A listener without a host is bound to every address. Clients get this machine's name."""
+    """A listener without a host is bound to every address. Clients and nodes get this machine's name."""
     from socket import getfqdn
 
     here = getfqdn()
-    return ",".join(str(found._replace(host=found.host or here)) for found in config.advertised_listeners)
+    advertised = (*config.advertised_listeners, *config.advertised_controller_listeners)
+    return ",".join(str(found._replace(host=found.host or here)) for found in advertised)

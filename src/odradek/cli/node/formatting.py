@@ -18,7 +18,7 @@ from odradek.runtime.real import RealRuntime
 
 
 def controller_endpoints(config: NodeConfig) -> list[VoterEndpoint]:
-    return [VoterEndpoint(c.name, c.host, c.port) for c in config.controller_listeners]
+    return [VoterEndpoint(c.name, c.host, c.port) for c in config.advertised_controller_listeners]
 
 
 def choose_first_voters(

@@ -19,7 +19,7 @@ _REFUSALS: Final = {
     ErrorCode.VOTER_NOT_FOUND: ("node {} does not vote, or not with this directory", _SHOWN),
     ErrorCode.UNSUPPORTED_VERSION: (
         "kraft.version is 0: the voters are those of controller.quorum.voters on every node",
-        "odradek cluster features",
+        "odradek cluster features upgrade kraft.version 1",
     ),
 }
 

@@ -239,6 +239,13 @@ class NodeConfig:
         return tuple(listener for listener in self.listeners if listener.name in controllers)
 
     @property
+    def advertised_controller_listeners(self) -> tuple[Listener, ...]:
+        """The endpoints that other nodes get; by default the controller endpoints that the node binds."""
+        given = parse_listeners(self.list("advertised.listeners"), self.listener_security_protocols)
+        advertised = {listener.name: listener for listener in given}
+        return tuple(advertised.get(bound.name, bound) for bound in self.controller_listeners)
+
+    @property
     def advertised_listeners(self) -> tuple[Listener, ...]:
         """The endpoints that clients get; by default the broker endpoints that the node binds."""
         advertised = self.list("advertised.listeners")

@@ -99,7 +99,9 @@ class Deployment:
             [directory],
             node_id=member.node_id,
             metadata_log_dir=DATA_DIR,
-            controller_endpoints=[VoterEndpoint(c.name, c.host, c.port) for c in config.controller_listeners],
+            controller_endpoints=[
+                VoterEndpoint(c.name, c.host, c.port) for c in config.advertised_controller_listeners
+            ],
             cluster_id=self.cluster_id,
             first_voters=STATIC if self._is_static else FirstVoters(voters=self._voters),
         )

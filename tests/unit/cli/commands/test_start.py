@@ -90,6 +90,7 @@ def test_listeners_of_a_file_stand_and_do_not_go_with_a_port() -> None:
 def test_a_listener_without_a_host_is_advertised_under_this_machines_name() -> None:
     config, _ = _configure({"listeners": "PLAINTEXT://:5,CONTROLLER://:6"}, {}, None, None, None)
     assert [listener.host for listener in config.advertised_listeners] == [socket.getfqdn()]
+    assert [listener.host for listener in config.advertised_controller_listeners] == [socket.getfqdn()]
     assert [listener.host for listener in config.broker_listeners] == [""]
 
 
