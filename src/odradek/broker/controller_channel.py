@@ -134,11 +134,17 @@ class RoutedController:
 
     async def _show(self, api_key: ApiKey, request: Any, response: Any) -> None:
         condition = shown(api_key, request, response)
-        if condition is not None:
-            try:
-                await asyncio.wait_for(self._metadata.until(condition), _SHOWN_SECONDS)
-            except TimeoutError:
-                pass  # the answer is true all the same
+        if condition is None:
+            return
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _SHOWN_SECONDS
+        showing = asyncio.ensure_future(self._metadata.until(condition))
+        try:
+            # The answer is true all the same where the image stays behind, or the node stops.
+            while not showing.done() and not self._is_closed and loop.time() < deadline:
+                await self._wait(deadline, showing)
+        finally:
+            showing.cancel()
 
     async def _wait(self, until: float, asked: "asyncio.Future[Any] | None" = None) -> None:
         """For news, an answer, or the time."""

@@ -225,6 +225,20 @@ def test_an_image_that_stays_behind_holds_an_answer_back_for_five_seconds() -> N
     simulate(main)
 
 
+def test_a_node_that_stops_does_not_wait_for_its_image() -> None:
+    async def main(cluster: QuorumCluster, world: World) -> None:
+        first = await cluster.lead(1)
+        await cluster.committing(first.add_broker())
+        cluster.quorum.connected = [1, 2]
+        created = asyncio.ensure_future(cluster.nodes[3].create_topic("t"))
+        await cluster.committing(asyncio.sleep(1))
+        assert not created.done()
+        cluster.nodes[3].channel.close()
+        assert await asyncio.wait_for(created, 0.1) == 0
+
+    simulate(main)
+
+
 def test_a_node_that_is_only_a_broker_hears_of_leaders_and_of_its_own_failure() -> None:
     async def main(cluster: QuorumCluster, world: World) -> None:
         broker = cluster.nodes[3]
