@@ -92,9 +92,9 @@ ifeq ($(ANY_INSTALL),install)
 	-$(BIN)/python -m tests.spark.classes
 endif
 
-# Tests that share one Apache broker are one xdist group, those of Spark are two; three workers, since these wait a lot.
+# Tests that share one Apache broker are one xdist group, those of Spark are two; four workers, since these wait a lot.
 test: $(ANY_INSTALL) classes
-	$(BIN)/python -m pytest -n 3 --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 4 --dist loadgroup $(PYTEST_ARGS)
 
 # The black-box tests against Apache Kafka itself: what it does not pass is not a fact about Kafka.
 JUDGE_DIR := /tmp/odradek-judge
