@@ -15,7 +15,7 @@ HOSTILE_ARGS ?=
 # Without compiled files every process of the tests compiles 350 modules anew: 260 ms, where the import takes 160.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install install-lite demo check stubs test judge bench soak-sim soak-cluster soak-eos soak-kills soak-storage soak-spark soak-hostile soak-ids \
+.PHONY: install install-lite demo check stubs test judge bench soak-sim soak-cluster soak-eos soak-kills soak-bulk soak-storage soak-spark soak-hostile soak-ids \
 	soak-held soak-topics soak-bombs soak-fuzz mutants counts lock clean
 
 install: $(STAMP)
@@ -128,6 +128,10 @@ soak-cluster: $(ANY_INSTALL)
 soak-kills: $(ANY_INSTALL)
 	ODRADEK_SOAK_KILLS=50 ODRADEK_SOAK_STOPPED_S=15 $(BIN)/python -m pytest -s tests/cluster/test_kills.py \
 		tests/cluster/test_stopped.py $(PYTEST_ARGS)
+
+# Producers at the speed of the disk for ten minutes: no election, no stall of a node's loop; CI does four seconds.
+soak-bulk: $(ANY_INSTALL)
+	ODRADEK_SOAK_BULK_S=600 $(BIN)/python -m pytest -s tests/cluster/test_bulk_load.py $(PYTEST_ARGS)
 
 # Consume-transform-produce while clients and node are killed, for ten minutes; CI does 25 seconds.
 soak-eos: $(ANY_INSTALL)

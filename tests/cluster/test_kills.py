@@ -4,6 +4,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from odradek.client.blocking import BlockingClient
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.wire.api_keys import ApiKey
@@ -12,6 +14,8 @@ from tests.cluster.nodes import processes
 
 KILLS = int(os.environ.get("ODRADEK_SOAK_KILLS", "5"))
 NEXT_ANSWER_SECONDS = 3.0
+
+pytestmark = pytest.mark.timeout(60 + 15 * KILLS)
 
 
 def leader_of(client: BlockingClient) -> int:
