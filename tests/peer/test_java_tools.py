@@ -1,6 +1,6 @@
 """Apache Kafka's own command-line tools against the broker under test: what an operator already types.
 
-Every call starts a JVM, so a test makes few calls and checks much of what each prints.
+Those that read stdin or wait for records start a JVM each, so a test makes few such calls.
 """
 
 import json

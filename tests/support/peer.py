@@ -9,6 +9,14 @@ from collections.abc import Mapping
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEER = ROOT / "tools" / "peer" / "peer"
 TOOL_TIMEOUT_S = 100
+_SHARED = frozenset(
+    (
+        *("acls", "broker-api-versions", "client-metrics", "cluster", "configs", "consumer-groups"),
+        *("delete-records", "dump-log", "features", "get-offsets", "groups", "leader-election", "log-dirs"),
+        *("metadata-quorum", "reassign-partitions", "storage", "topics", "transactions"),
+    )
+)
+"""They end by themselves, and read nothing from stdin."""
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:-UseG1GC -XX:+UseSerialGC"
 """A JVM that lives for seconds on few cores: to compile less and collect simply halves its CPU time."""
 
@@ -78,7 +86,15 @@ def tool(
     timeout_s: float = TOOL_TIMEOUT_S,
     environment: Mapping[str, str] | None = None,
 ) -> "subprocess.CompletedProcess[str]":
-    """Run kafka-NAME.sh; stdout and stderr come back apart. Small heap: a test moves kilobytes."""
+    """Run kafka-NAME.sh; stdout and stderr come back apart. Small heap: a test moves kilobytes.
+
+    The tools of administrators share one JVM, which stays until this process ends.
+    """
+    if name in _SHARED and not stdin and environment is None:
+        from tests.support import peer_tools
+
+        told = peer_tools.shared().call(name, *args)
+        return subprocess.CompletedProcess([name, *map(str, args)], *told)
     return subprocess.run(
         [str(PEER), "tool", name, *map(str, args)],
         input=stdin,

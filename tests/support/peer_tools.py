@@ -1,7 +1,9 @@
 """Apache Kafka's tools in one JVM that stays: a call costs a tenth of what it does in a JVM of its own."""
 
+import atexit
 import subprocess
 import threading
+from functools import cache
 from typing import IO, NamedTuple
 
 from tests.support import peer
@@ -68,3 +70,11 @@ class Tools:
     def close(self) -> None:
         self._process.kill()
         self._process.communicate()
+
+
+@cache
+def shared() -> Tools:
+    """For all tests of this process."""
+    started = Tools()
+    atexit.register(started.close)
+    return started

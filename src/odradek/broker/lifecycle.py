@@ -90,13 +90,13 @@ class BrokerLifecycle:
                 await self._catch_up(deadline - loop.time())
                 return self.broker_epoch
             is_duplicate = code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
-            reason = self._first_one() if is_duplicate else self._refusal or code.name
-            if is_duplicate and reason != told:
-                told = reason
-                _log.warning("Cannot register yet: %s", reason)
+            obstacle = self._first_one() if is_duplicate else self._refusal or code.name
+            if is_duplicate and obstacle != told:
+                told = obstacle
+                _log.warning("Cannot register yet: %s", obstacle)
             if not (code.retriable or is_duplicate) or loop.time() >= deadline:
                 raise RegistrationError(
-                    f"the controller refused to register broker {request.broker_id}: {reason}"
+                    f"the controller refused to register broker {request.broker_id}: {obstacle}"
                 )
             await asyncio.sleep(_RETRY_SECONDS)
 
