@@ -25,7 +25,7 @@ from tests.support import peer
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/odradek"
 SURVIVORS = Path(__file__).parent / "survivors"
-SEARCHED = ("tests/unit", "tests/property")
+SEARCHED = ("tests/unit", "tests/property", "tests/golden/test_raft.py")
 
 
 def main() -> int:
