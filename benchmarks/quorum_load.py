@@ -221,7 +221,7 @@ def _rss_mb(pid: int) -> float:
 
 
 class Asking:
-    """One connection to any of the brokers, made anew whenever it breaks."""
+    """One connection to any of the brokers. When it breaks, the next question opens another."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         self._ports = ports

@@ -15,9 +15,8 @@ from confluent_kafka import Producer
 
 from odradek.client.blocking import BlockingClient
 from odradek.wire.api_keys import ApiKey
-from odradek.wire.messages import request_types
 from tests.cluster.nodes import config_of, processes
-from tests.cluster.test_kills import create, leader_of
+from tests.cluster.test_kills import create, quorum_of
 from tests.support.raw import Connection
 
 LOADED_S = float(os.environ.get("ODRADEK_SOAK_BULK_S", "4"))
@@ -97,13 +96,10 @@ class Load(threading.Thread):
         self.join()
 
 
-def epoch_of(client: BlockingClient) -> int:
-    types = request_types(ApiKey.DESCRIBE_QUORUM)
-    partition = types.PartitionData(partition_index=0)
-    topic = types.TopicData(topic_name="__cluster_metadata", partitions=[partition])
-    response = client.send(ApiKey.DESCRIBE_QUORUM, types.DescribeQuorumRequest(topics=[topic]))
-    epoch: int = response.topics[0].partitions[0].leader_epoch
-    return epoch
+def term_of(client: BlockingClient) -> tuple[int, int]:
+    """Who leads the quorum, and in which epoch."""
+    found = quorum_of(client)
+    return found.leader_id, found.leader_epoch
 
 
 def test_no_election_and_no_stall_while_producers_write_at_the_speed_of_the_disk(tmp_path: Path) -> None:
@@ -112,7 +108,7 @@ def test_no_election_and_no_stall_while_producers_write_at_the_speed_of_the_disk
         client = stack.enter_context(BlockingClient(cluster.plan.bootstrap_servers))
         for topic in TOPICS:
             create(client, topic)
-        before = (leader_of(client), epoch_of(client))
+        before = term_of(client)
         probes = []
         for node in cluster.plan.nodes:
             (listener,) = config_of(node.properties).controller_listeners
@@ -124,7 +120,7 @@ def test_no_election_and_no_stall_while_producers_write_at_the_speed_of_the_disk
         time.sleep(LOADED_S)
         for thread in (*loads, *probes):
             thread.finish()
-        assert (leader_of(client), epoch_of(client)) == before
+        assert term_of(client) == before
     mb = sum(load.acknowledged for load in loads) * len(VALUE) / 1e6
     print(f"{mb / LOADED_S:.0f} MB/s, longest stalls in s: {[round(probe.worst_s, 3) for probe in probes]}")
     assert not any(load.errors for load in loads), [load.errors[:1] for load in loads]

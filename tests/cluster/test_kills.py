@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,12 +19,17 @@ NEXT_ANSWER_SECONDS = 3.0
 pytestmark = pytest.mark.timeout(60 + 15 * KILLS)
 
 
-def leader_of(client: BlockingClient) -> int:
+def quorum_of(client: BlockingClient) -> Any:
+    """What DescribeQuorum says of the metadata log."""
     types = request_types(ApiKey.DESCRIBE_QUORUM)
     partition = types.PartitionData(partition_index=0)
     topic = types.TopicData(topic_name="__cluster_metadata", partitions=[partition])
     response = client.send(ApiKey.DESCRIBE_QUORUM, types.DescribeQuorumRequest(topics=[topic]))
-    leader: int = response.topics[0].partitions[0].leader_id
+    return response.topics[0].partitions[0]
+
+
+def leader_of(client: BlockingClient) -> int:
+    leader: int = quorum_of(client).leader_id
     return leader
 
 

@@ -110,7 +110,7 @@ async def _ask(ctx: "RequestContext[Needs]", api_key: ApiKey, request: Any, aske
     else:
         rest = types.IncrementalAlterConfigsRequest(**fields)
     try:
-        response = await ctx.services.controller.call(api_key, rest, ctx.asker)
+        response = await ctx.services.controller.call(api_key, rest, ctx.requester)
     except KafkaError as e:
         return await ctx.services.slices.run(_all_refused(response_types(api_key), asked, e))
     answers: list[Any] = response.responses

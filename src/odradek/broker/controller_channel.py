@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from odradek.core.configs import NodeConfig
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.core.principals import Asker
+from odradek.core.principals import Requester
 from odradek.core.types import NO_LEADER
 from odradek.metadata.loader import MetadataLoader
 from odradek.metadata.publisher import MetadataPublisher
@@ -18,7 +18,7 @@ from odradek.metadata.quorum_replica import QuorumReplica
 from odradek.metadata.shown import shown
 from odradek.wire.api_keys import ApiKey
 
-Remote = Callable[[int, ApiKey, Any, Asker | None], Awaitable[Any]]
+Remote = Callable[[int, ApiKey, Any, Requester | None], Awaitable[Any]]
 """Asks the controller of another node, for this node or for a client. KafkaError where it is not reached, or
 is not the active one."""
 
@@ -42,7 +42,7 @@ class LocalController(Protocol):
     async def call(self, api_key: ApiKey, request: Any) -> Any: ...
 
 
-async def nobody_else(controller_id: int, api_key: ApiKey, request: Any, asker: Asker | None) -> Any:
+async def nobody_else(controller_id: int, api_key: ApiKey, request: Any, requester: Requester | None) -> Any:
     """The remote of a node that is alone."""
     raise KafkaError(ErrorCode.NOT_CONTROLLER, f"controller {controller_id} cannot be reached")
 
@@ -75,7 +75,7 @@ class RoutedController:
         else:
             local.on_changed = self._on_changed
 
-    async def call(self, api_key: ApiKey, request: Any, asker: Asker | None = None) -> Any:
+    async def call(self, api_key: ApiKey, request: Any, requester: Requester | None = None) -> Any:
         """REQUEST_TIMED_OUT where no active controller was found in time; NOT_CONTROLLER, and soon, for a
         broker that leaves. Raises what keeps this node from following the metadata, too."""
         loop = asyncio.get_running_loop()
@@ -95,7 +95,7 @@ class RoutedController:
                 if failure is not None:
                     raise failure
                 if is_remote:
-                    return await self._ask_remote(leader_id, (api_key, request, asker), deadline)
+                    return await self._ask_remote(leader_id, (api_key, request, requester), deadline)
             except KafkaError as e:
                 if e.code not in _ANOTHER_TRY:
                     raise
@@ -113,7 +113,7 @@ class RoutedController:
         self._on_changed()
 
     async def _ask_remote(
-        self, leader_id: int, question: tuple[ApiKey, Any, Asker | None], deadline: float
+        self, leader_id: int, question: tuple[ApiKey, Any, Requester | None], deadline: float
     ) -> Any:
         """An answer that does not come is given up when another node leads."""
         asked = asyncio.ensure_future(self._remote(leader_id, *question))

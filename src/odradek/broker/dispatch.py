@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from odradek.broker.apis import BROKER_APIS, CONTROLLER_APIS, SHARED, ApiTable, Versions
 from odradek.broker.refusals import refusal
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
-from odradek.core.principals import Asker, Principal, packed_address
+from odradek.core.principals import Principal, Requester, packed_address
 from odradek.core.types import Buffer
 from odradek.runtime.reply import Reply, start
 from odradek.runtime.slices import Paced, at_once
@@ -79,9 +79,9 @@ class RequestContext(Generic[S_co]):
         return f"/{self.connection.peer[0]}"
 
     @property
-    def asker(self) -> Asker:
+    def requester(self) -> Requester:
         """For whom the controller is asked."""
-        return Asker(Principal(), self.client_id, packed_address(self.connection.peer[0]))
+        return Requester(Principal(), self.client_id, packed_address(self.connection.peer[0]))
 
     @property
     def listener(self) -> str:

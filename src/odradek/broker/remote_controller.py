@@ -11,7 +11,7 @@ from odradek.broker.principals import write_principal
 from odradek.client.broker_connections import BrokerConnections, Endpoint
 from odradek.client.connection import BrokerConnection
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
-from odradek.core.principals import Asker
+from odradek.core.principals import Requester
 from odradek.runtime.api import Runtime
 from odradek.wire import requests
 from odradek.wire.api_keys import ApiKey
@@ -36,7 +36,7 @@ class RemoteControllers:
         self._others = BrokerConnections(runtime, client_id, timeout_ms, endpoint_of)
 
     async def call(
-        self, controller_id: int, api_key: ApiKey, request: Any, asker: Asker | None = None
+        self, controller_id: int, api_key: ApiKey, request: Any, requester: Requester | None = None
     ) -> Any:
         """The answer. KafkaError: NOT_CONTROLLER where that node cannot be reached, or is not the active one.
 
@@ -48,23 +48,23 @@ class RemoteControllers:
         except KafkaError as e:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, e.message) from e
         try:
-            if asker is None:
+            if requester is None:
                 return await connection.send(api_key, request)
-            return await self._forward(connection, api_key, request, asker)
+            return await self._forward(connection, api_key, request, requester)
         except TimeoutError as e:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"controller {controller_id}: {e}") from e
         except (OSError, ProtocolError) as e:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"controller {controller_id}: {e}") from e
 
     async def _forward(
-        self, connection: BrokerConnection, api_key: ApiKey, request: Any, asker: Asker
+        self, connection: BrokerConnection, api_key: ApiKey, request: Any, requester: Requester
     ) -> Any:
         version = connection.choose_version(api_key)
-        frame = encode_request(api_key, version, 0, asker.client_id, request)
+        frame = encode_request(api_key, version, 0, requester.client_id, request)
         envelope = requests.envelope.EnvelopeRequest(
             request_data=bytes(frame)[_LENGTH_BYTES:],
-            request_principal=write_principal(asker.principal),
-            client_host_address=asker.host,
+            request_principal=write_principal(requester.principal),
+            client_host_address=requester.host,
         )
         response = await connection.send(ApiKey.ENVELOPE, envelope)
         code = ErrorCode(response.error_code)

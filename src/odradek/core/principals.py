@@ -15,7 +15,7 @@ class Principal(NamedTuple):
     token_authenticated: bool = False
 
 
-class Asker(NamedTuple):
+class Requester(NamedTuple):
     """The client on whose behalf a broker asks the controller. `host` is its address, of 4 or 16 bytes."""
 
     principal: Principal = Principal()

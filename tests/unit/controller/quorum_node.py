@@ -64,7 +64,7 @@ class QuorumNode:
         self.deltas.append(delta)
         yield FEW
 
-    async def ask_remote(self, controller_id: int, api_key: ApiKey, request: Any, asker: object) -> Any:
+    async def ask_remote(self, controller_id: int, api_key: ApiKey, request: Any, requester: object) -> Any:
         return await self.cluster.carry(controller_id, api_key, request)
 
     async def create_topic(self, name: str, partitions: int = 1, channel: Any = None) -> int:

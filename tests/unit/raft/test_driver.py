@@ -73,6 +73,19 @@ class Host:
         driver.start()
         return driver, values
 
+    def start_voter_of_three(self) -> RaftDriver:
+        """The other two are nowhere."""
+        runtime = self.runtime()
+        runtime.disk.makedirs("/data")
+        driver = open_driver(
+            *(runtime, "/data", metadata_log_config(CONFIG)),
+            node_id=1,
+            directory_id=DIRECTORY,
+            static_voters=VoterSet(Voter(n, UUID(int=0), ()) for n in (1, 2, 3)),
+        )
+        driver.start()
+        return driver
+
 
 async def until_committed(driver: RaftDriver, offset: int) -> None:
     while driver.high_watermark <= offset:
@@ -387,18 +400,7 @@ def test_a_voter_of_several_does_not_lead_alone() -> None:
     host = Host()
 
     async def main() -> None:
-        runtime = host.runtime()
-        runtime.disk.makedirs("/data")
-        voters = VoterSet(Voter(n, UUID(int=0), ()) for n in (1, 2, 3))
-        driver = open_driver(
-            runtime,
-            "/data",
-            metadata_log_config(CONFIG),
-            node_id=1,
-            directory_id=DIRECTORY,
-            static_voters=voters,
-        )
-        driver.start()
+        driver = host.start_voter_of_three()
         await asyncio.sleep(10)
         assert (driver.is_leader, driver.leader_id, driver.epoch) == (False, -1, 0)
         with pytest.raises(KafkaError) as refused:
@@ -451,18 +453,7 @@ def test_a_replica_that_is_closed_hears_nobody_and_writes_nothing() -> None:
     host = Host()
 
     async def main() -> None:
-        runtime = host.runtime()
-        runtime.disk.makedirs("/data")
-        voters = VoterSet(Voter(n, UUID(int=0), ()) for n in (1, 2, 3))
-        driver = open_driver(
-            runtime,
-            "/data",
-            metadata_log_config(CONFIG),
-            node_id=1,
-            directory_id=DIRECTORY,
-            static_voters=voters,
-        )
-        driver.start()
+        driver = host.start_voter_of_three()
         await asyncio.sleep(1)
         await driver.close()
         calls = host.world.trace.count

@@ -20,4 +20,4 @@ class Needs(Protocol):
 
 @serves(ApiKey.ADD_RAFT_VOTER, min_version=0, max_version=1)
 async def add_raft_voter(ctx: RequestContext[Needs], request: "AddRaftVoterRequest") -> Any:
-    return await ctx.services.controller.call(ApiKey.ADD_RAFT_VOTER, request, ctx.asker)
+    return await ctx.services.controller.call(ApiKey.ADD_RAFT_VOTER, request, ctx.requester)

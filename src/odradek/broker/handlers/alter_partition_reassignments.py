@@ -23,4 +23,4 @@ class Needs(Protocol):
 async def alter_partition_reassignments(
     ctx: RequestContext[Needs], request: "AlterPartitionReassignmentsRequest"
 ) -> Any:
-    return await ctx.services.controller.call(ApiKey.ALTER_PARTITION_REASSIGNMENTS, request, ctx.asker)
+    return await ctx.services.controller.call(ApiKey.ALTER_PARTITION_REASSIGNMENTS, request, ctx.requester)

@@ -25,7 +25,7 @@ class Needs(Protocol):
 @serves(ApiKey.CREATE_PARTITIONS, min_version=0, max_version=3)
 async def create_partitions(ctx: RequestContext[Needs], request: "CreatePartitionsRequest") -> Any:
     try:
-        return await ctx.services.controller.call(ApiKey.CREATE_PARTITIONS, request, ctx.asker)
+        return await ctx.services.controller.call(ApiKey.CREATE_PARTITIONS, request, ctx.requester)
     except KafkaError as e:
         return await ctx.services.slices.run(_refused(request, e))
 

@@ -38,7 +38,7 @@ async def create_topics(ctx: RequestContext[Needs], request: "CreateTopicsReques
         names = {topic.name for topic in refused}
         request.topics = [topic for topic in request.topics if topic.name not in names]
     try:
-        response = await services.controller.call(ApiKey.CREATE_TOPICS, request, ctx.asker)
+        response = await services.controller.call(ApiKey.CREATE_TOPICS, request, ctx.requester)
     except KafkaError as e:
         response = await services.slices.run(_refused(request.topics, e))
     if refused:

@@ -23,7 +23,7 @@ class Needs(Protocol):
 @serves(ApiKey.DELETE_TOPICS, min_version=1, max_version=6)
 async def delete_topics(ctx: RequestContext[Needs], request: "DeleteTopicsRequest") -> Any:
     try:
-        response = await ctx.services.controller.call(ApiKey.DELETE_TOPICS, request, ctx.asker)
+        response = await ctx.services.controller.call(ApiKey.DELETE_TOPICS, request, ctx.requester)
     except KafkaError as e:
         return await ctx.services.slices.run(_refused(request, e))
     if ctx.api_version < _KNOWS_DELETION_DISABLED:

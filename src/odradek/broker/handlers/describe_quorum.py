@@ -16,4 +16,4 @@ class Needs(Protocol):
 
 @serves(ApiKey.DESCRIBE_QUORUM, min_version=0, max_version=2)
 async def describe_quorum(ctx: RequestContext[Needs], request: "DescribeQuorumRequest") -> Any:
-    return await ctx.services.controller.call(ApiKey.DESCRIBE_QUORUM, request, ctx.asker)
+    return await ctx.services.controller.call(ApiKey.DESCRIBE_QUORUM, request, ctx.requester)

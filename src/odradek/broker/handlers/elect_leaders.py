@@ -20,4 +20,4 @@ class Needs(Protocol):
 
 @serves(ApiKey.ELECT_LEADERS, min_version=0, max_version=2)
 async def elect_leaders(ctx: RequestContext[Needs], request: "ElectLeadersRequest") -> Any:
-    return await ctx.services.controller.call(ApiKey.ELECT_LEADERS, request, ctx.asker)
+    return await ctx.services.controller.call(ApiKey.ELECT_LEADERS, request, ctx.requester)

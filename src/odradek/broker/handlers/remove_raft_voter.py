@@ -21,4 +21,4 @@ class Needs(Protocol):
 
 @serves(ApiKey.REMOVE_RAFT_VOTER, min_version=0, max_version=0)
 async def remove_raft_voter(ctx: RequestContext[Needs], request: "RemoveRaftVoterRequest") -> Any:
-    return await ctx.services.controller.call(ApiKey.REMOVE_RAFT_VOTER, request, ctx.asker)
+    return await ctx.services.controller.call(ApiKey.REMOVE_RAFT_VOTER, request, ctx.requester)

@@ -20,4 +20,4 @@ class Needs(Protocol):
 
 @serves(ApiKey.UNREGISTER_BROKER, min_version=0, max_version=0)
 async def unregister_broker(ctx: RequestContext[Needs], request: "UnregisterBrokerRequest") -> Any:
-    return await ctx.services.controller.call(ApiKey.UNREGISTER_BROKER, request, ctx.asker)
+    return await ctx.services.controller.call(ApiKey.UNREGISTER_BROKER, request, ctx.requester)

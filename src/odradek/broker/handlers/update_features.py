@@ -19,4 +19,4 @@ class Needs(Protocol):
 
 @serves(ApiKey.UPDATE_FEATURES, min_version=0, max_version=2)
 async def update_features(ctx: RequestContext[Needs], request: "UpdateFeaturesRequest") -> Any:
-    return await ctx.services.controller.call(ApiKey.UPDATE_FEATURES, request, ctx.asker)
+    return await ctx.services.controller.call(ApiKey.UPDATE_FEATURES, request, ctx.requester)

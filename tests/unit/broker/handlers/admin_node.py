@@ -14,7 +14,7 @@ from odradek.broker.faults import PlantedErrors
 from odradek.broker.loggers import LogLevels
 from odradek.coordinators.transactions.producer_ids import ProducerIds
 from odradek.core.errors import KafkaError
-from odradek.core.principals import Asker
+from odradek.core.principals import Requester
 from odradek.metadata.image import MetadataImage
 from odradek.runtime.slices import Slices
 from odradek.wire.api_keys import ApiKey
@@ -52,7 +52,7 @@ class AdminNode:
     def image(self) -> MetadataImage:
         return self.harness.image
 
-    async def call(self, api_key: ApiKey, request: Any, asker: Asker | None = None) -> Any:
+    async def call(self, api_key: ApiKey, request: Any, requester: Requester | None = None) -> Any:
         if self.failure is not None:
             raise self.failure
         return self.harness.call(api_key, request)
@@ -74,7 +74,7 @@ class AdminNode:
             listener=LISTENER,
             client_id="test",
             connection=connection,
-            asker=Asker(client_id="test"),
+            requester=Requester(client_id="test"),
         )
         return await handler_of(api_key)(context, request)
 
