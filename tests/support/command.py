@@ -2,11 +2,13 @@
 
 import contextlib
 import io
+import logging
 import os
 import pty
 import sys
 import threading
 import tty
+from collections.abc import Iterator
 from typing import NamedTuple
 from unittest import mock
 
@@ -32,7 +34,7 @@ def odradek(*arguments: str, stdin: bytes = b"", **environment: str) -> Outcome:
         "stdout": io.TextIOWrapper(out, encoding="utf-8", write_through=True),
         "stderr": io.TextIOWrapper(err, encoding="utf-8", write_through=True),
     }
-    with mock.patch.multiple(sys, **streams), mock.patch.dict(os.environ, environment):
+    with mock.patch.multiple(sys, **streams), mock.patch.dict(os.environ, environment), _logging_kept():
         code = run()
         sys.stdout.flush()
         return Outcome(code, out.getvalue(), err.getvalue().decode())
@@ -53,12 +55,28 @@ def odradek_on_terminal(*arguments: str, **environment: str) -> Outcome:
                 "stdout": screen,
                 "stderr": screen,
             }
-            with mock.patch.multiple(sys, **streams), mock.patch.dict(os.environ, environment):
+            with (
+                mock.patch.multiple(sys, **streams),
+                mock.patch.dict(os.environ, environment),
+                _logging_kept(),
+            ):
                 code = run()
     finally:
         reader.join()
         os.close(master)
     return Outcome(code, b"".join(received), "")
+
+
+@contextlib.contextmanager
+def _logging_kept() -> Iterator[None]:
+    """A command that starts a node sets up the log of its process: here it is that of the tests."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 def _read_all(master: int, received: list[bytes]) -> None:

@@ -1,7 +1,9 @@
 """What all tests of units share."""
 
 import gc
+import logging
 import os
+from collections.abc import Iterator
 
 import pytest
 
@@ -14,6 +16,14 @@ class _Descriptors:
     """How many may be open before the collector looks for those that nobody holds."""
 
     allowed = _MANY
+
+
+@pytest.fixture(autouse=True)
+def _level_kept() -> Iterator[None]:
+    """The log level of the process belongs to all tests."""
+    before = logging.getLogger().level
+    yield
+    assert logging.getLogger().level == before
 
 
 @pytest.hookimpl(trylast=True)

@@ -220,15 +220,18 @@ def test_tests_that_name_a_module_of_the_tests_name_what_it_names(
     unit = tmp_path / "tests/unit"
     unit.mkdir(parents=True)
     (tmp_path / "tests/property").mkdir()
+    (tmp_path / "tests/golden").mkdir()
     package = tmp_path / "src/odradek/log"
     package.mkdir(parents=True)
     (unit / "support.py").write_text("from odradek.log.log import Log\n")
     (unit / "test_direct.py").write_text("import odradek.log\n")
+    (tmp_path / "tests/golden/test_raft.py").write_text("import odradek.log\n")
     (unit / "test_supported.py").write_text("from tests.unit.support import Log\n")
     (unit / "test_other.py").write_text("from odradek.logs import Log\nimport tests.unit.supports\n")
     monkeypatch.setattr(run, "ROOT", tmp_path)
 
     assert [path.name for path in run.tests_naming(package)] == [
+        "test_raft.py",
         "test_direct.py",
         "test_supported.py",
     ]
