@@ -30,6 +30,13 @@ class Layout(Enum):
     SEPARATE = ("controller",) * 3 + ("broker",) * 2
 
 
+class ReplicatedLayout(Enum):
+    """The same, where three replicas must find their brokers."""
+
+    COMBINED = ("broker,controller",) * 3
+    WIDE = ("broker,controller",) * 3 + ("broker",) * 2
+
+
 class Member(NamedTuple):
     """A node of the cluster, on the host of its name."""
 
@@ -49,7 +56,14 @@ class Member(NamedTuple):
 class Deployment:
     """One cluster. Its quorum is of kraft.version 1 (the log names the voters), or 0 (the configuration)."""
 
-    def __init__(self, layout: Layout, rng: Random, *, is_static: bool, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        layout: Layout | ReplicatedLayout,
+        rng: Random,
+        *,
+        is_static: bool,
+        settings: Mapping[str, str],
+    ) -> None:
         self.members = tuple(Member(i, f"node{i}", roles) for i, roles in enumerate(layout.value, 1))
         self.cluster_id = uuid_to_text(new_id(rng))
         self._is_static = is_static

@@ -3,6 +3,7 @@
 It hears what the controller committed, what the replicas have, and what clients were answered.
 """
 
+from collections.abc import Callable
 from typing import TypeAlias
 from uuid import UUID
 
@@ -18,10 +19,12 @@ class Checker:
         self.violations: list[str] = []
         self.counters = Counters()
         self.truths: dict[PartitionId, PartitionTruth] = {}
+        self.on_violation: Callable[[str], None] = lambda text: None
         self._broker_epochs: dict[int, int] = {}
 
     def fail(self, rule: str, details: str) -> None:
         self.violations.append(f"{rule}: {details}")
+        self.on_violation(self.violations[-1])
 
     def add(
         self, partition_id: PartitionId, name: str, *, is_compacted: bool, is_flushed: bool

@@ -74,6 +74,11 @@ class PartitionTruth:
         self._owes: tuple[int, bool] | None = None
         """A leader whose log was not known when it was elected; whether it may have lost records."""
 
+    @property
+    def is_lossy(self) -> bool:
+        """Whether an election was allowed to lose records: leaders of earlier epochs may still answer."""
+        return self._lossy_epoch >= 0
+
     def replica(self, node: int) -> ReplicaLog:
         found = self.replicas.get(node)
         if found is None:
@@ -115,7 +120,9 @@ class PartitionTruth:
         complete = {*old.isr, *old.elr}
         if leader not in old.isr and leader in old.elr:
             counters.elected_from_elr += 1
-        is_outsider = leader not in (complete or old.last_known_elr)
+        # A last known leader is elected when ISR and ELR are empty, perhaps in the same record.
+        is_last_known = leader in old.last_known_elr and leader not in complete
+        is_outsider = leader not in complete and not is_last_known
         if is_outsider:
             counters.unclean_elections += 1
             is_next = (
@@ -123,7 +130,10 @@ class PartitionTruth:
             )  # otherwise it may have joined in between
             if not allow_unclean and is_next:
                 self._fail(rules.CLEAN, f"{leader} leads, and {_shown(old)} was before")
-        may_lose = (is_outsider and allow_unclean) or self._all_lost(old)
+        if is_last_known:
+            may_lose = self._may_lack(leader)
+        else:
+            may_lose = (is_outsider and allow_unclean) or self._all_lost(old)
         if may_lose:
             self._lossy_epoch = new.leader_epoch
         if self._owes is not None:
