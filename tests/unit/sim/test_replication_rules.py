@@ -8,7 +8,7 @@ import pytest
 from odradek.core.types import NO_LEADER
 from odradek.metadata.image import PartitionRegistration
 from odradek.sim.replication import rules
-from odradek.sim.replication.at_rest import Resting, check_at_rest
+from odradek.sim.replication.at_rest import Producer, Resting, check_at_rest
 from odradek.sim.replication.checker import Checker
 from odradek.sim.replication.replica_log import Batch
 from odradek.sim.replication.rules import missing
@@ -417,7 +417,7 @@ RESTING = Resting(
     end=3,
     batches={0: b"a", 1: b"b", 2: b"c"},
     epochs=((0, 0), (4, 2)),
-    producers={7: "x"},
+    producers={7: Producer(0, 5, 2)},
     aborted=frozenset({(7, 1)}),
 )
 
@@ -431,7 +431,7 @@ RESTING = Resting(
         (RESTING._replace(batches={0: b"a", 2: b"c"}), rules.SAME_BATCHES),
         (RESTING._replace(epochs=((0, 0), (3, 2))), rules.SAME_EPOCHS),
         (RESTING._replace(epochs=((0, 0),)), rules.SAME_EPOCHS),
-        (RESTING._replace(producers={7: "y"}), rules.SAME_PRODUCERS),
+        (RESTING._replace(producers={7: Producer(0, 4, 2)}), rules.SAME_PRODUCERS),
         (RESTING._replace(producers={}), rules.SAME_PRODUCERS),
         (RESTING._replace(aborted=frozenset()), rules.SAME_ABORTED),
     ],
@@ -446,5 +446,6 @@ def test_replicas_that_differ_at_rest_are_found(other: Resting, rule: str) -> No
 def test_replicas_at_rest_may_differ_below_the_log_start() -> None:
     checker = Checker()
     other = RESTING._replace(start=1, batches={1: b"b", 2: b"c"}, epochs=((0, 1), (4, 2)))
-    check_at_rest("t-0", {1: RESTING, 2: other, 3: RESTING}, checker.fail, is_compacted=False)
+    first = RESTING._replace(producers={**RESTING.producers, 9: Producer(0, 0, 0)})
+    check_at_rest("t-0", {1: first, 2: other, 3: first}, checker.fail, is_compacted=False)
     assert checker.violations == []

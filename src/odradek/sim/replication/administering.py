@@ -25,7 +25,7 @@ def draw_configs(rng: random.Random, replication_factor: int) -> dict[str, str]:
     if rng.random() < 0.25:
         configs["unclean.leader.election.enable"] = "true"
     if rng.random() < 0.3:
-        configs["segment.bytes"] = "2048"
+        configs["segment.ms"] = "1500"
     return configs
 
 

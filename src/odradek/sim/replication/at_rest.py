@@ -8,6 +8,14 @@ from odradek.sim.replication import rules
 Fail = Callable[[str, str], None]
 
 
+class Producer(NamedTuple):
+    """What a replica knows of the last batch of a producer."""
+
+    epoch: int
+    last_sequence: int
+    last_offset: int
+
+
 class Resting(NamedTuple):
     """A replica at rest. Everything from `start` on, below the high watermark."""
 
@@ -18,7 +26,7 @@ class Resting(NamedTuple):
     """By base offset, byte for byte."""
     epochs: tuple[tuple[int, int], ...]
     """(leader epoch, start offset), up to that of the last record."""
-    producers: Mapping[int, object]
+    producers: Mapping[int, "Producer"]
     aborted: frozenset[tuple[int, int]]
     """(producer id, first offset) of aborted transactions."""
 
@@ -38,16 +46,24 @@ def check_at_rest(name: str, replicas: Mapping[int, Resting], fail: Fail, *, is_
         ours, theirs = _epochs_above(first, start), _epochs_above(other, start)
         if ours != theirs:
             fail(rules.SAME_EPOCHS, f"{text} have {ours} and {theirs}")
-        if first.producers != other.producers:
-            differing = sorted(
-                key
-                for key in first.producers.keys() | other.producers.keys()
-                if first.producers.get(key) != other.producers.get(key)
-            )
-            shown = first.producers.get(differing[0]), other.producers.get(differing[0])
-            fail(rules.SAME_PRODUCERS, f"{text} have of producer {differing[0]}: {shown[0]} and {shown[1]}")
+        _compare_producers(text, _of_records(first, start), _of_records(other, start), fail)
         if first.aborted != other.aborted:
             fail(rules.SAME_ABORTED, f"{text} differ in {sorted(first.aborted ^ other.aborted)}")
+
+
+def _of_records(replica: Resting, start: int) -> dict[int, Producer]:
+    """Producers with records above `start`. A replica that began there never saw the others."""
+    return {n: producer for n, producer in replica.producers.items() if producer.last_offset >= start}
+
+
+def _compare_producers(
+    text: str, ours: Mapping[int, Producer], theirs: Mapping[int, Producer], fail: Fail
+) -> None:
+    for producer_id in sorted(ours.keys() | theirs.keys()):
+        if ours.get(producer_id) != theirs.get(producer_id):
+            shown = f"{ours.get(producer_id)} and {theirs.get(producer_id)}"
+            fail(rules.SAME_PRODUCERS, f"{text} have of producer {producer_id}: {shown}")
+            return
 
 
 def _above(batches: Mapping[int, bytes], start: int) -> dict[int, bytes]:

@@ -6,7 +6,7 @@ from odradek.log.log import Log
 from odradek.metadata.image import MetadataImage
 from odradek.records.header import iter_batches
 from odradek.replication.isr import CommittedIsr
-from odradek.sim.replication.at_rest import Resting
+from odradek.sim.replication.at_rest import Producer, Resting
 from odradek.sim.world.cluster import SimHost
 from odradek.sim.world.volume import Volume
 
@@ -32,10 +32,10 @@ def resting(node: Node, volume: Volume, tp: TopicPartition) -> Resting:
     )
 
 
-def _producers(log: Log) -> dict[int, object]:
+def _producers(log: Log) -> dict[int, Producer]:
     """Without what differs after a restart: it knows only the last batch of each."""
     return {
-        entry.producer_id: (entry.producer_epoch, entry.last_sequence, entry.last_offset)
+        entry.producer_id: Producer(entry.producer_epoch, entry.last_sequence, entry.last_offset)
         for entry in log.producers.entries.values()
     }
 

@@ -28,7 +28,7 @@ from odradek.sim.replication.clients import (
     Router,
     Stop,
 )
-from odradek.sim.replication.resting import restless, resting
+from odradek.sim.replication.resting import resting, restless
 from odradek.sim.replication.watching import ReplicationWatcher
 from odradek.sim.stories.outcome import Outcome, Over
 from odradek.sim.stories.story import Story, Tasks

@@ -5,9 +5,10 @@ past the simulated system calls.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from odradek.broker.node import Node
+from odradek.core.types import TopicPartition
 from odradek.log.log import Log
 from odradek.log.parts.bounds import Bounds
 from odradek.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionRegistration, TopicImage
@@ -22,18 +23,18 @@ from odradek.sim.world.cluster import CrashKind, SimHost
 from odradek.sim.world.volume import Volume
 
 _FLUSHED: Final = "1"
+_NOBODY: Final = -1
 
 
 class _Seen:
-    """What was last seen of a replica in this life of its node."""
+    """What was last seen of a replica in this life of its node. Nothing here keeps the node alive."""
 
     __slots__ = (
         "bounds",
         "end",
         "high_watermark",
         "isr",
-        "leader",
-        "partition",
+        "led_epoch",
         "position",
         "segment",
         "start",
@@ -42,15 +43,17 @@ class _Seen:
         "view",
     )
 
-    def __init__(self, partition: Partition, truth: PartitionTruth) -> None:
-        self.partition = partition
+    def __init__(self, bounds: Bounds, truth: PartitionTruth) -> None:
         self.truth = truth
-        self.bounds: Bounds = partition.log.bounds
+        self.bounds = bounds
         self.end = self.high_watermark = self.start = self.truncations = -1
         self.segment = self.position = 0
-        self.leader: PartitionLeader | None = None
+        self.led_epoch = _NOBODY
         self.isr: IsrState | None = None
         self.view: LeaderView | None = None
+
+
+_Change: TypeAlias = tuple[int, Volume, Partition, _Seen]
 
 
 class ReplicationWatcher:
@@ -59,14 +62,14 @@ class ReplicationWatcher:
     def __init__(self, hosts: Mapping[int, SimHost], checker: Checker) -> None:
         self._hosts = hosts
         self._checker = checker
-        self._seen: dict[int, tuple[int, dict[Partition, _Seen]]] = {}
+        self._seen: dict[int, tuple[int, dict[TopicPartition, _Seen]]] = {}
         self.image: MetadataImage = EMPTY_IMAGE
         """The newest that any node has shown."""
         for node_id, host in hosts.items():
             host.before_crash.append(lambda kind, n=node_id: self.crashes(n, kind))  # type: ignore[misc]
 
     def look(self) -> None:
-        changed: list[tuple[int, SimHost, _Seen]] = []
+        changed: list[_Change] = []
         for host in self._hosts.values():
             node = host.node
             if node is not None:
@@ -116,8 +119,8 @@ class ReplicationWatcher:
         config = image.topic_config(topic.name)
         allow_unclean = config.get("unclean.leader.election.enable") == "true"
         for index, registration in topic.partitions.items():
-            if before is not None and before.partitions.get(index) is registration:
-                continue
+            if before is not None and before.partitions.get(index) == registration:
+                continue  # an image of another node has the same in other objects
             truth = self._checker.truths.get((topic.id, index))
             if truth is None:
                 truth = self._checker.add(
@@ -130,7 +133,7 @@ class ReplicationWatcher:
 
     # --- replicas -------------------------------------------------------------------------------------
 
-    def _changed(self, node_id: int, host: SimHost) -> list[tuple[int, SimHost, _Seen]]:
+    def _changed(self, node_id: int, host: SimHost) -> list[_Change]:
         node = host.node
         assert isinstance(node, Node)
         life, seen = self._seen.get(node_id, (0, {}))
@@ -138,37 +141,33 @@ class ReplicationWatcher:
             seen = {}
             self._seen[node_id] = host.lives, seen
         changed = []
-        for partition in node.replicas.partitions.values():
-            known = seen.get(partition)
-            if known is None:
+        for tp, partition in node.replicas.partitions.items():
+            known = seen.get(tp)
+            if known is None or known.bounds is not partition.log.bounds:
                 assert partition.topic_id is not None
-                truth = self._checker.truths.get((partition.topic_id, partition.topic_partition.partition))
+                truth = self._checker.truths.get((partition.topic_id, tp.partition))
                 if truth is None:
                     continue
-                known = seen[partition] = _Seen(partition, truth)
+                known = seen[tp] = _Seen(partition.log.bounds, truth)
             bounds, leader = known.bounds, partition.leader
             if (
                 bounds.log_end_offset != known.end
                 or bounds.high_watermark != known.high_watermark
-                or leader is not known.leader
-                or (leader is not None and leader.isr is not known.isr)
+                or (known.led_epoch != _NOBODY if leader is None else leader.isr is not known.isr)
                 or bounds.log_start_offset != known.start
                 or bounds.truncations != known.truncations
             ):
-                changed.append((node_id, host, known))
-        if len(seen) > 2 * len(node.replicas.partitions) + 16:
-            for partition in [p for p in seen if p not in node.replicas.partitions.values()]:
-                del seen[partition]
+                changed.append((node_id, host.volume, partition, known))
         return changed
 
-    def _tell(self, changed: list[tuple[int, SimHost, _Seen]]) -> None:
+    def _tell(self, changed: list[_Change]) -> None:
         """The logs first: what a high watermark has passed is on other replicas by then."""
-        for node_id, host, seen in changed:
-            self._tell_log(node_id, host.volume, seen)
-        for node_id, _, seen in changed:
-            self._tell_leader(node_id, seen)
+        for node_id, volume, partition, seen in changed:
+            self._tell_log(node_id, volume, partition.log, seen)
+        for node_id, _, partition, seen in changed:
+            self._tell_leader(node_id, partition.leader, seen)
 
-    def _tell_log(self, node_id: int, volume: Volume, seen: _Seen) -> None:
+    def _tell_log(self, node_id: int, volume: Volume, log: Log, seen: _Seen) -> None:
         bounds, replica = seen.bounds, seen.truth.replica(node_id)
         replica.start = bounds.log_start_offset
         if bounds.truncations != seen.truncations:
@@ -176,25 +175,26 @@ class ReplicationWatcher:
             self._checker.counters.truncated += not is_new
             seen.truncations = bounds.truncations
             seen.segment, seen.position = -1, 0
-            batches = self._read(volume, seen)
+            batches = _read(volume, log, seen)
             known = replica.returned if is_new else replica.replace
             known(batches, bounds.log_start_offset, bounds.log_end_offset)
             seen.truth.check()
         elif bounds.log_end_offset != seen.end:
-            replica.append(self._read(volume, seen))
+            replica.append(_read(volume, log, seen))
             replica.end = bounds.log_end_offset
         seen.start, seen.end = bounds.log_start_offset, bounds.log_end_offset
 
-    def _tell_leader(self, node_id: int, seen: _Seen) -> None:
+    def _tell_leader(self, node_id: int, leader: PartitionLeader | None, seen: _Seen) -> None:
         """A high watermark that moved in the turn in which its leader was deposed is still the leader's."""
-        before, leader = seen.view, seen.partition.leader
+        before = seen.view
         seen.high_watermark = seen.bounds.high_watermark
-        if leader is not seen.leader:
+        epoch = _NOBODY if leader is None else leader.epoch
+        if epoch != seen.led_epoch:
             if before is not None:
                 last = before._replace(high_watermark=seen.high_watermark)
                 seen.truth.led(node_id, last, before)
             before = None
-        seen.leader = leader
+        seen.led_epoch = epoch
         seen.isr = None if leader is None else leader.isr
         seen.view = None
         if leader is not None:
@@ -207,24 +207,25 @@ class ReplicationWatcher:
             )
             seen.truth.led(node_id, seen.view, before)
 
-    def _read(self, volume: Volume, seen: _Seen) -> list[Batch]:
-        """The batches behind those that were read before."""
-        log, found = seen.partition.log, []
-        for base, data in _new_bytes(volume, log, seen.segment, seen.position):
-            seen.segment, seen.position = base, (seen.position if base == seen.segment else 0) + len(data)
-            for meta in iter_batches(data):
-                found.append(
-                    Batch(
-                        meta.base_offset,
-                        meta.last_offset + 1,
-                        meta.crc,
-                        meta.partition_leader_epoch,
-                        meta.producer_id,
-                        meta.producer_epoch,
-                        meta.base_sequence,
-                    )
+
+def _read(volume: Volume, log: Log, seen: _Seen) -> list[Batch]:
+    """The batches behind those that were read before."""
+    found = []
+    for base, data in _new_bytes(volume, log, seen.segment, seen.position):
+        seen.segment, seen.position = base, (seen.position if base == seen.segment else 0) + len(data)
+        for meta in iter_batches(data):
+            found.append(
+                Batch(
+                    meta.base_offset,
+                    meta.last_offset + 1,
+                    meta.crc,
+                    meta.partition_leader_epoch,
+                    meta.producer_id,
+                    meta.producer_epoch,
+                    meta.base_sequence,
                 )
-        return found
+            )
+    return found
 
 
 def _new_bytes(volume: Volume, log: Log, segment_base: int, position: int) -> Iterable[tuple[int, bytes]]:

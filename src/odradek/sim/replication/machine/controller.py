@@ -10,9 +10,18 @@ from typing import Any
 from uuid import UUID
 
 from odradek.controller import brokers, isr
-from odradek.controller.elections import Election, ElectionRules
+from odradek.controller.controller import Controller
+from odradek.controller.elections import ElectionRules
+from odradek.controller.result import ControllerResult
+from odradek.core.configs import NodeConfig
 from odradek.metadata.draft import merge
-from odradek.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
+from odradek.metadata.image import (
+    RESOURCE_TOPIC,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionRegistration,
+    TopicImage,
+)
 from odradek.metadata.records import (
     FENCE,
     UNFENCE,
@@ -25,6 +34,7 @@ from odradek.sim.replication.machine.log import TOPIC, TOPIC_ID
 
 _ELR = "eligible.leader.replicas.version"
 _NEWEST = 25
+NODE_CONFIG, _ = NodeConfig.from_sources({"node.id": "1", "process.roles": "broker,controller"}, {})
 
 
 class MachineController:
@@ -36,17 +46,21 @@ class MachineController:
         registered = {
             n: BrokerRegistration(n, n, UUID(int=n), {}, None, False, False, (), None, {}) for n in replicas
         }
+        configs = {
+            "min.insync.replicas": str(min_isr),
+            "unclean.leader.election.enable": str(unclean).lower(),
+        }
         self.image = MetadataImage(
             offset=len(replicas),
             topics_by_name={TOPIC: topic},
             topics_by_id={TOPIC_ID: topic},
             brokers=registered,
             features={"metadata.version": _NEWEST, _ELR: int(elr)},
+            configs={(RESOURCE_TOPIC, TOPIC): configs},
         )
         self.rejected = 0
-        self._elr = elr
-        self._min_isr = min_isr
-        self._unclean = unclean
+        self.config = NODE_CONFIG
+        self.node_id = NODE_CONFIG.node_id
 
     @property
     def partition(self) -> PartitionRegistration:
@@ -59,14 +73,15 @@ class MachineController:
         yield topic, 0, topic.partitions[0]
 
     def election_rules(self, topic: str, can_lead: Callable[[int], bool]) -> ElectionRules:
-        election = Election.UNCLEAN if self._unclean else Election.ONLINE
-        return ElectionRules(can_lead, self._elr, self._min_isr, election)
+        return Controller.election_rules(self, topic, can_lead)  # type: ignore[arg-type]
 
     # --- decisions ------------------------------------------------------------------------------------
 
     def alter_partition(self, request: Any) -> Any:
         """Raises KafkaError if the broker is not registered so."""
-        result = run(isr.alter_partition(self, request, 0, 0))  # type: ignore[arg-type]
+        result: Any = isr.alter_partition(self, request, 0, 0)  # type: ignore[arg-type]
+        if not isinstance(result, ControllerResult):
+            result = run(result)
         self.rejected += any(row.error_code for topic in result.response.topics for row in topic.partitions)
         self._commit(result.records)
         return result.response

@@ -20,8 +20,8 @@ from odradek.replication.fetch import read_partitions
 from odradek.replication.fetch_sessions import PartitionFetch
 from odradek.replication.fetching.fetcher import Fetcher, FetchRequest, OffsetsRequest
 from odradek.replication.fetching.manager import FetcherManager, FetcherSettings
-from odradek.replication.fetching.requests import FetchLimits
 from odradek.replication.fetching.requests import _PARTITION as PARTITION_ENTRY
+from odradek.replication.fetching.requests import FetchLimits
 from odradek.replication.fetching.responses import FetchAnswer, PartitionData
 from odradek.replication.follower_fetch import FetchingReplica, record_progress
 from odradek.replication.leader import PartitionLeader
@@ -276,7 +276,7 @@ class _Running:
         if isinstance(request, OffsetsRequest):
             (partition,) = request.partitions.values()
             return Asked(follower, None, request.timestamp, partition.follower.leader_epoch)
-        ((entry,),) = request.topics.values() or (([],),)
+        ((entry,),) = request.topics.values()
         _, epoch, offset, last_epoch, start, most = PARTITION_ENTRY.unpack(entry)
         return Asked(follower, PartitionFetch(offset, most, epoch, last_epoch, start))
 

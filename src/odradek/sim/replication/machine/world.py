@@ -10,14 +10,14 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
-from odradek.core.configs import NodeConfig, TopicConfig
+from odradek.core.configs import TopicConfig
 from odradek.core.errors import KafkaError
 from odradek.metadata.image import MetadataImage
 from odradek.replication.isr import IsrState
 from odradek.replication.leader import PartitionLeader
 from odradek.sim.quorum.network import Network
 from odradek.sim.replication.checker import Checker
-from odradek.sim.replication.machine.controller import MachineController
+from odradek.sim.replication.machine.controller import NODE_CONFIG, MachineController
 from odradek.sim.replication.machine.log import TOPIC_ID, Disk, MachineLog
 from odradek.sim.replication.machine.node import Asked, MachineNode
 from odradek.sim.replication.truth import LeaderView
@@ -27,7 +27,6 @@ CONTROLLER = 0
 LOST_MS = 120
 LATE_MS = 900
 """How late the copy of a request may arrive: others were sent and answered in between."""
-_NODE_CONFIG, _ = NodeConfig.from_sources({"node.id": "1", "process.roles": "broker,controller"}, {})
 
 
 class MachineWorld:
@@ -55,7 +54,7 @@ class MachineWorld:
         """How many of the next fetches of a follower, or proposals that name it, find it with fewer records."""
         ids = tuple(range(1, brokers + 1))
         self.controller = MachineController(ids, elr=elr, min_isr=min_isr, unclean=unclean)
-        self.config = TopicConfig.resolve(_NODE_CONFIG, {"min.insync.replicas": str(min_isr)})
+        self.config = TopicConfig.resolve(NODE_CONFIG, {"min.insync.replicas": str(min_isr)})
         self.flushes = flushes
         self._unclean = unclean
         self.disks = {n: Disk() for n in ids}
