@@ -121,7 +121,9 @@ soak-sim: $(ANY_INSTALL)
 SECONDS ?= 30
 soak-cluster: $(ANY_INSTALL)
 	$(BIN)/odradek sim run --cluster --seeds $(SEEDS) --seconds $(SECONDS)
+	$(BIN)/odradek sim run --replication --seeds $(SEEDS) --seconds $(SECONDS)
 	$(BIN)/python -m tests.sim.planted_cluster
+	$(BIN)/python -m tests.sim.planted_replication
 
 # The active controller killed 50 times while topics are created, and stopped for 15 seconds; CI kills it 5 times, and
 # stops it until the next one has decided.

@@ -1,21 +1,22 @@
-"""Faults planted into replication, one rule broken each. The simulation must catch each by the name of a rule.
+"""Faults planted into replication, one rule broken each. The simulation must catch each by a named rule.
 
 `python -m tests.sim.planted_replication` searches for the first seed that catches each; CI plays the seeds in
 CAUGHT. The machine of replication alone is much cheaper than whole nodes, so it plays what it can show.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
 from odradek.controller import brokers, isr
+from odradek.controller.elections import change_partition
 from odradek.log.parts.epoch_cache import EpochCache
 from odradek.replication import follower_fetch, leader
 from odradek.replication.fetching.fetcher import Fetcher
 from odradek.replication.follower import PartitionFollower
-from odradek.replication.isr import PendingExpand, PendingShrink, high_watermark_of
+from odradek.replication.isr import CommittedIsr, PendingExpand, PendingShrink, high_watermark_of
 from odradek.replication.leader import PartitionLeader
 from odradek.replication.manager import ReplicaManager
 from odradek.replication.partition import Partition
@@ -28,7 +29,7 @@ Planted = tuple[tuple[object, str, Any], ...]
 
 _begin_epoch = Partition._begin_epoch
 _advance, _alter_partition = PartitionLeader.advance_high_watermark, isr.alter_partition
-_records_for_shutdown, _change_partition = brokers.records_for_shutdown, brokers.change_partition
+_records_for_shutdown = brokers.records_for_shutdown
 _end_offset_for, _record_fetch = EpochCache.end_offset_for, Partition.record_fetch
 
 
@@ -54,18 +55,16 @@ def _advance_always(self: PartitionLeader) -> bool:
 
 def _keep_followers(self: Partition, registration: Any) -> None:
     """What was known of the followers in the last epoch that this node led."""
+    log: Any = self.log
     if self.leader is not None:
-        _LAST[id(self)] = self.leader._followers
+        log.last_followers = self.leader._followers
     _begin_epoch(self, registration)
     if self.leader is not None:
-        for known in _LAST.get(id(self), {}).values():
+        for known in getattr(log, "last_followers", {}).values():
             if known.broker_id in self.leader._followers and known.is_heard:
                 follower = self.leader._followers[known.broker_id]
                 follower.log_end_offset = known.log_end_offset
                 follower.broker_epoch = known.broker_epoch
-
-
-_LAST: dict[int, dict[int, FollowerProgress]] = {}
 
 
 def _end_of_the_log(self: EpochCache, epoch: int, log_end_offset: int) -> tuple[int, int]:
@@ -81,7 +80,7 @@ def _count_any_incarnation(
 
 def _expand_early(self: PartitionLeader, follower: FollowerProgress) -> None:
     isr_state = self.isr
-    if type(isr_state) is leader.CommittedIsr and follower.broker_id not in isr_state.members:
+    if type(isr_state) is CommittedIsr and follower.broker_id not in isr_state.members:
         has_committed = follower.log_end_offset >= self._log.high_watermark
         if has_committed and self._context.is_eligible(follower):
             self._propose(PendingExpand(isr_state, follower.broker_id))
@@ -89,7 +88,7 @@ def _expand_early(self: PartitionLeader, follower: FollowerProgress) -> None:
 
 def _take_any_answer(self: PartitionLeader, proposal: IsrProposal, answer: IsrAnswer) -> bool:
     """An answer is taken for the current state, whatever it answers; a refusal is taken for a success."""
-    self._set_isr(leader.CommittedIsr(proposal.state.proposed))
+    self._set_isr(CommittedIsr(proposal.state.proposed))
     if answer.partition_epoch > self.partition_epoch:
         self.partition_epoch = answer.partition_epoch
     self.configure()
@@ -132,7 +131,7 @@ def _always_clean(c: Any, broker_id: int, clean: bool) -> Any:
 
 
 def _keep_in_the_elr(*args: Any, unclean_shutdown: Any = (), **kwargs: Any) -> Any:
-    return _change_partition(*args, **kwargs)
+    return change_partition(*args, **kwargs)
 
 
 PLANTED: dict[str, Planted] = {
@@ -166,19 +165,39 @@ def planted(fault: str) -> Iterator[None]:
         for target, name, broken in PLANTED[fault]:
             stack.enter_context(patch.object(target, name, broken))
         yield
-    _LAST.clear()
 
 
 SEARCHED = 200
-_NAMED = tuple(rule for rule in rules.RULES if rule != rules.LIVENESS)
+
+# The seed that catches each fault.
+CAUGHT: dict[str, int] = {
+    "a diverging fetch counted": 1,
+    "an unheard follower counted as caught up": 0,
+    "a high watermark under min ISR": 1,
+    "follower ends kept over an epoch": 57,
+    "the end of an old epoch taken from the log end": 0,
+    "truncation to the high watermark": 126,
+    "AlterPartition without the partition epoch": 178,
+    "AlterPartition without the member epoch": 5,
+    "a stale answer taken": 6,
+    "a shrink before it is committed": 0,
+    "expansion before the epoch start": 12,
+    "a response of an old epoch appended": 3,
+    "the fetch of a previous incarnation counted": 5,
+    "a registration always taken as clean": 6,
+    "unclean replicas kept in the ELR": 6,
+}
+NEARBY = 10
+"""A change of the code tells other stories, so CI goes on with the seeds behind one that catches nothing."""
+NAMED = rules.RULES
 
 
-def search(fault: str, count: int = SEARCHED) -> tuple[int, str] | None:
+def search(fault: str, first: int = 0, count: int = SEARCHED) -> tuple[int, str] | None:
     """The first seed that catches a fault, and what is violated."""
     with planted(fault):
-        for seed in range(count):
+        for seed in range(first, first + count):
             violation = play(seed).violation
-            if violation is not None and violation.startswith(_NAMED):
+            if violation is not None and violation.startswith(NAMED):
                 return seed, violation
     return None
 

@@ -283,7 +283,9 @@ class PendingFetch:
                     news = known.has_news(answer.size, failed, answer.high_watermark, answer.log_start_offset)
                     if context.incremental and not news and answer.diverging_epoch is None:
                         continue
-                    known.told(failed, answer.high_watermark, answer.log_start_offset)
+                    # Who has to truncate first takes neither high watermark nor log start: they come again.
+                    is_taken = not failed and answer.diverging_epoch is None
+                    known.told(not is_taken, answer.high_watermark, answer.log_start_offset)
                     if answer.size:
                         session.move_to_end(key)
             if answer.current_leader is not None:

@@ -19,9 +19,11 @@ from typing import Any
 from odradek.broker.node import Node
 from odradek.core.configs import NodeConfig
 from odradek.sim.checkers.logs import LogView
-from odradek.sim.cluster.checks import missing
+from odradek.sim.cluster import checks as cluster
 from odradek.sim.cluster.story import ClusterStory
 from odradek.sim.quorum import running as quorum
+from odradek.sim.replication import rules as replication
+from odradek.sim.replication.story import ReplicationStory
 from odradek.sim.stories.outcome import Outcome
 from odradek.sim.stories.plan import Settings
 from odradek.sim.stories.single_node import SingleNodeStory
@@ -35,6 +37,7 @@ EXIT_OK, EXIT_FINDING, EXIT_INTERRUPTED = 0, 3, 130
 SHOWN_VIOLATIONS = 10
 SHOWN_EVENTS = 40
 ENOUGH_CLUSTERS = 6
+ENOUGH_REPLICATIONS = 50
 """In so many seeds of a cluster, all that puts its rules to the test must have happened."""
 _GRACE_S = 2
 _FIRST_PROGRESS_S, _PROGRESS_S = 1, 5
@@ -50,6 +53,7 @@ class StoryKind(Enum):
     PIPELINES = "--pipelines"
     QUORUM = "--quorum"
     CLUSTER = "--cluster"
+    REPLICATION = "--replication"
 
 
 def run(
@@ -101,10 +105,19 @@ def run(
     )
     if happened:
         echo(f"  {_counted(happened)}")
-    if story is StoryKind.CLUSTER and code == EXIT_OK and played >= ENOUGH_CLUSTERS and missing(happened):
-        echo(f"never happened, so nothing is proved by this run: {', '.join(missing(happened))}")
+    never = _never_happened(story, happened, played)
+    if code == EXIT_OK and never:
+        echo(f"never happened, so nothing is proved by this run: {', '.join(never)}")
         return EXIT_FINDING
     return code
+
+
+def _never_happened(story: StoryKind, happened: Mapping[str, int], played: int) -> list[str]:
+    if story is StoryKind.CLUSTER and played >= ENOUGH_CLUSTERS:
+        return cluster.missing(happened)
+    if story is StoryKind.REPLICATION and played >= ENOUGH_REPLICATIONS:
+        return replication.missing(happened)
+    return []
 
 
 def _play_or_stop(seed: int, story: StoryKind, seconds: float | None) -> Outcome:
@@ -176,6 +189,8 @@ def play(
             outcome = SparkStory(seed, odradek_node, sink=sink, **length).play()
         case StoryKind.CLUSTER:
             outcome = ClusterStory(seed, sink=sink, **length).play()
+        case StoryKind.REPLICATION:
+            outcome = ReplicationStory(seed, sink=sink, **length).play()
         case _:
             outcome = SingleNodeStory(seed, odradek_node, logs_of_node, sink=sink, **length).play()
     gc.collect()

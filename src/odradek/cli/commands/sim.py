@@ -14,6 +14,9 @@ _Transactions = Annotated[
 _Pipelines = Annotated[bool, option("--pipelines", help="Simulate a Spark query that writes exactly once.")]
 _Quorum = Annotated[bool, option("--quorum", help="Simulate the metadata quorum's machine alone.")]
 _Cluster = Annotated[bool, option("--cluster", help="Simulate clusters of several nodes.")]
+_Replication = Annotated[
+    bool, option("--replication", help="Simulate clusters of several nodes with replicated topics.")
+]
 _Seconds = Annotated[
     float | None,
     option(
@@ -33,6 +36,7 @@ def run(
     pipelines: _Pipelines = False,
     quorum: _Quorum = False,
     cluster: _Cluster = False,
+    replication: _Replication = False,
     seconds: _Seconds = None,
 ) -> None:
     """Run seeds until one has a finding.
@@ -41,7 +45,7 @@ def run(
     """
     from odradek.sim.main import run as run_seeds
 
-    story = _story(transactions, pipelines, quorum, cluster, seconds)
+    story = _story(transactions, pipelines, quorum, cluster, replication, seconds)
     raise SystemExit(run_seeds(seeds, start, minutes, story=story, seconds=seconds))
 
 
@@ -52,17 +56,23 @@ def replay(
     pipelines: _Pipelines = False,
     quorum: _Quorum = False,
     cluster: _Cluster = False,
+    replication: _Replication = False,
     seconds: _Seconds = None,
 ) -> None:
     """Replay one seed and show what happened to the node."""
     from odradek.sim.main import replay as replay_seed
 
-    story = _story(transactions, pipelines, quorum, cluster, seconds)
+    story = _story(transactions, pipelines, quorum, cluster, replication, seconds)
     raise SystemExit(replay_seed(seed, trace=trace, story=story, seconds=seconds))
 
 
 def _story(
-    transactions: bool, pipelines: bool, quorum: bool, cluster: bool, seconds: float | None
+    transactions: bool,
+    pipelines: bool,
+    quorum: bool,
+    cluster: bool,
+    replication: bool,
+    seconds: float | None,
 ) -> "StoryKind":
     from odradek.sim.main import StoryKind
 
@@ -73,6 +83,7 @@ def _story(
             (StoryKind.PIPELINES, pipelines),
             (StoryKind.QUORUM, quorum),
             (StoryKind.CLUSTER, cluster),
+            (StoryKind.REPLICATION, replication),
         )
         if wanted
     ]

@@ -1,4 +1,4 @@
-"""The administrator of a simulated cluster with replicated topics: creates, deletes, enlarges, trims, configures."""
+"""The administrator of replicated topics: creates, deletes, enlarges, trims and configures them."""
 
 import random
 from typing import Any, Final

@@ -64,10 +64,11 @@ class Led(NamedTuple):
 
 
 class Router:
-    """Brings requests to leaders and coordinators: a connection to each broker, and what metadata said last."""
+    """Brings requests to leaders and coordinators: it has a connection to each broker, and the metadata."""
 
     def __init__(self, world: World, name: str, brokers: Mapping[int, tuple[str, int]]) -> None:
         runtime = world.runtime(name)
+        self.now_ms = runtime.clock.now_ms
         self._rng = world.rng_for(f"{name}:routes")
         self._callers = {
             node_id: Caller(
@@ -198,7 +199,8 @@ class Producing(Client):
 
     def _batch(self, tp: TopicPartition, count: int) -> bytes:
         self._number += 1
-        rows = [(0, None, f"{self.name}/{self._number}/{i}".encode(), ()) for i in range(count)]
+        now_ms = self._router.now_ms()
+        rows = [(now_ms, None, f"{self.name}/{self._number}/{i}".encode(), ()) for i in range(count)]
         producer_id, producer_epoch = self._producer
         sequence = self._sequences.get(tp, 0) if self._is_idempotent else NO_SEQUENCE
         return bytes(

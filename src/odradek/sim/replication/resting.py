@@ -1,4 +1,4 @@
-"""What the replicas of a simulated cluster have when nothing happens any more, read past their system calls."""
+"""What the replicas of a simulated cluster have at rest, read past their system calls."""
 
 from odradek.broker.node import Node
 from odradek.core.types import TopicPartition

@@ -58,6 +58,10 @@ class Counters:
     expanded: int = 0
     leaders_killed: int = 0
 
+    def add(self, other: "Counters") -> None:
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
     def as_dict(self) -> dict[str, int]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 

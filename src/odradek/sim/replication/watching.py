@@ -19,7 +19,7 @@ from odradek.replication.partition import Partition
 from odradek.sim.replication.checker import Checker
 from odradek.sim.replication.replica_log import Batch
 from odradek.sim.replication.truth import LeaderView, PartitionTruth
-from odradek.sim.world.cluster import CrashKind, SimHost
+from odradek.sim.world.cluster import CrashKind, NodeLike, SimHost
 from odradek.sim.world.volume import Volume
 
 _FLUSHED: Final = "1"
@@ -63,6 +63,7 @@ class ReplicationWatcher:
         self._hosts = hosts
         self._checker = checker
         self._seen: dict[int, tuple[int, dict[TopicPartition, _Seen]]] = {}
+        self._rejected: dict[int, int] = {}
         self.image: MetadataImage = EMPTY_IMAGE
         """The newest that any node has shown."""
         for node_id, host in hosts.items():
@@ -79,6 +80,7 @@ class ReplicationWatcher:
         for node_id, host in self._hosts.items():
             if host.node is not None:
                 changed += self._changed(node_id, host)
+                self._count_rejected(node_id, host.node)
         self._tell(changed)
 
     def crashes(self, node_id: int, kind: CrashKind) -> None:
@@ -89,10 +91,18 @@ class ReplicationWatcher:
             if host.node.metadata.image.offset > self.image.offset:
                 self._look_at_image(host.node.metadata.image)
             self._tell(self._changed(node_id, host))
+            self._rejected[node_id] = 0
             leads = any(t.leader == node_id for t in self._registrations())
             self._checker.counters.leaders_killed += leads
         if kind is CrashKind.POWER:
             self._checker.power_lost(node_id)
+
+    def _count_rejected(self, node_id: int, node: NodeLike) -> None:
+        assert isinstance(node, Node)
+        known, found = self._rejected.get(node_id, 0), node.metrics.isr.failed_updates
+        if found != known:
+            self._rejected[node_id] = found
+            self._checker.counters.rejected += max(0, found - known)
 
     def _registrations(self) -> Iterable[PartitionRegistration]:
         return (p for topic in self.image.topics_by_id.values() for p in topic.partitions.values())

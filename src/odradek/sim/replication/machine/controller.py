@@ -1,7 +1,7 @@
 """MachineController: the controller's decisions about one partition and its brokers, committed at once.
 
-The decisions are those of the real controller (controller/isr.py, brokers.py, elections.py). What a node knows of
-them is the world's: it brings each image to each node, late and in order.
+The decisions are those of the real controller (controller/isr.py, brokers.py, elections.py). The world brings
+each image to each node, late and in order.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,7 @@
-"""MachineLog: the log of a partition for the machine of replication, without files. What a power loss may cost is
-a suffix of what was not flushed.
+"""MachineLog: the log of a partition for the machine of replication, without files. A power loss may cost a
+suffix of what was not flushed.
 
-It has the methods of Log that partitions, leaders, followers and fetches use. The epoch cache is the real one.
+It has the methods of Log that partitions, leaders, followers and fetches use. The epoch cache is real.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ _FRONT_BYTES = 12
 
 
 class Disk:
-    """What outlives a life of a node: all records after a kill, at least the flushed ones after a power loss."""
+    """What a node leaves behind: all records after a kill, the flushed ones at least after a power loss."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []

@@ -1,8 +1,8 @@
-"""MachineNode: one life of a broker with one partition: the real roles, fetchers and proposals over a log without
-files and a network without sockets.
+"""MachineNode: one life of a broker with one partition: the real roles, fetchers and proposals over a log
+without files and a network without sockets.
 
-Real are ReplicaManager, Partition, PartitionLeader, PartitionFollower, Fetcher and IsrProposals, and what a leader
-does with a fetch (replication/follower_fetch.py, replication/fetch.py).
+Real are ReplicaManager, Partition, PartitionLeader, PartitionFollower, Fetcher and IsrProposals, and what a
+leader does with a fetch (replication/follower_fetch.py, replication/fetch.py).
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ MAX_LAG_MS = 300
 TICK_MS = MAX_LAG_MS // 2
 CHECKPOINT_MS = 400
 RETRY_MS = 50
-EMPTY_MS = 8
+EMPTY_MS = 80
 _SETTINGS = FetcherSettings(limits=FetchLimits(500, 1, 1 << 20, 1 << 20), backoff_ms=100)
 _MOST_BYTES = 200
 
@@ -164,7 +164,10 @@ class MachineNode:
         if self._read(wanted, asked.follower).size:
             answer(self._fetched(wanted, asked.follower))
         else:
-            self.later(EMPTY_MS, lambda: answer(self._fetched(wanted, asked.follower)))
+            self.later(
+                1 + self.world.random.randrange(EMPTY_MS),
+                lambda: answer(self._fetched(wanted, asked.follower)),
+            )
 
     def _read(self, wanted: Any, follower: FetchingReplica) -> Any:
         return run(

@@ -1,4 +1,4 @@
-"""The faults of the machine of replication, drawn from a seed. Then all is healed, and replicas must be equal."""
+"""The faults of the machine of replication, drawn from a seed. Then all is healed: replicas must be equal."""
 
 from functools import partial
 from random import Random

@@ -1,7 +1,7 @@
 """MachineWorld: brokers with one partition, a controller and a network, on virtual time. Quick: no asyncio.
 
-What happens when is drawn from the seed. Which faults strike is the story's (story.py); what must hold is that of
-the checker, which sees every log and every leader after each event.
+What happens when is drawn from the seed. story.py has the faults. The checker sees every log and every leader
+after each event.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from odradek.sim.replication.truth import LeaderView
 Action = Callable[[], None]
 CONTROLLER = 0
 LOST_MS = 120
-LATE_MS = 900
+LATE_MS = 1_500
 """How late the copy of a request may arrive: others were sent and answered in between."""
 
 
@@ -51,7 +51,7 @@ class MachineWorld:
         self.slow = 0.0
         """How many proposals wait at the controller for a long time."""
         self.fetch_ambushes = self.proposal_ambushes = 0
-        """How many of the next fetches of a follower, or proposals that name it, find it with fewer records."""
+        """How many of the next fetches of a follower, or proposals with it, find it with fewer records."""
         ids = tuple(range(1, brokers + 1))
         self.controller = MachineController(ids, elr=elr, min_isr=min_isr, unclean=unclean)
         self.config = TopicConfig.resolve(NODE_CONFIG, {"min.insync.replicas": str(min_isr)})
@@ -233,7 +233,7 @@ class MachineWorld:
         ]
 
     def _ambush(self, follower_id: int, leader_id: int) -> int:
-        """A request that says what a follower has is under way: the follower loses its power, is back soon, and
+        """A request under way says what a follower has. Then the follower loses its power, is back soon, and
         does not reach the leader for a while. Returns how much longer the request takes."""
         if follower_id not in self.lives or self.lives[follower_id].is_paused:
             return 0
