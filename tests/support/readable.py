@@ -1,4 +1,4 @@
-"""Waits for output of a process. `select.select` takes no descriptor above 1,023, and a worker may have more."""
+"""Waits for output of a process. `select.select` takes no descriptor above 1,023; a worker may have more."""
 
 import select
 from typing import IO, Any
