@@ -132,12 +132,22 @@ class Cluster:
         """Whether another test may use it: it lives in the present, and what was done to it is over."""
         return self._is_whole and not any(broker.shift.seconds for broker in self.brokers.values())
 
-    def leader_of(self, partition: str) -> int | None:
-        """The broker that leads a partition, as `orders-0`."""
-        topic, _, index = partition.rpartition("-")
-        if not index.isdecimal():
-            return None
+    def leader_of(self, named: str | tuple[str, int]) -> int | None:
+        """The broker that leads a partition: `("orders", 0)` or `"orders-0"`; of a topic alone, its first."""
+        return self._leader(self.partition_named(named))
+
+    def partition_named(self, named: str | tuple[str, int]) -> TopicPartition:
+        """`orders-2` may be a topic, too: it is, if it has a leader, and partition 2 of `orders` has none."""
+        if isinstance(named, tuple):
+            return TopicPartition(*named)
+        topic, _, index = named.rpartition("-")
+        first = TopicPartition(named, 0)
+        if not topic or not index.isdecimal():
+            return first
         tp = TopicPartition(topic, int(index))
+        return first if self._leader(tp) is None and self._leader(first) is not None else tp
+
+    def _leader(self, tp: TopicPartition) -> int | None:
         found = self._any_running().look(lambda node: node.metadata.image.leader_of(tp))
         return None if found in (None, NO_LEADER) else found
 

@@ -209,7 +209,18 @@ def test_faults_of_brokers_that_there_are_not_are_refused(kafka: Kafka) -> None:
     wrong(lambda: faults.broker_down(), "which broker? There are 1, 2, 3")
     wrong(lambda: faults.broker_down(1, leader_of="t-0"), "give a broker, or leader_of, but not both")
     wrong(lambda: faults.broker_down(leader_of="t-0"), "no broker leads partition 0 of topic 't'")
-    wrong(lambda: faults.broker_down(leader_of="t"), "no broker leads partition t of topic ''")
+    wrong(lambda: faults.broker_down(leader_of="t"), "no broker leads partition 0 of topic 't'")
+    wrong(lambda: faults.broker_down(leader_of=("t", 7)), "no broker leads partition 7 of topic 't'")
+
+
+def test_a_leader_is_named_by_topic_and_partition_in_three_ways(kafka: Kafka, cluster: Cluster) -> None:
+    topic, led = spread(kafka)
+    by_partition = {partition: broker for broker, partition in led.items()}
+    for partition, broker in by_partition.items():
+        assert cluster.leader_of((topic, partition)) == cluster.leader_of(f"{topic}-{partition}") == broker
+    assert cluster.leader_of(topic) == by_partition[0]
+    create(kafka, "numbered-7")  # reads like partition 7 of `numbered`
+    assert cluster.leader_of("numbered-7") == cluster.leader_of(("numbered-7", 0)) is not None
 
 
 def test_the_clock_of_several_brokers_cannot_be_moved(kafka: Kafka) -> None:

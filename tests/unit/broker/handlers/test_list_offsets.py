@@ -53,7 +53,7 @@ def test_a_tool_that_debugs_gets_the_log_end_of_a_follower(tmp_path: Path) -> No
     log = open_log(LogRuntime(), tmp_path)
     log.append_as_leader([batch(5)], 0)
     log.advance_high_watermark(3)
-    partition = Partition(log, 1, TopicMetrics())
+    partition = Partition(log, 1, TopicMetrics(), Surroundings().context)
     partition.apply(PartitionRegistration((1, 2), (1, 2), leader=2, leader_epoch=4, partition_epoch=9))
     node = AdminNode()
     node.replicas = SimpleNamespace(partition=lambda _: partition)
