@@ -46,8 +46,8 @@ def until(condition: Callable[[], Any]) -> Any:
 
 
 def spread(kafka: Kafka) -> tuple[str, dict[int, int]]:
-    """A topic with a partition on each broker, and which one is on which."""
-    topic = kafka.topic("spread", partitions=3)
+    """A topic with a partition on each broker, and on no other; which one is on which."""
+    topic = kafka.topic("spread", partitions=3, replicas=1)
     described = AdminClient({"bootstrap.servers": kafka.bootstrap_servers}).list_topics(topic, timeout=20)
     found = {partition.leader: index for index, partition in described.topics[topic].partitions.items()}
     assert sorted(found) == [1, 2, 3]
@@ -128,6 +128,31 @@ def test_the_others_go_on_while_a_broker_is_down(kafka: Kafka, cluster: Cluster,
         assert now_active != broker and (is_controller or now_active == active)
     assert deliver(kafka, topic, led[broker], "after") == []
     assert sorted(kafka.values(topic, n=4)) == [b"after", b"before", b"meanwhile", b"meanwhile"]
+
+
+@pytest.mark.parametrize("is_controller", [True, False], ids=["the controller", "another"])
+def test_another_leader_is_elected_while_a_broker_is_down(
+    kafka: Kafka, cluster: Cluster, is_controller: bool
+) -> None:
+    topic, active = kafka.topic("replicated", partitions=3), cluster.controller_id()
+    led = {cluster.leader_of((topic, partition)): partition for partition in range(3)}
+    partition = next(partition for leader, partition in led.items() if (leader == active) is is_controller)
+    before = cluster.leader_of((topic, partition))
+    assert deliver(kafka, topic, partition, "before") == []
+    with kafka.faults.broker_down(leader_of=(topic, partition)):
+        assert cluster.leader_of((topic, partition)) not in (None, before)
+        assert deliver(kafka, topic, partition, "during") == []
+        assert [record.value for record in kafka.records(topic, n=2)] == [b"before", b"during"]
+    assert deliver(kafka, topic, partition, "after") == []
+    assert kafka.values(topic, n=3) == [b"before", b"during", b"after"]
+
+
+def test_a_group_goes_on_while_its_coordinator_is_down(kafka: Kafka) -> None:
+    topic, group, client = kafka.topic("replicated"), kafka.group(), kafka.server.client
+    client.call(client.admin.commit, group, {TopicPartition(topic, 0): 7})
+    with kafka.faults.broker_down(client.coordinator(group)):
+        found = client.call(client.admin.committed, group)
+        assert {tp: row.committed_offset for tp, row in found.items()} == {TopicPartition(topic, 0): 7}
 
 
 def test_a_paused_controller_is_replaced_and_decides_nothing_when_it_goes_on(
