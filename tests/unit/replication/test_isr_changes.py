@@ -119,6 +119,16 @@ def test_the_fetch_must_have_the_epoch_of_the_registration(tmp_path: Path, sent:
         assert proposal == [(1, 10), (2, -1), (3, sent)], "2 has not fetched yet"
 
 
+def test_a_fetch_from_before_a_restart_says_nothing(tmp_path: Path) -> None:
+    """The leader has heard of the restart before its metadata shows it."""
+    story = Story(tmp_path, 1, 2)
+    story.fetch(2, 5, epoch=21)
+    story.fetch(2, 10, epoch=20)
+    assert story.high_watermark == 5
+    story.fetch(2, 6, epoch=21)
+    assert story.high_watermark == 6
+
+
 def test_an_unknown_broker_is_not_proposed(tmp_path: Path) -> None:
     story = Story(tmp_path, 1, 2)
     story.around.image = story.around.image._replace(brokers={})
