@@ -119,6 +119,8 @@ class Partition:
         self.rules = check_rules(config)
         if self.leader is not None:
             self.leader.configure()
+            if self.leader.advance_high_watermark():  # min.insync.replicas may be smaller now
+                self.fetch_waiters.wake()
 
     def stop(self, code: ErrorCode) -> None:
         """This node no longer has the partition: fail all waits."""

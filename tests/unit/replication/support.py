@@ -88,12 +88,14 @@ def opened(
     return partition
 
 
-def managed(path: Path, epochs: dict[int, int] | None = None, **changes: Any) -> ReplicaManager:
+def managed(
+    path: Path, epochs: dict[int, int] | None = None, around: Surroundings | None = None, **changes: Any
+) -> ReplicaManager:
     """A manager without partitions; `epochs`: the broker epochs of those alive."""
     logs = LogManager(LogRuntime(), [str(path / "data")])
     logs.open()
     logs.load(lambda topic: config())
-    around = Surroundings(epochs)
+    around = around or Surroundings(epochs)
     return ReplicaManager(ME, logs, around.metrics, lambda topic: config(**changes), around.context)
 
 
