@@ -11,6 +11,7 @@ ACTING_BROKER_KEYS = frozenset(
         "add.partitions.to.txn.retry.backoff.ms",
         "advertised.listeners",
         "auto.create.topics.enable",
+        "auto.leader.rebalance.enable",
         "broker.heartbeat.interval.ms",
         "broker.id",
         "broker.rack",
@@ -52,6 +53,7 @@ ACTING_BROKER_KEYS = frozenset(
         "group.min.session.timeout.ms",
         "initial.broker.registration.timeout.ms",
         "inter.broker.listener.name",
+        "leader.imbalance.check.interval.seconds",
         "listener.security.protocol.map",
         "listeners",
         "log.cleaner.backoff.ms",
@@ -111,6 +113,7 @@ ACTING_BROKER_KEYS = frozenset(
         "transaction.state.log.segment.bytes",
         "transaction.two.phase.commit.enable",
         "transactional.id.expiration.ms",
+        "unclean.leader.election.interval.ms",
     }
 )
 
