@@ -22,6 +22,7 @@ from tests.unit.controller.replicated import (
     partition,
     shut_down,
 )
+from tests.unit.controller.test_features import SAFE, UPGRADE, update
 
 WAYS = {"fenced": fence, "shutting down": shut_down, "offline directory": lose_disk}
 Go = Callable[[Harness, int], None]
@@ -210,3 +211,26 @@ def test_without_the_feature_nobody_stays_eligible_who_is_behind() -> None:
     h.apply([FeatureLevelRecord(name=FEATURE, feature_level=0)])
     alter(h, [1, 3])
     assert partition(h).elr == ()
+
+
+def test_who_was_eligible_long_ago_is_not_when_the_feature_is_switched_on_again() -> None:
+    """Replica 2 has missed what was written with the smaller min ISR."""
+    h = brokers(2, configs=settings(2, False))
+    alter(h, [1])
+    assert partition(h).elr == (2,)
+    assert update(h, (FEATURE, 0, SAFE)) == (0, None)
+    configure(h, RESOURCE_TOPIC, "t", min_insync_replicas="1")
+    assert update(h, (FEATURE, 1, UPGRADE)) == (0, None)
+    assert (partition(h).isr, partition(h).elr) == ((1,), ())
+    fence(h, 1)
+    assert (partition(h).leader, partition(h).elr) == (-1, (1,))
+
+
+def test_who_is_eligible_in_place_of_an_isr_is_so_still_when_the_feature_is_switched_on_again() -> None:
+    h = brokers(2, configs=settings(1, False))
+    alter(h, [1])
+    fence(h, 1)
+    assert update(h, (FEATURE, 0, SAFE)) == (0, None)
+    assert update(h, (FEATURE, 1, UPGRADE)) == (0, None)
+    h.heartbeat(1)
+    assert (partition(h).leader, partition(h).leader_recovery_state) == (1, RECOVERED)
