@@ -40,8 +40,11 @@ _TO_LAST_LEADER = -1
 """Stands for the connection over which this node followed the last leader."""
 _ENCODED = 25
 """What it takes to encode a record."""
-_ANSWERED_WHEN_COMMITTED = frozenset((ApiKey.BROKER_HEARTBEAT, ApiKey.ALLOCATE_PRODUCER_IDS))
-"""Nobody who asks these looks for partitions afterwards, and sessions end while many are being created."""
+_ANSWERED_WHEN_COMMITTED = frozenset(
+    (ApiKey.BROKER_HEARTBEAT, ApiKey.ALLOCATE_PRODUCER_IDS, ApiKey.ALTER_PARTITION)
+)
+"""Nobody who asks these looks for partitions afterwards, and sessions end while many are being created.
+Producers wait for an ISR that shrinks."""
 
 
 class ActiveController:
