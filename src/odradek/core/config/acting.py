@@ -17,6 +17,7 @@ ACTING_BROKER_KEYS = frozenset(
         "broker.rack",
         "broker.session.timeout.ms",
         "connections.max.idle.ms",
+        "controlled.shutdown.enable",
         "controller.listener.names",
         "controller.quorum.append.linger.ms",
         "controller.quorum.auto.join.enable",
