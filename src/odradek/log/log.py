@@ -64,6 +64,7 @@ class Log:
         "epochs",
         "local_log",
         "metadata",
+        "on_log_start_moved",
         "partition_dir",
         "producers",
         "roller",
@@ -103,6 +104,7 @@ class Log:
         cleaned_offset: int | None,
     ) -> None:
         clock = runtime.clock
+        self.on_log_start_moved: Callable[[], None] | None = None
         self._config = LogConfig(config)
         self.topic_partition = directory.topic_partition
         self.partition_dir = directory
@@ -414,6 +416,8 @@ class Log:
             return False
         self.bounds.advance_log_start(offset)
         self.epochs.truncate_from_start(offset)
+        if self.on_log_start_moved is not None:
+            self.on_log_start_moved()
         return True
 
     def retain(self, now_ms: int) -> int:
