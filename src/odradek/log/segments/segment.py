@@ -386,7 +386,7 @@ class Segment:
     # --- reading --------------------------------------------------------------------------------------
 
     def slice(self, position: int, size: int) -> FileSlice:
-        return FileSlice(self._disk, self.file.open(), position, size)
+        return FileSlice(self._disk, self.file.open(), position, size, self.file.cuts)
 
     def translate(self, offset: int) -> tuple[int, int, int] | None:
         """(base offset, position, size) of the batch that contains an offset, or of the first one after
@@ -454,6 +454,7 @@ class Segment:
         if self.has_txn_index:
             self.txn_index.truncate_to(offset)
         if found is not None:
+            self.file.cuts.append(found[1])  # replies may wait to be sent: see `FileSlice`
             self.cut(found[1])
             self._check_last_entries()
             for descriptor in (*self.to_sync(), *self.flush_indexes()):
