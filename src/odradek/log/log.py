@@ -2,12 +2,13 @@
 deleted.
 
 A log has parts, each with its own state and file. This file combines them and does what involves several
-parts. One owner uses a log from one thread. Only the jobs of `begin_flush` and `begin_close` may run in other
-threads.
+parts. One owner uses a log from one thread. Only the jobs of `begin_flush` and `begin_close`, and the syncs
+of a truncation, may run in other threads.
 """
 
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ from odradek.log.producers.state import ProducerState
 from odradek.log.segments.segments import Segments
 from odradek.records.check import CheckedRecords
 from odradek.runtime.api import Runtime
+from odradek.runtime.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
@@ -49,6 +51,11 @@ __all__ = ["AppendInfo", "FetchInfo", "Isolation", "Log"]
 def _part(path: str) -> Any:
     """A read-only property of a part. Reading it makes no Python call, which matters on the request path."""
     return property(attrgetter(path))
+
+
+def _truncating(topic_partition: TopicPartition) -> KafkaError:
+    """A replica may be elected while it truncates: it cannot lead yet, and the client tries again."""
+    return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic_partition} is truncating")
 
 
 class Log:
@@ -83,6 +90,7 @@ class Log:
     recovery_point: int = _part("durability.recovery_point")
     settled_offset: int = _part("settling.settled_offset")
     flushes_by_count: bool = _part("settling.flushes_by_count")
+    is_truncating: bool = _part("truncator.is_truncating")
     cleaned_offset: int | None = _part("compaction.cleaned_offset")
     being_cleaned: bool = _part("compaction.being_cleaned")
     appended_bytes: int = _part("_appender.appended_bytes")
@@ -269,6 +277,8 @@ class Log:
         directory, bounds = self.partition_dir, self.bounds
         if directory.failure is not None:
             raise directory.failure
+        if self.truncator.is_truncating:
+            raise _truncating(self.topic_partition)
         if not self.metadata.is_durable:
             self.metadata.persist()
         start = bounds.log_end_offset
@@ -283,9 +293,11 @@ class Log:
     def append_as_follower(self, records: Buffer) -> AppendInfo:
         """Append batches with the offsets of the leader. A partial batch at the end is ignored.
 
-        Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE if they do not follow the log end, StorageError.
+        Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE if they do not follow the log end, StorageError. A caller
+        that truncates waits for the end of it.
         """
         self.check_online()
+        assert not self.truncator.is_truncating, f"{self.topic_partition} is truncating"
         if not self.metadata.is_durable:
             self.metadata.persist()
         start = self.bounds.log_end_offset
@@ -326,6 +338,8 @@ class Log:
         directory = self.partition_dir
         if directory.failure is not None:
             raise directory.failure
+        if self.truncator.is_truncating:
+            raise _truncating(self.topic_partition)
         try:
             return self._reader.read(offset, max_bytes, isolation, min_one_message)
         except OSError as e:
@@ -370,6 +384,8 @@ class Log:
         The job may run in another thread. Call `finish_flush` after it has run, or `fail` if it raised.
         """
         self.check_online()
+        if self.truncator.is_truncating:
+            return None  # what is left of the log is synced
         return self.durability.begin_flush(self.bounds.log_end_offset if up_to is None else up_to)
 
     def flush(self, up_to: int | None = None) -> None:
@@ -449,6 +465,26 @@ class Log:
         """
         self.check_online()
         return self.truncator.truncate_to(offset)
+
+    def begin_truncation(self, offset: int) -> Reply[None]:
+        """`truncate_to` with its syncs in other threads, together with those of other logs. The log ends at
+        the right offset at once, but it is truncating until the reply is ready, and the reply fails with
+        StorageError. If a truncation is in progress already, this one follows it."""
+        self.check_online()
+        beside = self.truncator.beside
+        if beside is None:
+            self.truncator.truncate_to(offset)
+            return Reply(None)
+        return beside(self, partial(self.truncator.cutting, offset))
+
+    def begin_restart(self, offset: int) -> Reply[None]:
+        """`truncate_fully_and_start_at` in the same way."""
+        self.check_online()
+        beside = self.truncator.beside
+        if beside is None:
+            self.truncator.restart_at(offset)
+            return Reply(None)
+        return beside(self, partial(self.truncator.restarting, offset))
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove all records. The next record gets the given offset."""
