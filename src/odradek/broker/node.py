@@ -19,6 +19,7 @@ from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.dynamic_configs import DynamicConfigs
 from odradek.broker.faults import PlantedErrors
 from odradek.broker.health import Health
+from odradek.broker.isr_sender import IsrSender
 from odradek.broker.lifecycle import BrokerLifecycle, advertised_listeners, previous_broker_epoch
 from odradek.broker.log_dir_failures import LogDirFailures
 from odradek.broker.loggers import LogLevels
@@ -29,6 +30,7 @@ from odradek.broker.network.server import Server
 from odradek.broker.no_effect import NoEffect
 from odradek.broker.quorum_side import QuorumSide
 from odradek.broker.recovery_lines import RecoveryLines
+from odradek.broker.replica_fetchers import ReplicaFetchers, fetcher_settings
 from odradek.broker.services import Services
 from odradek.broker.topics import TopicCreation
 from odradek.client.broker_connections import BrokerConnections, Endpoint
@@ -52,10 +54,13 @@ from odradek.metadata.formatting import NodeIdentity
 from odradek.metadata.internal_topics import partition_count
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.strays import is_stray
+from odradek.replication.context import LeaderContext
 from odradek.replication.fetch_sessions import FetchSessions
+from odradek.replication.fetching.manager import FetcherManager
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.api import Runtime
 from odradek.runtime.patience import Patience
+from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
 from odradek.runtime.slices import Slices
 
@@ -88,13 +93,28 @@ class Node:
             slices=self.slices,
         )
         self.cleaner = Cleaner(runtime, self.logs, CleanerSettings.from_node(config))
+        self._leading = LeaderContext(
+            runtime.clock,
+            lambda: self.metadata.image,
+            config.int("replica.lag.time.max.ms"),
+            self.metrics.isr,
+        )
+        self._replica_fetchers = ReplicaFetchers(
+            config,
+            runtime,
+            self.slices,
+            self._broker_endpoint,
+            metadata_version=lambda: self.metadata.image.metadata_version,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+        )
         self.replicas = ReplicaManager(
             config.node_id,
             self.logs,
             self.metrics,
             self._topic_config,
-            lambda broker_id: self.metadata.image.alive_broker_epoch(broker_id),
+            self._leading,
             self.slices,
+            FetcherManager(fetcher_settings(config), self._replica_fetchers.start),
         )
         self.groups = GroupCoordinator(
             GroupConfig.from_node(config),
@@ -216,6 +236,7 @@ class Node:
         self.metadata.subscribe(NoEffect(config).on_delta)
         await self._open_logs()
         configs.subscribe()
+        undo.push_async_callback(self._stop_fetchers)
         self._applier.subscribe(self.metadata)
         undo.push_async_callback(self.groups.close)
         self.groups.start()
@@ -224,10 +245,12 @@ class Node:
         undo.push_async_callback(self.transactions.close)
         self.transactions.start()
         undo.push_async_callback(self._scope.close)
-        start_chores(self._scope, config, self.logs, self.metrics.stalls, self._applier.open_waiting)
+        start_chores(self._scope, config, self.logs, self.metrics.stalls, self._applier, self.replicas)
         undo.push_async_callback(self.cleaner.close)
         self.cleaner.start()
         self._scope.spawn(self._assigner.run(self.controller, broker_epoch), name="assign directories")
+        sender = IsrSender(config.node_id, self._leading.proposals, self.slices)
+        self._scope.spawn(sender.run(self.controller, broker_epoch), name="propose ISRs")
         self.server.open(self._services())
         await self.patience.wait(self.lifecycle.unfence())
 
@@ -253,6 +276,10 @@ class Node:
         def expire_producers(config: NodeConfig) -> None:
             self.logs.producer_id_expiration_ms = config.int("producer.id.expiration.ms")
 
+        def resize_fetchers(config: NodeConfig) -> None:
+            resizing = self.replicas.fetchers.resize(config.int("num.replica.fetchers"))
+            self.slices.run(resizing, own=True).when_ready(_report)
+
         def verify_partitions(config: NodeConfig) -> None:
             self.txn_partitions.verifies = config.bool("transaction.partition.verification.enable")
 
@@ -267,6 +294,7 @@ class Node:
                 lambda config: self.cleaner.reconfigure(CleanerSettings.from_node(config)),
                 lambda config: self.server.accept_waiting(),
                 expire_producers,
+                resize_fetchers,
                 verify_partitions,
             ),
         )
@@ -322,6 +350,7 @@ class Node:
         await self.lifecycle.shut_down()
         await self.server.close()
         self.replicas.is_stopping = True
+        await self._stop_fetchers()
         await self.quorum.finish()
         await self.cleaner.close()
         await self._scope.close()
@@ -333,8 +362,18 @@ class Node:
         await self.quorum.close()
         await self.logs.close(broker_epoch=self.lifecycle.broker_epoch)
 
+    async def _stop_fetchers(self) -> None:
+        """Fetch nothing more, before the logs are closed."""
+        self.replicas.fetchers.close()
+        await self._replica_fetchers.close()
+
     @property
     def address(self) -> tuple[str, int]:
         """The address of the first broker listener; on a controller, of its first listener."""
         server = self.server if self.config.is_broker else self.quorum.server
         return next(iter(server.addresses.values()))
+
+
+def _report(reply: Reply[None]) -> None:
+    if reply.error is not None:
+        _log.error("Cannot apply num.replica.fetchers", exc_info=reply.error)

@@ -1,9 +1,10 @@
 """Partition: one replica on this node, with its log, its role at a leader epoch, and the waiting fetches.
 
-leader.py has the state of a leader.
+leader.py has the state of a leader, follower.py that of a follower.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from odradek.core.errors import ErrorCode, KafkaError
@@ -13,7 +14,10 @@ from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import build_batch, iter_batches
 from odradek.records.check import CheckedRecords, CheckRules
 from odradek.records.control import EndTransactionMarker, marker_record
+from odradek.replication.context import LeaderContext
+from odradek.replication.follower import PartitionFollower
 from odradek.replication.leader import PartitionLeader
+from odradek.replication.progress import NO_BROKER_EPOCH, UNKNOWN_OFFSET
 from odradek.replication.rules import check_rules
 from odradek.replication.verification import Verification
 from odradek.replication.waiters import FetchWaiters, future_of
@@ -26,16 +30,22 @@ if TYPE_CHECKING:
 
 
 class Partition:
-    """A replica. `leader` is set while this node leads it."""
+    """A replica. `leader` is set while this node leads it, `follower` while it follows another leader.
+
+    `on_settled` is called when a flush that a follower waits for has advanced.
+    """
 
     __slots__ = (
+        "_context",
         "broker_id",
         "fetch_waiters",
+        "follower",
         "leader",
         "leader_epoch",
         "leader_id",
         "log",
         "metrics",
+        "on_settled",
         "partition_epoch",
         "rules",
         "topic_id",
@@ -44,14 +54,22 @@ class Partition:
     )
 
     def __init__(
-        self, log: Log, broker_id: int, metrics: "TopicMetrics", slices: Slices | None = None
+        self,
+        log: Log,
+        broker_id: int,
+        metrics: "TopicMetrics",
+        context: LeaderContext,
+        slices: Slices | None = None,
     ) -> None:
         self.log = log
         self.broker_id = broker_id
         self.metrics = metrics
+        self._context = context
         self.topic_partition: TopicPartition = log.topic_partition
         self.topic_id = log.topic_id
         self.leader: PartitionLeader | None = None
+        self.follower: PartitionFollower | None = None
+        self.on_settled: Callable[[TopicPartition], None] | None = None
         self.leader_id = NO_LEADER
         self.leader_epoch = NO_LEADER_EPOCH
         self.partition_epoch = -1
@@ -83,13 +101,19 @@ class Partition:
         return is_new_epoch
 
     def _begin_epoch(self, registration: "PartitionRegistration") -> None:
-        resigned, self.leader = self.leader, None
+        resigned, self.leader, self.follower = self.leader, None, None
         if registration.leader == self.broker_id:
-            self.leader = PartitionLeader(self.log, self.broker_id, registration)
+            self.leader = PartitionLeader(
+                self.log, self.broker_id, registration, self._context, self.fetch_waiters.wake
+            )
+        elif registration.has_leader:
+            self.follower = PartitionFollower(self.log, registration.leader, registration.leader_epoch)
         if resigned is not None:  # the answers of its waiting requests name the new leader
             resigned.resign(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self.leader is not None:
             self.log.assign_epoch_start_offset(self.leader.epoch, self.leader.epoch_start_offset)
+        elif self.follower is not None:
+            self.follower.begin()
 
     def configure(self, config: "TopicConfig") -> None:
         self.log.update_config(config)
@@ -100,7 +124,7 @@ class Partition:
 
     def stop(self, code: ErrorCode) -> None:
         """This node no longer has the partition: fail all waits."""
-        resigned, self.leader = self.leader, None
+        resigned, self.leader, self.follower = self.leader, None, None
         if resigned is not None:
             resigned.resign(code)
         self.fetch_waiters.wake()
@@ -163,6 +187,14 @@ class Partition:
             return None
         return future_of(self.require_leader().commit_waiters, offset, timeout_ms)
 
+    def when_deleted(self, offset: int, timeout_ms: int) -> "asyncio.Future[None] | None":
+        """Wait until all replicas that are alive have deleted the records below `offset`. Returns None if
+        they have. Raises KafkaError."""
+        leader = self.require_leader()
+        if leader.low_watermark >= offset:
+            return None
+        return future_of(leader.low_watermark_waiters, offset, timeout_ms)
+
     def append_as_leader(
         self,
         sets: list[CheckedRecords],
@@ -214,15 +246,23 @@ class Partition:
                 metrics.failed_produces += 1
         return results
 
-    def record_fetch(self, replica_id: int, fetch_offset: int) -> None:
+    def record_fetch(
+        self,
+        replica_id: int,
+        fetch_offset: int,
+        log_start_offset: int = UNKNOWN_OFFSET,
+        broker_epoch: int = NO_BROKER_EPOCH,
+    ) -> None:
         """A follower fetches from `fetch_offset`: it has all records below."""
-        if self.require_leader().record_fetch(replica_id, fetch_offset):
+        if self.require_leader().record_fetch(replica_id, fetch_offset, log_start_offset, broker_epoch):
             self.fetch_waiters.high_watermark_moved(self.log.bounds)
 
     def _settled(self) -> None:
         """A flush that acknowledgements wait for (flush.messages) has advanced."""
         if self.leader is not None and self.leader.record_flush():
             self.fetch_waiters.high_watermark_moved(self.log.bounds)
+        if self.follower is not None and self.on_settled is not None:
+            self.on_settled(self.topic_partition)
 
     # --- out ------------------------------------------------------------------------------------------
 

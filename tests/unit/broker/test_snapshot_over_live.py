@@ -25,6 +25,7 @@ from odradek.runtime.scope import Scope
 from odradek.runtime.slices import Paced, Slices, at_once
 from odradek.sim.world.volume import Volume
 from tests.unit.log.support import VolumeRuntime, config
+from tests.unit.replication.support import Surroundings
 
 LED = PartitionRegistration(replicas=(1, 2), isr=(1, 2), leader=1, leader_epoch=0, partition_epoch=0)
 OLD, NEW = UUID(int=6001), UUID(int=6002)
@@ -67,7 +68,9 @@ class Node:
         self.logs = LogManager(VolumeRuntime(Volume()), ["/a"])
         self.logs.open()
         self.logs.load(lambda topic: config())
-        self.replicas = ReplicaManager(1, self.logs, Metrics(), lambda topic: config(), lambda n: None)
+        self.replicas = ReplicaManager(
+            1, self.logs, Metrics(), lambda topic: config(), Surroundings().context
+        )
         self.groups = Groups()
         self.scope = Scope()
         self.seen: list[int] = []
@@ -162,13 +165,14 @@ def test_a_change_of_the_isr_alone_is_no_new_role() -> None:
     run(main)
 
 
-def test_a_broker_that_is_no_replica_any_more_stops_leading() -> None:
+def test_a_broker_that_is_no_replica_any_more_stops_leading_and_has_no_log() -> None:
     async def main(node: Node) -> None:
         await node.lay_over(**topics((GROUP_METADATA_TOPIC, OLD, LED)))
         elsewhere = PartitionRegistration((2, 3), (2, 3), leader=2, leader_epoch=1, partition_epoch=4)
         await node.lay_over(**topics((GROUP_METADATA_TOPIC, OLD, elsewhere)))
         assert node.groups.roles == ["elected 0", "resigned 0"]
-        assert not node.replicas.partition(TopicPartition(GROUP_METADATA_TOPIC, 0)).is_leader
+        tp = TopicPartition(GROUP_METADATA_TOPIC, 0)
+        assert tp not in node.replicas.partitions and node.replicas.logs.get(tp) is None
 
     run(main)
 

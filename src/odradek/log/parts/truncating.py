@@ -98,11 +98,11 @@ class Truncator:
         """Remove the records at and above an offset, here and now. Returns False if there are none.
 
         Batches are removed as a whole: the log then ends at the start of the batch that contains the offset.
+        An epoch that starts there goes in any case: a leader that wrote nothing may have begun one.
         """
-        if offset >= self._bounds.log_end_offset:
-            return False
+        has_records = offset < self._bounds.log_end_offset
         self._run_here(self.cutting(offset))
-        return True
+        return has_records
 
     def restart_at(self, offset: int) -> None:
         """Remove all records, here and now. The next record gets the given offset."""
@@ -129,6 +129,7 @@ class Truncator:
         high. The caller then ends `is_truncating`. Raises OSError."""
         bounds, local_log, durability = self._bounds, self._local_log, self._durability
         if offset >= bounds.log_end_offset:
+            yield from self._forget_epochs(offset)
             return False
         segment = local_log.segments.floor(offset)
         if segment is None:
@@ -152,6 +153,14 @@ class Truncator:
         bounds.producers_reloaded()
         assert bounds.log_end_offset == end
         return durability.restart_offset < was_durable
+
+    def _forget_epochs(self, offset: int) -> Steps[None]:
+        epochs = self._durability.epoch_file.epochs
+        version = epochs.version
+        epochs.truncate_from_end(offset)
+        if epochs.version != version:
+            self.is_truncating = True
+            yield from self._synced([])
 
     def restarting(self, offset: int) -> Steps[bool]:
         """Remove all records. The next record gets the given offset. Returns the same as `cutting`."""
