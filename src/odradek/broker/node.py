@@ -19,6 +19,7 @@ from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.dynamic_configs import DynamicConfigs
 from odradek.broker.faults import PlantedErrors
 from odradek.broker.health import Health
+from odradek.broker.isr_sender import IsrSender
 from odradek.broker.lifecycle import BrokerLifecycle, advertised_listeners, previous_broker_epoch
 from odradek.broker.log_dir_failures import LogDirFailures
 from odradek.broker.loggers import LogLevels
@@ -53,6 +54,7 @@ from odradek.metadata.formatting import NodeIdentity
 from odradek.metadata.internal_topics import partition_count
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.strays import is_stray
+from odradek.replication.context import LeaderContext
 from odradek.replication.fetch_sessions import FetchSessions
 from odradek.replication.fetching.manager import FetcherManager
 from odradek.replication.manager import ReplicaManager
@@ -99,12 +101,18 @@ class Node:
             metadata_version=lambda: self.metadata.image.metadata_version,
             broker_epoch=lambda: self.lifecycle.broker_epoch,
         )
+        self._leading = LeaderContext(
+            runtime.clock,
+            lambda: self.metadata.image,
+            config.int("replica.lag.time.max.ms"),
+            self.metrics.isr,
+        )
         self.replicas = ReplicaManager(
             config.node_id,
             self.logs,
             self.metrics,
             self._topic_config,
-            lambda broker_id: self.metadata.image.alive_broker_epoch(broker_id),
+            self._leading,
             self.slices,
             FetcherManager(fetcher_settings(config), self._replica_fetchers.start),
         )
@@ -237,10 +245,12 @@ class Node:
         undo.push_async_callback(self.transactions.close)
         self.transactions.start()
         undo.push_async_callback(self._scope.close)
-        start_chores(self._scope, config, self.logs, self.metrics.stalls, self._applier.open_waiting)
+        start_chores(self._scope, config, self.logs, self.metrics.stalls, self._applier, self.replicas)
         undo.push_async_callback(self.cleaner.close)
         self.cleaner.start()
         self._scope.spawn(self._assigner.run(self.controller, broker_epoch), name="assign directories")
+        sender = IsrSender(config.node_id, self._leading.proposals, self.slices)
+        self._scope.spawn(sender.run(self.controller, broker_epoch), name="propose ISRs")
         self.server.open(self._services())
         await self.patience.wait(self.lifecycle.unfence())
 

@@ -103,6 +103,7 @@ ACTING_BROKER_KEYS = frozenset(
         "replica.fetch.response.max.bytes",
         "replica.fetch.wait.max.ms",
         "replica.high.watermark.checkpoint.interval.ms",
+        "replica.lag.time.max.ms",
         "replica.socket.receive.buffer.bytes",
         "replica.socket.timeout.ms",
         "request.timeout.ms",
