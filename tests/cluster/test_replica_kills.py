@@ -143,6 +143,17 @@ def wait_until_equal(cluster: Processes) -> None:
             time.sleep(0.05)
 
 
+def wait_until_in_sync(cluster: Processes) -> None:
+    """Wait until every replica is in the ISR of its partition."""
+    admin, deadline = admin_of(cluster), time.monotonic() + SECONDS
+    while True:
+        partitions = admin.list_topics(TOPIC, timeout=30).topics[TOPIC].partitions
+        if all(len(partition.isrs) == 3 for partition in partitions.values()):
+            return
+        assert time.monotonic() < deadline, {p.id: p.isrs for p in partitions.values()}
+        time.sleep(0.05)
+
+
 def test_what_was_acknowledged_is_read_once_after_the_leader_was_killed(cluster: Processes) -> None:
     create(cluster)
     load = Load(cluster)
@@ -159,6 +170,7 @@ def test_what_was_acknowledged_is_read_once_after_the_leader_was_killed(cluster:
     assert len(values) == len(set(values)), "a record was appended twice"
     assert set(load.acknowledged) <= set(values)
     cluster.restart(killed)
+    wait_until_in_sync(cluster)
     wait_until_equal(cluster)
 
 
@@ -174,6 +186,7 @@ def test_a_follower_that_lost_its_disk_catches_up(cluster: Processes) -> None:
     load.wait_for(200)
     cluster.restart(wiped)
     load.wait_for(200)
+    wait_until_in_sync(cluster)
     load.finish()
     assert load.errors == []
     wait_until_equal(cluster)

@@ -32,9 +32,6 @@ _LEAP_SECONDS: Final = 0.25
 _TRIES: Final = 3
 _DEFAULTS: Final = {
     "broker.heartbeat.interval.ms": "200",  # a broker that leaves waits until the others have sent theirs
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
 }
 
 
