@@ -93,6 +93,12 @@ class Node:
             slices=self.slices,
         )
         self.cleaner = Cleaner(runtime, self.logs, CleanerSettings.from_node(config))
+        self._leading = LeaderContext(
+            runtime.clock,
+            lambda: self.metadata.image,
+            config.int("replica.lag.time.max.ms"),
+            self.metrics.isr,
+        )
         self._replica_fetchers = ReplicaFetchers(
             config,
             runtime,
@@ -100,12 +106,6 @@ class Node:
             self._broker_endpoint,
             metadata_version=lambda: self.metadata.image.metadata_version,
             broker_epoch=lambda: self.lifecycle.broker_epoch,
-        )
-        self._leading = LeaderContext(
-            runtime.clock,
-            lambda: self.metadata.image,
-            config.int("replica.lag.time.max.ms"),
-            self.metrics.isr,
         )
         self.replicas = ReplicaManager(
             config.node_id,
