@@ -169,7 +169,7 @@ def test_a_replica_outside_that_falls_behind_is_not_waited_for(tmp_path: Path) -
     story.answer(error=ErrorCode.INELIGIBLE_REPLICA)
     story.partition.append_as_leader([batch(5)], acks_all=True)
     waiting = Poked()
-    story.partition.fetch_waiters.add(waiting)
+    story.partition.fetch_waiters.add(waiting, waiting.partition)
     story.pass_ms(MAX_LAG_MS)
     assert story.high_watermark == 10 and waiting.times == 0
     story.pass_ms(1)
@@ -207,7 +207,7 @@ def test_a_member_that_does_not_keep_up_leaves_when_the_controller_says_so(tmp_p
     assert story.proposal() == [(1, 10), (2, 20)]
     assert story.high_watermark == 4, "3 counts until the answer"
     waiting = Poked()
-    story.partition.fetch_waiters.add(waiting)
+    story.partition.fetch_waiters.add(waiting, waiting.partition)
     assert not story.answer(1, 2)
     assert story.high_watermark == 10 and waiting.times == 1
     assert story.around.metrics.isr.shrinks == 1

@@ -146,7 +146,7 @@ def test_a_deleted_topic_is_gone_and_may_come_back_under_its_name(tmp_path: Path
     old = with_partition(replicas, led())
     old.append_as_leader([batch()], acks_all=True)
     fetch = Poked()
-    old.fetch_waiters.add(fetch)
+    old.fetch_waiters.add(fetch, fetch.partition)
     new = TopicImage("t", uuid.UUID(int=8), {0: led()})
     changes = at_once(replicas.apply_delta(delta_of(new, deleted=(LED,))))
     assert changes == ([replicas.partition(TP)], [TP])
@@ -200,10 +200,10 @@ def test_records_are_deleted_up_to_the_high_watermark(tmp_path: Path) -> None:
     partition, fetch = with_partition(replicas, led(1, 2)), Poked()
     partition.append_as_leader([batch(5)], acks_all=True)
     partition.record_fetch(2, 4)
-    partition.fetch_waiters.add(fetch)
+    partition.fetch_waiters.add(fetch, fetch.partition)
     assert replicas.delete_records(TP, 0).low_watermark == 0
     assert replicas.delete_records(TP, 3).low_watermark == partition.log.log_start_offset == 3
-    assert fetch.times == 2
+    assert fetch.times == 1, "nothing moved the first time"
     for offset in (5, -2):
         with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
             replicas.delete_records(TP, offset)
