@@ -57,12 +57,12 @@ def _keep_followers(self: Partition, registration: Any) -> None:
     """What was known of the followers in the last epoch that this node led."""
     log: Any = self.log
     if self.leader is not None:
-        log.last_followers = self.leader._followers
+        log.last_followers = dict(self.leader._followers._by_id)
     _begin_epoch(self, registration)
     if self.leader is not None:
         for known in getattr(log, "last_followers", {}).values():
-            if known.broker_id in self.leader._followers and known.is_heard:
-                follower = self.leader._followers[known.broker_id]
+            follower = self.leader._followers.get(known.broker_id)
+            if follower is not None and known.is_heard:
                 follower.log_end_offset = known.log_end_offset
                 follower.broker_epoch = known.broker_epoch
 

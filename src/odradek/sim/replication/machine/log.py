@@ -96,6 +96,10 @@ class MachineLog:
         return str(self.topic_partition)
 
     @property
+    def bounds(self) -> "MachineLog":
+        return self
+
+    @property
     def latest_epoch(self) -> int:
         return self.epochs.latest
 

@@ -290,7 +290,7 @@ class _Running:
         self._in_flight = 0
         now_ms = self._node.world.now_ms
         if answer is None:
-            self._fetcher.unanswered(now_ms)
+            self._fetcher.unanswered(now_ms, "no answer")
         elif isinstance(request, OffsetsRequest):
             self._fetcher.found_offsets(request, answer, now_ms)
         else:
