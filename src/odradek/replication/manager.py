@@ -169,7 +169,7 @@ class ReplicaManager:
                     self._apply(topic, index, registration, changes)
             except Exception:
                 _log.exception("Error applying the metadata of %s-%d", topic.name, index)
-            yield 2 * STEP if is_open else OPENED
+            yield 3 * STEP if is_open else OPENED
         self.fetchers.wake()
         return _lasting(changes)
 
