@@ -62,8 +62,15 @@ GAUGES_OF_COUNTS = {
 OF_SEVERAL_NODES = {
     f"kafka_server_raftchannelmetrics_{name}_total"
     for name in ("request", "response", "incoming_byte", "outgoing_byte")
+} | {
+    "kafka_controller_controllerstats_electionfromeligibleleaderreplicas_total",
+    "kafka_controller_controllerstats_uncleanleaderelections_total",
+    "kafka_server_replicamanager_failedisrupdates_total",
+    "kafka_server_replicamanager_isrexpands_total",
+    "kafka_server_replicamanager_isrshrinks_total",
 }
-"""One node has nobody to ask: tests/cluster/test_metrics.py moves them."""
+"""One node has nobody to ask and no other replicas. tests/cluster/test_metrics.py, test_isr.py beside it, and
+tests/unit/http move them."""
 CLEANER = ("--set", "log.cleaner.backoff.ms=100")
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0"}
 

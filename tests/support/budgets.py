@@ -46,8 +46,13 @@ def compare(cpu_s: Mapping[str, float]) -> list[Verdict]:
     """Of what each test took. Longer runs than those of CI have no budget."""
     if any(name.startswith(_SOAKS) for name in os.environ):
         return []
-    given = json.loads(BUDGETS.read_text())
-    return judge(cpu_s, given["cpu_s"], max(1.0, speed_s() / given["speed_s"]))
+    return judge(cpu_s, json.loads(BUDGETS.read_text())["cpu_s"], slower())
+
+
+def slower() -> float:
+    """How many times slower this machine is now than the one of the budgets; 1 if it is faster."""
+    known_s: float = json.loads(BUDGETS.read_text())["speed_s"]
+    return max(1.0, speed_s() / known_s)
 
 
 def judge(cpu_s: Mapping[str, float], budgets_s: Mapping[str, float], slower: float) -> list[Verdict]:

@@ -101,7 +101,7 @@ class PartitionFollower:
         _log.info("%s: the leader's log starts at %d, ours ends below", log.topic_partition, offset)
         log.truncate_fully_and_start_at(offset)
 
-    def _truncate_to(self, offset: int, reason: str) -> None:
+    def _truncate_to(self, offset: int, cause: str) -> None:
         log = self.log
         if offset < log.high_watermark:
             _log.warning(
@@ -109,9 +109,9 @@ class PartitionFollower:
                 log.topic_partition,
                 offset,
                 log.high_watermark,
-                reason,
+                cause,
             )
         end = log.log_end_offset
         log.truncate_to(offset)
         if log.log_end_offset < end:
-            _log.info("Truncated %s from %d to %d: %s", log.topic_partition, end, log.log_end_offset, reason)
+            _log.info("Truncated %s from %d to %d: %s", log.topic_partition, end, log.log_end_offset, cause)

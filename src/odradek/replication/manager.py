@@ -51,9 +51,14 @@ class Deleted(NamedTuple):
     low_watermark: int
 
 
-def _lasting(changes: RoleChanges) -> RoleChanges:
+def _lasting(changes: RoleChanges) -> Paced[RoleChanges]:
     """Remove elected partitions that have gone offline since, with another partition of their directory."""
-    return changes._replace(elected=[partition for partition in changes.elected if partition.is_leading])
+    elected = []
+    for partition in changes.elected:
+        if partition.is_leading:
+            elected.append(partition)
+        yield FEW
+    return changes._replace(elected=elected)
 
 
 class _Unopened(NamedTuple):
@@ -169,9 +174,9 @@ class ReplicaManager:
                     self._apply(topic, index, registration, changes)
             except Exception:
                 _log.exception("Error applying the metadata of %s-%d", topic.name, index)
-            yield 2 * STEP if is_open else OPENED
+            yield 3 * STEP if is_open else OPENED
         self.fetchers.wake()
-        return _lasting(changes)
+        return (yield from _lasting(changes))
 
     def _is_here(self, tp: TopicPartition) -> bool:
         return tp in self.partitions or tp in self.offline or tp in self._unopened
@@ -189,7 +194,7 @@ class ReplicaManager:
                 self._apply(unopened.topic, tp.partition, unopened.registration, changes)
                 yield OPENED
         self.fetchers.wake()
-        return _lasting(changes)
+        return (yield from _lasting(changes))
 
     def configs_changed(self, topics: "Iterable[TopicImage]") -> Paced[None]:
         """Apply the new configuration to the logs of these topics."""

@@ -23,7 +23,7 @@ VERBS = {
     "cluster": "info quorum health features format config logdirs",
     "log": "dump verify diff",
     "prove": "eos",
-    "why": "stuck",
+    "why": "stuck under-replicated",
     "sim": "run replay",
 }
 

@@ -67,7 +67,7 @@ def test_a_removed_replica_has_no_fetcher_no_role_and_no_log(
     replicas = managed(tmp_path)
     apply(replicas, registration)
     waiter = Poked()
-    replicas.partition(TP).fetch_waiters.add(waiter)
+    replicas.partition(TP).fetch_waiters.add(waiter, waiter.partition)
     elsewhere = PartitionRegistration((2, 3), (2, 3), leader=2, leader_epoch=4, partition_epoch=9)
     apply(replicas, elsewhere)
     assert fetched_from(replicas) is None and TP not in replicas.partitions and waiter.times == 1

@@ -41,6 +41,7 @@ def test_a_replica_on_a_broker_that_is_down_is_found_and_explained(kafka: Kafka)
     assert kafka.server.cluster is not None
     lost = kafka.server.cluster.leader_of(topic)
     assert lost is not None
+    was_active = kafka.server.cluster.controller_id() == lost
     (led,) = (p for p in range(3) if kafka.server.cluster.leader_of((alone, p)) == lost)
     with kafka.faults.broker_down(lost):
         kafka.produce(topic, "c")
@@ -71,7 +72,8 @@ def test_a_replica_on_a_broker_that_is_down_is_found_and_explained(kafka: Kafka)
 
         (row,) = shown(kafka, "why", "under-replicated", topic, code=3)
         assert (row["topic"], row["partition"], row["replica"], row["doing"]) == (topic, 0, lost, "down")
-        assert row["since"] is not None and row["behind"] > 0
+        if not was_active:  # the next controller never heard of the last one
+            assert row["since"] is not None and row["behind"] > 0
         assert row["cause"].startswith(f"broker {lost} is down: nothing listens at ")
         outcome = odradek("why", "under-replicated", "-b", kafka.bootstrap_servers)
         assert outcome.code == 3
