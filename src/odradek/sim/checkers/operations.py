@@ -24,7 +24,7 @@ class Outcome(Enum):
 
 @dataclass(slots=True)
 class Send:
-    """One record. `offset` is that of the acknowledgement, if it has one: of a duplicate it may be missing."""
+    """One record. `offset` is that of the acknowledgement, which may lack it: the answer to a retry does."""
 
     client: str
     tp: TopicPartition
