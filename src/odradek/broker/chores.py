@@ -1,13 +1,16 @@
-"""The periodic work of a node: checkpoints, retention, expiry, and the measurement of event loop stalls."""
+"""The periodic work of a node: checkpoints, retention, expiry, ISRs, and the measurement of event loop
+stalls."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+from odradek.broker.metadata_applier import MetadataApplier
 from odradek.core.configs import NodeConfig
 from odradek.core.metrics import STALL_BOUNDS_US, StallMetrics
 from odradek.log.manager import LogManager
+from odradek.replication.manager import ReplicaManager
 from odradek.runtime.scope import Scope
 
 _log = logging.getLogger(__name__)
@@ -33,7 +36,8 @@ def start_chores(
     config: NodeConfig,
     logs: LogManager,
     stalls: StallMetrics,
-    open_waiting: Callable[[], Awaitable[None]],
+    applier: MetadataApplier,
+    replicas: ReplicaManager,
 ) -> None:
     """Start all periodic work in the node's scope."""
     delay_ms = config.int("log.initial.task.delay.ms")
@@ -42,6 +46,7 @@ def start_chores(
     start_ms = config.int("log.flush.start.offset.checkpoint.interval.ms")
     high_watermark_ms = config.int("replica.high.watermark.checkpoint.interval.ms")
     retention_ms = config.int("log.retention.check.interval.ms")
+    lag_ms = config.int("replica.lag.time.max.ms")
     expiry_ms = config.int("producer.id.expiration.check.interval.ms")
     for chore in (
         _Chore("flush logs", flush_ms, delay_ms, logs.tick_flush),
@@ -50,7 +55,8 @@ def start_chores(
         _Chore("checkpoint high watermarks", high_watermark_ms, 0, logs.checkpoint_high_watermarks),
         _Chore("retention", retention_ms, delay_ms, logs.tick_retention),
         _Chore("delete files", DELETE_TICK_MS, delay_ms, logs.tick_deletes),
-        _Chore("open waiting partitions", OPEN_TICK_MS, delay_ms, open_waiting),
+        _Chore("open waiting partitions", OPEN_TICK_MS, delay_ms, applier.open_waiting),
+        _Chore("shrink ISRs", max(1, lag_ms // 2), 0, replicas.tick_isrs),
         _Chore("expire producers", expiry_ms, delay_ms, logs.tick_producer_expiry),
     ):
         scope.spawn(_carry_out(chore), name=chore.name)

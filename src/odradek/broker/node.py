@@ -19,6 +19,7 @@ from odradek.broker.directory_assigner import DirectoryAssigner
 from odradek.broker.dynamic_configs import DynamicConfigs
 from odradek.broker.faults import PlantedErrors
 from odradek.broker.health import Health
+from odradek.broker.isr_sender import IsrSender
 from odradek.broker.lifecycle import BrokerLifecycle, advertised_listeners, previous_broker_epoch
 from odradek.broker.log_dir_failures import LogDirFailures
 from odradek.broker.loggers import LogLevels
@@ -52,6 +53,7 @@ from odradek.metadata.formatting import NodeIdentity
 from odradek.metadata.internal_topics import partition_count
 from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.strays import is_stray
+from odradek.replication.context import LeaderContext
 from odradek.replication.fetch_sessions import FetchSessions
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.api import Runtime
@@ -88,13 +90,14 @@ class Node:
             slices=self.slices,
         )
         self.cleaner = Cleaner(runtime, self.logs, CleanerSettings.from_node(config))
+        self._leading = LeaderContext(
+            runtime.clock,
+            lambda: self.metadata.image,
+            config.int("replica.lag.time.max.ms"),
+            self.metrics.isr,
+        )
         self.replicas = ReplicaManager(
-            config.node_id,
-            self.logs,
-            self.metrics,
-            self._topic_config,
-            lambda broker_id: self.metadata.image.alive_broker_epoch(broker_id),
-            self.slices,
+            config.node_id, self.logs, self.metrics, self._topic_config, self._leading, self.slices
         )
         self.groups = GroupCoordinator(
             GroupConfig.from_node(config),
@@ -224,10 +227,12 @@ class Node:
         undo.push_async_callback(self.transactions.close)
         self.transactions.start()
         undo.push_async_callback(self._scope.close)
-        start_chores(self._scope, config, self.logs, self.metrics.stalls, self._applier.open_waiting)
+        start_chores(self._scope, config, self.logs, self.metrics.stalls, self._applier, self.replicas)
         undo.push_async_callback(self.cleaner.close)
         self.cleaner.start()
         self._scope.spawn(self._assigner.run(self.controller, broker_epoch), name="assign directories")
+        sender = IsrSender(config.node_id, self._leading.proposals, self.slices)
+        self._scope.spawn(sender.run(self.controller, broker_epoch), name="propose ISRs")
         self.server.open(self._services())
         await self.patience.wait(self.lifecycle.unfence())
 

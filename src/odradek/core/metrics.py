@@ -133,15 +133,25 @@ class ConnectionMetrics:
         self.created = self.closed = 0
 
 
+class IsrMetrics:
+    """Changes of ISRs that leaders of this node proposed: made, or refused."""
+
+    __slots__ = ("expands", "failed_updates", "shrinks")
+
+    def __init__(self) -> None:
+        self.expands = self.shrinks = self.failed_updates = 0
+
+
 class Metrics:
     """All counters of one node."""
 
-    __slots__ = ("connections", "requests", "stalls", "topics")
+    __slots__ = ("connections", "isr", "requests", "stalls", "topics")
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicMetrics] = {}
         self.requests: dict[int, RequestMetrics] = {}
         self.stalls = StallMetrics()
+        self.isr = IsrMetrics()
         self.connections: dict[str, ConnectionMetrics] = {}
 
     def topic(self, name: str) -> TopicMetrics:

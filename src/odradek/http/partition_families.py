@@ -29,7 +29,7 @@ def partitions(node: "Observed", now_ms: int) -> Iterator[Metric | None]:
         logs.add(at, partition)
         counts.add(topic, partition)
         if partition.leader is not None:
-            led.add(at, partition.leader, partition.broker_id)
+            led.add(at, partition, partition.leader)
             counts.late += partition.log.producers.has_late_transaction(now_ms, max_timeout_ms)
     yield from counts.families(len(node.replicas.offline))
     yield from led.families
@@ -80,27 +80,38 @@ class _Led:
         self._under = _family(f"{exporter}_under_replicated_partition", "1 with replicas out of sync")
         self._preferred = _family(f"{exporter}_leader_is_preferred", "1 where the first replica leads")
         self._count = _family(f"{cluster}_replicascount", "Replicas")
+        self._in_sync_count = _family(f"{cluster}_insyncreplicascount", "Replicas in sync")
+        self._under_replicated = _family(f"{cluster}_underreplicated", "1 with replicas out of sync")
         self._at_min = _family(f"{cluster}_atminisr", "1 with min.insync.replicas in sync and no more")
         self._under_min = _family(f"{cluster}_underminisr", "1 with fewer than min.insync.replicas in sync")
+        self._stable_lag = _family(
+            f"{cluster}_laststableoffsetlag", "Offsets between the last stable offset and the high watermark"
+        )
         self.families = (
             self._replicas,
             self._in_sync,
             self._under,
             self._preferred,
             self._count,
+            self._in_sync_count,
+            self._under_replicated,
             self._at_min,
             self._under_min,
+            self._stable_lag,
         )
 
-    def add(self, at: list[str], leader: "PartitionLeader", broker_id: int) -> None:
-        replicas, in_sync = len(leader.replicas), len(leader.isr.members)
+    def add(self, at: list[str], partition: "Partition", leader: "PartitionLeader") -> None:
+        replicas, in_sync, log = len(leader.replicas), len(leader.isr.members), partition.log
         self._replicas.add_metric(at, replicas)
         self._in_sync.add_metric(at, in_sync)
-        self._under.add_metric(at, in_sync < replicas)
-        self._preferred.add_metric(at, leader.replicas[0] == broker_id)
+        self._under.add_metric(at, leader.is_under_replicated)
+        self._preferred.add_metric(at, leader.replicas[0] == partition.broker_id)
         self._count.add_metric(at, replicas)
+        self._in_sync_count.add_metric(at, in_sync)
+        self._under_replicated.add_metric(at, leader.is_under_replicated)
         self._at_min.add_metric(at, leader.at_min_isr)
         self._under_min.add_metric(at, leader.under_min_isr)
+        self._stable_lag.add_metric(at, log.high_watermark - log.last_stable_offset)
 
 
 class _Counts:
@@ -116,7 +127,7 @@ class _Counts:
         leader = partition.leader
         if leader is not None:
             self._led += 1
-            self._under_replicated += len(leader.isr.members) < len(leader.replicas)
+            self._under_replicated += leader.is_under_replicated
             self._at_min_isr += leader.at_min_isr
             self._under_min_isr += leader.under_min_isr
 

@@ -28,7 +28,9 @@ def record_progress(
     for key, fetch in list(wanted.items()):
         partition = replicas.find(*key)
         if partition is not None and _is_on_our_log(replicas, partition, fetch, follower):
-            partition.record_fetch(follower.broker_id, fetch.fetch_offset)
+            partition.record_fetch(
+                follower.broker_id, fetch.fetch_offset, fetch.log_start_offset, follower.broker_epoch
+            )
         yield STEP
 
 

@@ -15,7 +15,9 @@ from odradek.core.types import TopicPartition
 from odradek.log.manager import LogManager
 from odradek.metadata.directories import directory_of
 from odradek.metadata.image import RESERVED_DIRS
+from odradek.replication.context import LeaderContext
 from odradek.replication.partition import Partition
+from odradek.runtime.reply import Reply
 from odradek.runtime.slices import FEW, STEP, Paced, Slices
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LATEST_OFFSET = -1
-NO_BROKER_EPOCH = -1
 OPENED = 2_500
 DELETED = 1_000
 """Opening or renaming a log takes time of the disk, not of Python, so a slice has few of them."""
@@ -39,6 +40,14 @@ class RoleChanges(NamedTuple):
 
     elected: list[Partition]
     resigned: list[TopicPartition]
+
+
+class Deleted(NamedTuple):
+    """Records below `offset` are deleted here. They are on all replicas when the low watermark is there."""
+
+    partition: Partition
+    offset: int
+    low_watermark: int
 
 
 def _lasting(changes: RoleChanges) -> RoleChanges:
@@ -63,7 +72,7 @@ class ReplicaManager:
         logs: LogManager,
         metrics: Metrics,
         topic_config: "Callable[[str], TopicConfig]",
-        alive_broker_epoch: Callable[[int], int | None],
+        context: LeaderContext,
         slices: Slices | None = None,
     ) -> None:
         self._slices = slices or Slices()
@@ -76,7 +85,7 @@ class ReplicaManager:
         self._unopened: dict[TopicPartition, _Unopened] = {}
         self._metrics = metrics
         self._topic_config = topic_config
-        self._alive_broker_epoch = alive_broker_epoch
+        self._context = context
         self.is_stopping = False  # no more logs are opened: the next start does it
 
     # --- lookups --------------------------------------------------------------------------------------
@@ -112,8 +121,7 @@ class ReplicaManager:
 
     def require_current(self, follower: "FetchingReplica") -> None:
         """Refuse a fetch of an earlier incarnation of a broker."""
-        alive = self._alive_broker_epoch(follower.broker_id)
-        if follower.broker_epoch != NO_BROKER_EPOCH and alive is not None and follower.broker_epoch < alive:
+        if self._context.is_outdated(follower.broker_id, follower.broker_epoch):
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def take_offline(
@@ -224,7 +232,8 @@ class ReplicaManager:
                 self.offline[tp] = e.message or ""
                 return
             self._unopened.pop(tp, None)
-            partition = Partition(opened, self.broker_id, self._metrics.topic(topic.name), self._slices)
+            metrics = self._metrics.topic(topic.name)
+            partition = Partition(opened, self.broker_id, metrics, self._context, self._slices)
             self._remember(partition, topic.id)
         was_leader = partition.is_leader
         if partition.apply(registration):
@@ -258,10 +267,24 @@ class ReplicaManager:
 
     # --- records --------------------------------------------------------------------------------------
 
-    def delete_records(self, tp: TopicPartition, offset: int) -> int:
-        """Advance the log start to `offset` (-1: the high watermark). Returns the new low watermark."""
+    def tick_isrs(self) -> Reply[None]:
+        """Let leaders propose to shrink their ISRs. Call this every half of replica.lag.time.max.ms."""
+        return self._slices.run(self._tick_isrs(), own=True)
+
+    def _tick_isrs(self) -> Paced[None]:
+        for tp, partition in list(self.partitions.items()):
+            leader = partition.leader
+            if leader is not None and partition.is_leading:
+                try:
+                    leader.tick()
+                except Exception:
+                    _log.exception("Error looking for lagging followers of %s", tp)
+            yield STEP
+
+    def delete_records(self, tp: TopicPartition, offset: int) -> Deleted:
+        """Advance the log start to `offset` (-1: the high watermark). Replicas follow with their fetches."""
         partition = self.partition(tp)
-        partition.require_leader()
+        leader = partition.require_leader()
         opened = partition.log
         if "delete" not in opened.config.cleanup_policy:
             raise KafkaError(
@@ -277,4 +300,4 @@ class ReplicaManager:
         opened.increment_log_start_offset(offset)
         assert offset <= opened.log_start_offset <= opened.high_watermark
         partition.fetch_waiters.wake()
-        return opened.log_start_offset
+        return Deleted(partition, offset, leader.low_watermark)

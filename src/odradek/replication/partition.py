@@ -13,7 +13,9 @@ from odradek.log.producers.rules import AppendOrigin
 from odradek.records.batch import build_batch, iter_batches
 from odradek.records.check import CheckedRecords, CheckRules
 from odradek.records.control import EndTransactionMarker, marker_record
+from odradek.replication.context import LeaderContext
 from odradek.replication.leader import PartitionLeader
+from odradek.replication.progress import NO_BROKER_EPOCH, UNKNOWN_OFFSET
 from odradek.replication.rules import check_rules
 from odradek.replication.verification import Verification
 from odradek.replication.waiters import FetchWaiters, future_of
@@ -29,6 +31,7 @@ class Partition:
     """A replica. `leader` is set while this node leads it."""
 
     __slots__ = (
+        "_context",
         "broker_id",
         "fetch_waiters",
         "leader",
@@ -44,11 +47,17 @@ class Partition:
     )
 
     def __init__(
-        self, log: Log, broker_id: int, metrics: "TopicMetrics", slices: Slices | None = None
+        self,
+        log: Log,
+        broker_id: int,
+        metrics: "TopicMetrics",
+        context: LeaderContext,
+        slices: Slices | None = None,
     ) -> None:
         self.log = log
         self.broker_id = broker_id
         self.metrics = metrics
+        self._context = context
         self.topic_partition: TopicPartition = log.topic_partition
         self.topic_id = log.topic_id
         self.leader: PartitionLeader | None = None
@@ -84,7 +93,9 @@ class Partition:
     def _begin_epoch(self, registration: "PartitionRegistration") -> None:
         resigned, self.leader = self.leader, None
         if registration.leader == self.broker_id:
-            self.leader = PartitionLeader(self.log, self.broker_id, registration)
+            self.leader = PartitionLeader(
+                self.log, self.broker_id, registration, self._context, self.fetch_waiters.wake
+            )
         if resigned is not None:  # the answers of its waiting requests name the new leader
             resigned.resign(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self.leader is not None:
@@ -160,6 +171,14 @@ class Partition:
             return None
         return future_of(self.require_leader().commit_waiters, offset, timeout_ms)
 
+    def when_deleted(self, offset: int, timeout_ms: int) -> "asyncio.Future[None] | None":
+        """Wait until all replicas that are alive have deleted the records below `offset`. Returns None if
+        they have. Raises KafkaError."""
+        leader = self.require_leader()
+        if leader.low_watermark >= offset:
+            return None
+        return future_of(leader.low_watermark_waiters, offset, timeout_ms)
+
     def append_as_leader(
         self,
         sets: list[CheckedRecords],
@@ -208,9 +227,15 @@ class Partition:
                 metrics.failed_produces += 1
         return results
 
-    def record_fetch(self, replica_id: int, fetch_offset: int) -> None:
+    def record_fetch(
+        self,
+        replica_id: int,
+        fetch_offset: int,
+        log_start_offset: int = UNKNOWN_OFFSET,
+        broker_epoch: int = NO_BROKER_EPOCH,
+    ) -> None:
         """A follower fetches from `fetch_offset`: it has all records below."""
-        if self.require_leader().record_fetch(replica_id, fetch_offset):
+        if self.require_leader().record_fetch(replica_id, fetch_offset, log_start_offset, broker_epoch):
             self.fetch_waiters.wake()
 
     def _settled(self) -> None:

@@ -126,9 +126,9 @@ def test_a_fetch_that_waits_counts_once(tmp_path: Path, monkeypatch: pytest.Monk
     recorded: list[tuple[int, int]] = []
     record_fetch = Partition.record_fetch
 
-    def counted(partition: Partition, replica_id: int, fetch_offset: int) -> None:
+    def counted(partition: Partition, replica_id: int, fetch_offset: int, *others: int) -> None:
         recorded.append((replica_id, fetch_offset))
-        record_fetch(partition, replica_id, fetch_offset)
+        record_fetch(partition, replica_id, fetch_offset, *others)
 
     monkeypatch.setattr(Partition, "record_fetch", counted)
     with staged(tmp_path / "data") as stage, stage.client() as client, stage.client() as follower:

@@ -25,6 +25,7 @@ from odradek.runtime.scope import Scope
 from odradek.runtime.slices import Paced, Slices, at_once
 from odradek.sim.world.volume import Volume
 from tests.unit.log.support import VolumeRuntime, config
+from tests.unit.replication.support import Surroundings
 
 LED = PartitionRegistration(replicas=(1, 2), isr=(1, 2), leader=1, leader_epoch=0, partition_epoch=0)
 OLD, NEW = UUID(int=6001), UUID(int=6002)
@@ -67,7 +68,9 @@ class Node:
         self.logs = LogManager(VolumeRuntime(Volume()), ["/a"])
         self.logs.open()
         self.logs.load(lambda topic: config())
-        self.replicas = ReplicaManager(1, self.logs, Metrics(), lambda topic: config(), lambda n: None)
+        self.replicas = ReplicaManager(
+            1, self.logs, Metrics(), lambda topic: config(), Surroundings().context
+        )
         self.groups = Groups()
         self.scope = Scope()
         self.seen: list[int] = []

@@ -14,12 +14,13 @@ from odradek.records.control import EndTransactionMarker
 from odradek.replication.led_log import LedLog
 from odradek.replication.partition import Partition
 from tests.unit.log.support import NOW_MS, LogRuntime, config
-from tests.unit.replication.support import ME, followed, led, opened, refused
+from tests.unit.replication.support import ME, Surroundings, followed, led, opened, refused
 
 
 def of_topic(path: Path, topic: str) -> LedLog:
     tp = TopicPartition(topic, 0)
-    partition = Partition(Log.open(LogRuntime(), str(path / str(tp)), tp, None, config()), ME, TopicMetrics())
+    log = Log.open(LogRuntime(), str(path / str(tp)), tp, None, config())
+    partition = Partition(log, ME, TopicMetrics(), Surroundings().context)
     partition.apply(led())
     return LedLog(partition)
 

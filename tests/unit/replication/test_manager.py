@@ -16,6 +16,7 @@ from odradek.runtime.slices import at_once
 from odradek.sim.world.disk import DiskFault, DiskFaults
 from odradek.sim.world.volume import Volume
 from tests.unit.log.support import LogRuntime, VolumeRuntime, config
+from tests.unit.replication.support import Surroundings
 
 LED = PartitionRegistration(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0)
 
@@ -32,7 +33,7 @@ def test_who_goes_offline_while_waiting_partitions_are_opened_was_not_elected() 
     logs = LogManager(VolumeRuntime(Volume(), faults=faults), ["/a", "/b"])
     logs.open()
     logs.load(lambda topic: config())
-    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config(), lambda broker_id: None)
+    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config(), Surroundings().context)
     gone: list[TopicPartition] = []
     logs.on_offline = lambda path, failure: at_once(replicas.take_offline(path, str(failure), gone.append))
     topic = TopicImage("t", uuid.UUID(int=1), dict.fromkeys(range(2), LED))
@@ -53,7 +54,7 @@ def test_who_goes_offline_while_a_delta_is_applied_was_not_elected(tmp_path: Pat
     logs = LogManager(LogRuntime(), paths)
     logs.open()
     logs.load(lambda topic: config())
-    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config(), lambda broker_id: None)
+    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config(), Surroundings().context)
     gone: list[TopicPartition] = []
     logs.on_offline = lambda path, failure: at_once(replicas.take_offline(path, str(failure), gone.append))
     topic = TopicImage("t", uuid.UUID(int=1), dict.fromkeys(range(4), LED))
@@ -75,7 +76,7 @@ def test_who_waits_to_be_taken_offline_was_not_elected_and_may_be_deleted(tmp_pa
     logs = LogManager(LogRuntime(), [str(tmp_path / "a"), str(tmp_path / "b")])
     logs.open()
     logs.load(lambda topic: config())
-    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config(), lambda broker_id: None)
+    replicas = ReplicaManager(1, logs, Metrics(), lambda topic: config(), Surroundings().context)
     topic = TopicImage("t", uuid.UUID(int=1), dict.fromkeys(range(4), LED))
     applying = replicas.apply_delta(delta_of(topic))
     for _ in topic.partitions:

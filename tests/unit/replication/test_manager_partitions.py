@@ -21,6 +21,7 @@ from tests.unit.replication.support import (
     ME,
     TOPIC,
     Poked,
+    Surroundings,
     delta_of,
     followed,
     led,
@@ -71,7 +72,7 @@ def test_a_partition_that_could_not_be_opened_says_why() -> None:
     logs = LogManager(VolumeRuntime(Volume(), faults=faults), ["/a"])
     logs.open()
     logs.load(lambda topic: config())
-    replicas = ReplicaManager(ME, logs, Metrics(), lambda topic: config(), lambda broker_id: None)
+    replicas = ReplicaManager(ME, logs, Metrics(), lambda topic: config(), Surroundings().context)
     faults.rules.append(DiskFault(errno.EMFILE, ["open"]))
     assert at_once(replicas.apply_delta(delta_of(LED))).elected == []
     with pytest.raises(ExhaustedError, match="t-0 is not open yet"):
@@ -91,7 +92,7 @@ def test_a_partition_that_waits_to_be_opened_may_be_deleted() -> None:
     logs = LogManager(VolumeRuntime(Volume(), faults=faults), ["/a"])
     logs.open()
     logs.load(lambda topic: config())
-    replicas = ReplicaManager(ME, logs, Metrics(), lambda topic: config(), lambda broker_id: None)
+    replicas = ReplicaManager(ME, logs, Metrics(), lambda topic: config(), Surroundings().context)
     faults.rules.append(DiskFault(errno.EMFILE, ["open"]))
     at_once(replicas.apply_delta(delta_of(LED)))
     faults.rules.clear()
@@ -199,13 +200,13 @@ def test_records_are_deleted_up_to_the_high_watermark(tmp_path: Path) -> None:
     partition.append_as_leader([batch(5)], acks_all=True)
     partition.record_fetch(2, 4)
     partition.fetch_waiters.add(fetch)
-    assert replicas.delete_records(TP, 0) == 0
-    assert replicas.delete_records(TP, 3) == partition.log.log_start_offset == 3
+    assert replicas.delete_records(TP, 0).low_watermark == 0
+    assert replicas.delete_records(TP, 3).low_watermark == partition.log.log_start_offset == 3
     assert fetch.times == 2
     for offset in (5, -2):
         with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
             replicas.delete_records(TP, offset)
-    assert replicas.delete_records(TP, -1) == 4, "-1 is the high watermark"
+    assert replicas.delete_records(TP, -1).low_watermark == 4, "-1 is the high watermark"
     partition.apply(followed(2, epoch=1))
     with refused(ErrorCode.NOT_LEADER_OR_FOLLOWER):
         replicas.delete_records(TP, 4)

@@ -177,6 +177,8 @@ class PendingProduce:
         else:
             return
         if end_offset > info.last_offset:
+            if self.acks == ACKS_ALL and leader.under_min_isr and not leader.has_enough_replicas:
+                entry.outcome = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
             return
         self.waiting[entry] = None
         waiters.add(info.last_offset + 1, lambda error: self._end_wait(entry, error))
@@ -186,7 +188,8 @@ class PendingProduce:
             return
         del self.waiting[entry]
         leader = entry.leader
-        if error is None and self.acks == ACKS_ALL and leader is not None and leader.under_min_isr:
+        assert leader is not None
+        if error is None and self.acks == ACKS_ALL and not leader.has_enough_replicas:
             error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         if error is not None:
             entry.outcome = error

@@ -97,6 +97,7 @@ ACTING_BROKER_KEYS = frozenset(
         "producer.id.expiration.ms",
         "queued.max.request.bytes",
         "replica.high.watermark.checkpoint.interval.ms",
+        "replica.lag.time.max.ms",
         "request.timeout.ms",
         "security.inter.broker.protocol",
         "socket.request.max.bytes",

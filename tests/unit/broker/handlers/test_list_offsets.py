@@ -12,6 +12,7 @@ from odradek.replication.partition import Partition
 from odradek.wire.api_keys import ApiKey
 from tests.unit.broker.handlers.admin_node import AdminNode, types_of
 from tests.unit.log.support import LogRuntime, batch, open_log
+from tests.unit.replication.support import Surroundings
 
 LATEST, EARLIEST = -1, -2
 
@@ -26,7 +27,7 @@ def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(
     log = open_log(LogRuntime(), tmp_path)
     log.append_as_leader([batch(5)], 0)
     log.advance_high_watermark(3)
-    partition = Partition(log, 1, TopicMetrics())
+    partition = Partition(log, 1, TopicMetrics(), Surroundings().context)
     node = AdminNode()
     node.replicas = SimpleNamespace(partition=lambda _: partition)
     types = types_of(ApiKey.LIST_OFFSETS)

@@ -7,6 +7,7 @@ import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import TopicPartition
+from odradek.replication.manager import Deleted
 from odradek.wire.api_keys import ApiKey
 from tests.unit.broker.handlers.admin_node import AdminNode, types_of
 
@@ -97,10 +98,12 @@ def test_partitions_are_added_at_every_version(version: int) -> None:
 
 
 def test_records_are_deleted_partition_by_partition() -> None:
-    def delete(tp: TopicPartition, offset: int) -> int:
+    nothing: Any = None
+
+    def delete(tp: TopicPartition, offset: int) -> Deleted:
         if tp.partition == 1:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        return offset
+        return Deleted(nothing, offset, low_watermark=offset)
 
     node = AdminNode()
     node.replicas = SimpleNamespace(delete_records=delete)
