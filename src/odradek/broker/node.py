@@ -30,6 +30,7 @@ from odradek.broker.network.server import Server
 from odradek.broker.no_effect import NoEffect
 from odradek.broker.quorum_side import QuorumSide
 from odradek.broker.recovery_lines import RecoveryLines
+from odradek.broker.replica_fetchers import ReplicaFetchers, fetcher_settings
 from odradek.broker.services import Services
 from odradek.broker.topics import TopicCreation
 from odradek.client.broker_connections import BrokerConnections, Endpoint
@@ -55,9 +56,11 @@ from odradek.metadata.publisher import MetadataPublisher
 from odradek.metadata.strays import is_stray
 from odradek.replication.context import LeaderContext
 from odradek.replication.fetch_sessions import FetchSessions
+from odradek.replication.fetching.manager import FetcherManager
 from odradek.replication.manager import ReplicaManager
 from odradek.runtime.api import Runtime
 from odradek.runtime.patience import Patience
+from odradek.runtime.reply import Reply
 from odradek.runtime.scope import Scope
 from odradek.runtime.slices import Slices
 
@@ -96,8 +99,22 @@ class Node:
             config.int("replica.lag.time.max.ms"),
             self.metrics.isr,
         )
+        self._replica_fetchers = ReplicaFetchers(
+            config,
+            runtime,
+            self.slices,
+            self._broker_endpoint,
+            metadata_version=lambda: self.metadata.image.metadata_version,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+        )
         self.replicas = ReplicaManager(
-            config.node_id, self.logs, self.metrics, self._topic_config, self._leading, self.slices
+            config.node_id,
+            self.logs,
+            self.metrics,
+            self._topic_config,
+            self._leading,
+            self.slices,
+            FetcherManager(fetcher_settings(config), self._replica_fetchers.start),
         )
         self.groups = GroupCoordinator(
             GroupConfig.from_node(config),
@@ -219,6 +236,7 @@ class Node:
         self.metadata.subscribe(NoEffect(config).on_delta)
         await self._open_logs()
         configs.subscribe()
+        undo.push_async_callback(self._stop_fetchers)
         self._applier.subscribe(self.metadata)
         undo.push_async_callback(self.groups.close)
         self.groups.start()
@@ -258,6 +276,10 @@ class Node:
         def expire_producers(config: NodeConfig) -> None:
             self.logs.producer_id_expiration_ms = config.int("producer.id.expiration.ms")
 
+        def resize_fetchers(config: NodeConfig) -> None:
+            resizing = self.replicas.fetchers.resize(config.int("num.replica.fetchers"))
+            self.slices.run(resizing, own=True).when_ready(_report)
+
         def verify_partitions(config: NodeConfig) -> None:
             self.txn_partitions.verifies = config.bool("transaction.partition.verification.enable")
 
@@ -272,6 +294,7 @@ class Node:
                 lambda config: self.cleaner.reconfigure(CleanerSettings.from_node(config)),
                 lambda config: self.server.accept_waiting(),
                 expire_producers,
+                resize_fetchers,
                 verify_partitions,
             ),
         )
@@ -327,6 +350,7 @@ class Node:
         await self.lifecycle.shut_down()
         await self.server.close()
         self.replicas.is_stopping = True
+        await self._stop_fetchers()
         await self.quorum.finish()
         await self.cleaner.close()
         await self._scope.close()
@@ -338,8 +362,18 @@ class Node:
         await self.quorum.close()
         await self.logs.close(broker_epoch=self.lifecycle.broker_epoch)
 
+    async def _stop_fetchers(self) -> None:
+        """Fetch nothing more, before the logs are closed."""
+        self.replicas.fetchers.close()
+        await self._replica_fetchers.close()
+
     @property
     def address(self) -> tuple[str, int]:
         """The address of the first broker listener; on a controller, of its first listener."""
         server = self.server if self.config.is_broker else self.quorum.server
         return next(iter(server.addresses.values()))
+
+
+def _report(reply: Reply[None]) -> None:
+    if reply.error is not None:
+        _log.error("Cannot apply num.replica.fetchers", exc_info=reply.error)

@@ -16,9 +16,6 @@ from odradek.wire.messages import request_types
 _log = logging.getLogger(__name__)
 
 USE_DEFAULT = -1
-MOST_REPLICAS = 1
-"""Partitions are not replicated yet, internal topics neither."""
-NOT_REPLICATED = "Partitions are not replicated yet: use a replication factor of 1."
 
 
 class TopicCreation:
@@ -83,16 +80,12 @@ class TopicCreation:
             for name in names:
                 self._in_flight.pop(name).set_result(codes[name])
 
-    def _allowed(self, asked: int) -> int:
-        """As many replicas as are asked for; among several brokers no more than one."""
-        return asked if len(self._metadata.image.brokers) <= 1 else min(asked, MOST_REPLICAS)
-
     def _creatable(self, types: Any, name: str) -> Any:
         config = self._config
         partitions, factor, settings = USE_DEFAULT, USE_DEFAULT, {}
         if name == GROUP_METADATA_TOPIC:
             partitions = configured_partitions(config, name)
-            factor = self._allowed(config.int("offsets.topic.replication.factor"))
+            factor = config.int("offsets.topic.replication.factor")
             settings = {
                 "cleanup.policy": "compact",
                 "segment.bytes": config.string("offsets.topic.segment.bytes"),
@@ -100,12 +93,12 @@ class TopicCreation:
             }
         elif name == TRANSACTION_STATE_TOPIC:
             partitions = configured_partitions(config, name)
-            factor = self._allowed(config.int("transaction.state.log.replication.factor"))
+            factor = config.int("transaction.state.log.replication.factor")
             settings = {
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",
                 "unclean.leader.election.enable": "false",
-                "min.insync.replicas": str(self._allowed(config.int("transaction.state.log.min.isr"))),
+                "min.insync.replicas": config.string("transaction.state.log.min.isr"),
                 "segment.bytes": config.string("transaction.state.log.segment.bytes"),
             }
         return types.CreatableTopic(

@@ -38,6 +38,7 @@ from odradek.log.producers.snapshot_files import ProducerSnapshotFiles
 from odradek.log.producers.state import ProducerState
 from odradek.log.segments.segments import Segments
 from odradek.records.check import CheckedRecords
+from odradek.records.header import MAX_INT32
 from odradek.runtime.api import Runtime
 
 if TYPE_CHECKING:
@@ -278,8 +279,9 @@ class Log:
             self._flush_appended(start)
         return results
 
-    def append_as_follower(self, records: Buffer) -> AppendInfo:
-        """Append batches with the offsets of the leader. A partial batch at the end is ignored.
+    def append_as_follower(self, records: Buffer, leader_epoch: int = MAX_INT32) -> AppendInfo:
+        """Append batches with the offsets of the leader, which is at `leader_epoch`. A partial batch at the
+        end is ignored.
 
         Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE if they do not follow the log end, StorageError.
         """
@@ -288,7 +290,7 @@ class Log:
             self.metadata.persist()
         start = self.bounds.log_end_offset
         try:
-            info = self._appender.take_over(records)
+            info = self._appender.take_over(records, leader_epoch)
         except OSError as e:
             raise self.fail(e, "appending records to") from e
         if self.bounds.log_end_offset - self.durability.recovery_point >= self._config.topic.flush_messages:
@@ -439,7 +441,8 @@ class Log:
         return len(gone)
 
     def truncate_to(self, offset: int) -> bool:
-        """Remove the records at and above an offset, durably. Returns False if there are none.
+        """Remove the records at and above an offset, durably, and the epochs that start there. Returns False
+        if there are no such records.
 
         Batches are removed as a whole: the log then ends at the start of the batch that contains the offset.
         """

@@ -1,7 +1,7 @@
 """ReplicaManager: all partitions of this node. It applies the deltas of the metadata log to them.
 
-The partitions take their roles. The result says which ones were elected or resigned, for the coordinators.
-partition.py handles the records of a partition.
+The partitions take their roles: followers are fetched, leaders are not. The result says which ones were
+elected or resigned, for the coordinators. partition.py handles the records of a partition.
 """
 
 import logging
@@ -16,6 +16,7 @@ from odradek.log.manager import LogManager
 from odradek.metadata.directories import directory_of
 from odradek.metadata.image import RESERVED_DIRS
 from odradek.replication.context import LeaderContext
+from odradek.replication.fetching.manager import FetcherManager
 from odradek.replication.partition import Partition
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import FEW, STEP, Paced, Slices
@@ -74,8 +75,10 @@ class ReplicaManager:
         topic_config: "Callable[[str], TopicConfig]",
         context: LeaderContext,
         slices: Slices | None = None,
+        fetchers: FetcherManager | None = None,
     ) -> None:
         self._slices = slices or Slices()
+        self.fetchers = fetchers or FetcherManager()
         self.broker_id = broker_id
         self.logs = logs
         self.partitions: dict[TopicPartition, Partition] = {}
@@ -140,6 +143,7 @@ class ReplicaManager:
                 partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
                 resigned(tp)
                 yield STEP
+        self.fetchers.wake()
 
     # --- metadata -------------------------------------------------------------------------------------
 
@@ -153,14 +157,24 @@ class ReplicaManager:
         for topic in delta.deleted_topics:
             yield from self._delete(topic, changes)
         for topic, index, registration in delta.changed_partitions:
-            is_open = TopicPartition(topic.name, index) in self.partitions
-            if is_open or (self.broker_id in registration.replicas and not self.is_stopping):
-                try:
+            tp = TopicPartition(topic.name, index)
+            is_open = tp in self.partitions
+            try:
+                if self.broker_id not in registration.replicas:
+                    if not self._is_here(tp):
+                        continue
+                    self._delete_partition(tp, changes, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                    yield DELETED
+                elif is_open or not self.is_stopping:
                     self._apply(topic, index, registration, changes)
-                except Exception:
-                    _log.exception("Error applying the metadata of %s-%d", topic.name, index)
-                yield 2 * STEP if is_open else OPENED
+            except Exception:
+                _log.exception("Error applying the metadata of %s-%d", topic.name, index)
+            yield 2 * STEP if is_open else OPENED
+        self.fetchers.wake()
         return _lasting(changes)
+
+    def _is_here(self, tp: TopicPartition) -> bool:
+        return tp in self.partitions or tp in self.offline or tp in self._unopened
 
     def waiting(self) -> "list[tuple[TopicImage, int, PartitionRegistration]]":
         """The partitions whose logs could not be opened yet, from the metadata."""
@@ -174,6 +188,7 @@ class ReplicaManager:
             if unopened is not None and not self.is_stopping:
                 self._apply(unopened.topic, tp.partition, unopened.registration, changes)
                 yield OPENED
+        self.fetchers.wake()
         return _lasting(changes)
 
     def configs_changed(self, topics: "Iterable[TopicImage]") -> Paced[None]:
@@ -198,6 +213,7 @@ class ReplicaManager:
     def _forget(self, partition: Partition) -> None:
         topic, index = tp = partition.topic_partition
         assert self.partitions[tp] is self._by_topic[topic, index] is partition
+        self.fetchers.remove(tp)
         del self.partitions[tp], self._by_topic[topic, index]
         if partition.topic_id is not None:
             self._by_topic.pop((partition.topic_id, index), None)
@@ -234,25 +250,32 @@ class ReplicaManager:
             self._unopened.pop(tp, None)
             metrics = self._metrics.topic(topic.name)
             partition = Partition(opened, self.broker_id, metrics, self._context, self._slices)
+            partition.on_settled = self.fetchers.settled
             self._remember(partition, topic.id)
         was_leader = partition.is_leader
+        if registration.leader_epoch != partition.leader_epoch:
+            self.fetchers.remove(tp)  # nothing of the last leader is appended any more
         if partition.apply(registration):
             if was_leader:
                 changes.resigned.append(tp)
             if partition.is_leader:
                 changes.elected.append(partition)
+            elif partition.follower is not None:
+                self.fetchers.add(topic.id.bytes, partition.follower)
 
     def _delete(self, topic: "TopicImage", changes: RoleChanges) -> Paced[None]:
         self._names.pop(topic.id, None)
         self._metrics.forget_topic(topic.name)
         for index in topic.partitions:
             try:
-                self._delete_partition(TopicPartition(topic.name, index), changes)
+                tp = TopicPartition(topic.name, index)
+                self._delete_partition(tp, changes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             except Exception:
                 _log.exception("Error deleting %s-%d", topic.name, index)
             yield DELETED
 
-    def _delete_partition(self, tp: TopicPartition, changes: RoleChanges) -> None:
+    def _delete_partition(self, tp: TopicPartition, changes: RoleChanges, code: ErrorCode) -> None:
+        """Remove fetcher, role and log. Waiting requests fail with `code`."""
         partition = self.partitions.get(tp)
         if partition is None:
             self.offline.pop(tp, None)
@@ -262,7 +285,7 @@ class ReplicaManager:
         self._forget(partition)
         if partition.is_leader:
             changes.resigned.append(tp)
-        partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        partition.stop(code)
         self.logs.delete(tp)
 
     # --- records --------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """Partition: one replica on this node, with its log, its role at a leader epoch, and the waiting fetches.
 
-leader.py has the state of a leader.
+leader.py has the state of a leader, follower.py that of a follower.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from odradek.core.errors import ErrorCode, KafkaError
@@ -14,6 +15,7 @@ from odradek.records.batch import build_batch, iter_batches
 from odradek.records.check import CheckedRecords, CheckRules
 from odradek.records.control import EndTransactionMarker, marker_record
 from odradek.replication.context import LeaderContext
+from odradek.replication.follower import PartitionFollower
 from odradek.replication.leader import PartitionLeader
 from odradek.replication.progress import NO_BROKER_EPOCH, UNKNOWN_OFFSET
 from odradek.replication.rules import check_rules
@@ -28,17 +30,22 @@ if TYPE_CHECKING:
 
 
 class Partition:
-    """A replica. `leader` is set while this node leads it."""
+    """A replica. `leader` is set while this node leads it, `follower` while it follows another leader.
+
+    `on_settled` is called when a flush that a follower waits for has advanced.
+    """
 
     __slots__ = (
         "_context",
         "broker_id",
         "fetch_waiters",
+        "follower",
         "leader",
         "leader_epoch",
         "leader_id",
         "log",
         "metrics",
+        "on_settled",
         "partition_epoch",
         "rules",
         "topic_id",
@@ -61,6 +68,8 @@ class Partition:
         self.topic_partition: TopicPartition = log.topic_partition
         self.topic_id = log.topic_id
         self.leader: PartitionLeader | None = None
+        self.follower: PartitionFollower | None = None
+        self.on_settled: Callable[[TopicPartition], None] | None = None
         self.leader_id = NO_LEADER
         self.leader_epoch = NO_LEADER_EPOCH
         self.partition_epoch = -1
@@ -91,15 +100,19 @@ class Partition:
         return is_new_epoch
 
     def _begin_epoch(self, registration: "PartitionRegistration") -> None:
-        resigned, self.leader = self.leader, None
+        resigned, self.leader, self.follower = self.leader, None, None
         if registration.leader == self.broker_id:
             self.leader = PartitionLeader(
                 self.log, self.broker_id, registration, self._context, self.fetch_waiters.wake
             )
+        elif registration.has_leader:
+            self.follower = PartitionFollower(self.log, registration.leader, registration.leader_epoch)
         if resigned is not None:  # the answers of its waiting requests name the new leader
             resigned.resign(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self.leader is not None:
             self.log.assign_epoch_start_offset(self.leader.epoch, self.leader.epoch_start_offset)
+        elif self.follower is not None:
+            self.follower.begin()
 
     def configure(self, config: "TopicConfig") -> None:
         self.log.update_config(config)
@@ -109,7 +122,7 @@ class Partition:
 
     def stop(self, code: ErrorCode) -> None:
         """This node no longer has the partition: fail all waits."""
-        resigned, self.leader = self.leader, None
+        resigned, self.leader, self.follower = self.leader, None, None
         if resigned is not None:
             resigned.resign(code)
         self.fetch_waiters.wake()
@@ -242,6 +255,8 @@ class Partition:
         """A flush that acknowledgements wait for (flush.messages) has advanced."""
         if self.leader is not None and self.leader.record_flush():
             self.fetch_waiters.wake()
+        if self.follower is not None and self.on_settled is not None:
+            self.on_settled(self.topic_partition)
 
     # --- out ------------------------------------------------------------------------------------------
 

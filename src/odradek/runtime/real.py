@@ -21,7 +21,7 @@ from concurrent.futures import Executor
 from typing import TypeVar
 
 from odradek.core.types import Buffer
-from odradek.runtime.api import Clock, Disk, FileStat, ListeningSocket, Net, Socket
+from odradek.runtime.api import SYSTEM_BUFFER, Clock, Disk, FileStat, ListeningSocket, Net, Socket
 
 T = TypeVar("T")
 
@@ -268,7 +268,7 @@ class RealNet:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
         return str(found[0][4][0])
 
-    async def connect(self, host: str, port: int) -> RealSocket:
+    async def connect(self, host: str, port: int, receive_buffer_bytes: int = SYSTEM_BUFFER) -> RealSocket:
         """Connect to the first address of the host that answers. Raises the last error if none does."""
         loop = asyncio.get_running_loop()
         try:
@@ -280,6 +280,8 @@ class RealNet:
             sock = socket.socket(family, kind, protocol)
             try:
                 sock.setblocking(False)
+                if receive_buffer_bytes != SYSTEM_BUFFER:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
                 await loop.sock_connect(sock, address)
                 return RealSocket(sock, (str(address[0]), int(address[1])))
             except OSError as e:

@@ -9,7 +9,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from odradek.runtime.api import ListeningSocket, Socket
+from odradek.runtime.api import SYSTEM_BUFFER, ListeningSocket, Socket
 from odradek.runtime.real import RealListener, RealNet, RealSocket
 
 Address = tuple[str, int]
@@ -84,10 +84,10 @@ class WiredNet(RealNet):
         self._others[fd] = other
         sock.close = forget
 
-    async def connect(self, host: str, port: int) -> RealSocket:
+    async def connect(self, host: str, port: int, receive_buffer_bytes: int = SYSTEM_BUFFER) -> RealSocket:
         other = self._wires.owners.get((host, port))
         if other is None or other == self._node_id:
-            return await super().connect(host, port)
+            return await super().connect(host, port, receive_buffer_bytes)
         while self._is_cut(other):
             await self._mended(other)
         sock = socket.socket()

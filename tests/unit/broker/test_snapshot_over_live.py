@@ -165,13 +165,14 @@ def test_a_change_of_the_isr_alone_is_no_new_role() -> None:
     run(main)
 
 
-def test_a_broker_that_is_no_replica_any_more_stops_leading() -> None:
+def test_a_broker_that_is_no_replica_any_more_stops_leading_and_has_no_log() -> None:
     async def main(node: Node) -> None:
         await node.lay_over(**topics((GROUP_METADATA_TOPIC, OLD, LED)))
         elsewhere = PartitionRegistration((2, 3), (2, 3), leader=2, leader_epoch=1, partition_epoch=4)
         await node.lay_over(**topics((GROUP_METADATA_TOPIC, OLD, elsewhere)))
         assert node.groups.roles == ["elected 0", "resigned 0"]
-        assert not node.replicas.partition(TopicPartition(GROUP_METADATA_TOPIC, 0)).is_leader
+        tp = TopicPartition(GROUP_METADATA_TOPIC, 0)
+        assert tp not in node.replicas.partitions and node.replicas.logs.get(tp) is None
 
     run(main)
 

@@ -236,17 +236,23 @@ class Appender:
             producers.complete(completed)
         self._bounds.transactions_changed()
 
-    def take_over(self, records: Buffer) -> AppendInfo:
+    def take_over(self, records: Buffer, leader_epoch: int) -> AppendInfo:
         """Append batches with the offsets of the leader. A partial batch at the end is ignored.
 
-        Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE if they do not follow the log end, OSError, StorageError,
-        ExhaustedError.
+        Raises CORRUPT_MESSAGE (also for a batch of a later epoch than the leader's), OFFSET_OUT_OF_RANGE if
+        they do not follow the log end, OSError, StorageError, ExhaustedError.
         """
         batches, size, finding = scan(records)
         if finding not in (OK, PARTIAL) or not batches:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
                 f"No valid record batch at byte {size} of a fetch for {self._dir.topic_partition}",
+            )
+        if batches[-1].partition_leader_epoch > leader_epoch:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"A batch of epoch {batches[-1].partition_leader_epoch} in a fetch at epoch {leader_epoch} "
+                f"for {self._dir.topic_partition}",
             )
         expected = self._bounds.log_end_offset
         for batch in batches:

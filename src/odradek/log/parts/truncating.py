@@ -66,9 +66,11 @@ class Truncator:
         """Remove the records at and above an offset. Returns False if there are none.
 
         Batches are removed as a whole: the log then ends at the start of the batch that contains the offset.
+        An epoch that starts there goes in any case: a leader that wrote nothing may have begun one.
         """
         bounds, local_log, durability = self._bounds, self._local_log, self._durability
         if offset >= bounds.log_end_offset:
+            self._forget_epochs(offset)
             return False
         if offset < local_log.segments.first.base_offset:
             self.restart_at(offset)
@@ -95,6 +97,16 @@ class Truncator:
         bounds.producers_reloaded()
         self._report(was_durable)
         return True
+
+    def _forget_epochs(self, offset: int) -> None:
+        epochs = self._durability.epoch_file.epochs
+        version = epochs.version
+        epochs.truncate_from_end(offset)
+        if epochs.version != version:
+            try:
+                self._durability.epoch_file.persist()
+            except OSError as e:
+                raise self._dir.fail(e, "truncating", halfway=True) from e
 
     def restart_at(self, offset: int) -> None:
         """Remove all records. The next record gets the given offset."""

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from odradek.core.types import Buffer
-from odradek.runtime.api import ListeningSocket, Socket
+from odradek.runtime.api import SYSTEM_BUFFER, ListeningSocket, Socket
 from odradek.sim.world.disk import MAX_BUFFERS, SimDisk
 from odradek.sim.world.network import Network, Pipe, Signal
 from odradek.sim.world.process import Process
@@ -295,7 +295,7 @@ class SimNet:
         self.listeners[address] = listener
         return listener
 
-    async def connect(self, host: str, port: int) -> SimSocket:
+    async def connect(self, host: str, port: int, receive_buffer_bytes: int = SYSTEM_BUFFER) -> SimSocket:
         self.process.check_effect()
         target = self.host if host in _OWN_HOST else host
         network = self.network
