@@ -28,10 +28,11 @@ from collections.abc import Callable, Iterator
 import chart
 import report
 from awake import awake
-from budget import QUORUM, SECTIONS, SPARK
+from budget import QUORUM, REPLICATION, SECTIONS, SPARK
 from cluster import HERE, PEER, Cluster, build_kgen, run
 from loads import LOADS, QUICK, NewCluster, Plan
 from quorum_load import quorum
+from replication_load import replication
 from spark_load import spark
 from steal import Meter, Sample, Samples, median
 
@@ -90,9 +91,11 @@ class Bench:
                 print(f"  {key} = {value:.4g} ({sample.stolen:.0%} stolen)", flush=True)
 
     def load(self, section: str, broker: str, runs: int) -> Iterator[tuple[str, float]]:
-        if section != QUORUM:
-            return LOADS[section](self.new(broker), self.plan, runs)
         plan, place = self.plan, (self.scratch, self.args.port)
+        if section == REPLICATION:
+            return replication(broker, self.kgen, *place, plan, runs)
+        if section != QUORUM:
+            return LOADS[section](self.new(broker), plan, runs)
         sizes = {"partitions": plan.partitions, "many": plan.many_partitions, "creates": plan.quorum_creates}
         return quorum(broker, *place, **sizes, runs=runs)
 
@@ -127,7 +130,7 @@ class Bench:
             results.failures.append(f"{section}: {type(e).__name__}: {e}")
             return
         missed = [row.label for row in results.missed() if row.section == section]
-        if missed and section not in ("partitions", QUORUM):
+        if missed and section not in ("partitions", QUORUM, REPLICATION):
             self.profile(section)
 
     def profile(self, section: str) -> None:

@@ -55,6 +55,11 @@ def _least(key: str, label: str, unit: str, budget: float) -> Row:
     return Row(key, label, unit, key.split(".")[0], None, budget, lower_is_better=False)
 
 
+def _most(key: str, label: str, unit: str, budget: float) -> Row:
+    """A number to stay below whatever Apache's is."""
+    return Row(key, label, unit, key.split(".")[0], None, budget)
+
+
 def _beside(key: str, label: str, unit: str, *, higher: bool = False) -> Row:
     """A number that must be no worse than Apache's in the same run."""
     return Row(key, label, unit, key.split(".")[0], 1, 1, not higher, by_ratio_only=True)
@@ -63,6 +68,11 @@ def _beside(key: str, label: str, unit: str, *, higher: bool = False) -> Row:
 def _third(key: str, label: str, unit: str) -> Row:
     """A number that must be at most a third of Apache's in the same run."""
     return Row(key, label, unit, key.split(".")[0], 3, 1, by_ratio_only=True)
+
+
+def _share(key: str, label: str, unit: str, ratio: float) -> Row:
+    """A number that must be at most so large a share of Apache's in the same run."""
+    return Row(key, label, unit, key.split(".")[0], 1, ratio, by_ratio_only=True)
 
 
 def _times(key: str, label: str, unit: str, ratio: float) -> Row:
@@ -124,6 +134,32 @@ ROWS = (
     _beside("quorum.led", "three nodes: until 1,000 partitions are led", "ms"),
     _beside("quorum.controller.rss", "memory of a controller, 10,000 partitions", "MB"),
     _beside("quorum.controller.restart", "kill and restart of a controller, 10,000 partitions", "ms"),
+    _share("replication.16K.cpu", "three replicas: produce 16 KB batches, CPU of all nodes", "s/GB", 0.15),
+    _seen("replication.16K.cpu.leader", "three replicas: produce 16 KB batches, CPU of the leader", "s/GB"),
+    _seen("replication.16K.cpu.follower", "three replicas: produce 16 KB batches, CPU of a follower", "s/GB"),
+    _times("replication.16K.rate", "three replicas: produce 16 KB batches", "MB/s", 5),
+    _share("replication.1M.cpu", "three replicas: produce 1 MB batches, CPU of all nodes", "s/GB", 0.15),
+    _seen("replication.1M.cpu.leader", "three replicas: produce 1 MB batches, CPU of the leader", "s/GB"),
+    _seen("replication.1M.cpu.follower", "three replicas: produce 1 MB batches, CPU of a follower", "s/GB"),
+    _times("replication.1M.rate", "three replicas: produce 1 MB batches", "MB/s", 5),
+    _share("replication.p50", "three replicas: produce latency, 1 in flight, p50", "us", 0.6),
+    _seen("replication.p99", "three replicas: produce latency, 1 in flight, p99", "us"),
+    _share("replication.kill", "kill of the leader to the next ack", "ms", 0.1),
+    _share("replication.kill_both", "kill of leader and active controller to the next ack", "ms", 0.25),
+    _beside("replication.shutdown", "controlled shutdown of the leader to the next ack", "ms"),
+    _beside("replication.catch_up", "a follower catches up", "MB/s", higher=True),
+    _beside("replication.many.led", "1,000 partitions of three replicas: until they are led", "ms"),
+    _beside("replication.many.failover", "kill of the leader of 1,000 partitions: until they are led", "ms"),
+    Row(
+        "replication.many.stall",
+        "kill of the leader of 1,000 partitions: longest answer",
+        "ms",
+        "replication",
+        None,
+        500,
+    ),
+    _beside("replication.many.idle", "1,000 partitions of three replicas, idle: CPU of a node", "%"),
+    _beside("replication.many.rss", "1,000 partitions of three replicas, idle: memory of a node", "MB"),
     _seen("spark.protocol.begin.p50", "protocol: a task begins its transaction, p50", "ms"),
     _seen("spark.protocol.begin.p99", "protocol: a task begins its transaction, p99", "ms"),
     _seen("spark.protocol.write.p50", "protocol: 200 records written and acknowledged, p50", "ms"),
@@ -145,5 +181,5 @@ ROWS = (
     _seen("spark.segments", "log directory read", "rows/s", higher=True),
     _seen("spark.segments.cpu", "log directory read, CPU", "us/record"),
 )
-SPARK, QUORUM = "spark", "quorum"
+SPARK, QUORUM, REPLICATION = "spark", "quorum", "replication"
 SECTIONS = tuple(dict.fromkeys(row.section for row in ROWS))

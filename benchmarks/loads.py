@@ -36,6 +36,7 @@ class Plan:
     many_partitions: int = 10_000
     random_reads: int = 10_000
     quorum_creates: int = 200
+    replicated_mb: int = 500
     spark_rows: int = 5_000_000
     spark_s: float = 20
 
@@ -58,6 +59,7 @@ QUICK = Plan(
     many_partitions=500,
     random_reads=2000,
     quorum_creates=20,
+    replicated_mb=100,
     spark_rows=500_000,
     spark_s=5,
 )
