@@ -27,6 +27,10 @@ from tests.support.quorum_tables import until
 from tests.support.replicas import differing
 
 QUIET = {"log_level": 0}
+IMPATIENT = {"socket.timeout.ms": "1000", "request.timeout.ms": "1000", "message.timeout.ms": "120000"}
+"""For faults that close no connection: a client that waits for an answer asks another broker after a second.
+By default it does so after a minute."""
+IMPATIENT_S = 1.0
 PATIENCE_S = 60.0
 
 
@@ -58,14 +62,22 @@ class RecordedProducer(Worker):
     """Sends to each partition in turn, at a steady pace. Every record has an id."""
 
     def __init__(
-        self, operations: Operations, name: str, servers: str, tps: Sequence[TopicPartition], pause_s: float
+        self,
+        operations: Operations,
+        name: str,
+        servers: str,
+        tps: Sequence[TopicPartition],
+        pause_s: float,
+        settings: Mapping[str, str],
     ) -> None:
         super().__init__(name)
         self.errors: list[str] = []
         self.acknowledged_at: defaultdict[TopicPartition, list[float]] = defaultdict(list)
         self._operations = operations
         self._tps, self._pause_s = tps, pause_s
-        self._producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, **QUIET})
+        self._producer = Producer(
+            {"bootstrap.servers": servers, "enable.idempotence": True, **QUIET, **settings}
+        )
 
     def work(self) -> None:
         for number in count():
@@ -136,9 +148,9 @@ class RecordedConsumer(Worker):
 class Clients:
     """Producers and consumers of one topic, and what they did."""
 
-    def __init__(self, servers: str, tps: Sequence[TopicPartition]) -> None:
+    def __init__(self, servers: str, tps: Sequence[TopicPartition], settings: Mapping[str, str]) -> None:
         self.operations = Operations()
-        self.servers = servers
+        self.servers, self.settings = servers, settings
         self.tps = list(tps)
         self.producers: list[RecordedProducer] = []
         self.consumers: list[RecordedConsumer] = []
@@ -146,7 +158,8 @@ class Clients:
 
     def produce(self, pause_s: float = 0.005) -> RecordedProducer:
         name = f"p{next(self._numbers)}"
-        producer = RecordedProducer(self.operations, name, self.servers, self.tps, pause_s)
+        settings = self.settings
+        producer = RecordedProducer(self.operations, name, self.servers, self.tps, pause_s, settings)
         self.producers.append(producer)
         producer.start()
         return producer
@@ -240,9 +253,13 @@ def load(
     producers: int = 2,
     consumers: int = 2,
     pause_s: float = 0.005,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Clients]:
-    """Clients that run; every partition has been acknowledged once. They end in any case."""
-    clients = Clients(servers, [TopicPartition(topic, p) for p in range(partitions)])
+    """Clients that run; every partition has been acknowledged once. They end in any case.
+
+    `settings` are those of the producers.
+    """
+    clients = Clients(servers, [TopicPartition(topic, p) for p in range(partitions)], settings or {})
     try:
         for _ in range(producers):
             clients.produce(pause_s)
