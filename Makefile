@@ -92,7 +92,7 @@ ifeq ($(ANY_INSTALL),install)
 	-$(BIN)/python -m tests.spark.classes
 endif
 
-# Tests that share one Apache broker are one xdist group, those of Spark are two; four workers, since these wait a lot.
+# Tests that share one Apache broker are one xdist group, those of Spark are three; four workers, since these wait a lot.
 test: $(ANY_INSTALL) classes
 	$(BIN)/python -m pytest -n 4 --dist loadgroup $(PYTEST_ARGS)
 

@@ -17,12 +17,14 @@ from tests.support.durations import Durations
 from tests.support.lite import skip_what_lacks_spark
 from tests.support.node import running
 from tests.support.raw import Connection
+from tests.support.scheduling import Scheduling
 from tests.support.topics import create_topic
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "apache: needs java and Apache Kafka's jars; skipped without them")
     config.pluginmanager.register(Durations(), "durations")
+    config.pluginmanager.register(Scheduling(), "scheduling")
     if os.environ.get("ODRADEK_REQUIRE_KERNEL") == "1":
         _require_kernel()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -33,27 +33,27 @@ class RawFollower:
             incarnation_id=UUID(int=node_id, version=4),
             directory_ids=[UUID(int=1_000 + node_id, version=4)],
         )
-        self._connection: BrokerConnection | None = None
+        self.connection: BrokerConnection
+        """To the leader, once it has joined."""
 
     async def join(self) -> None:
         """Be registered, unfenced, and seen so by the leader. Nobody listens at its address."""
         await self.lifecycle.register([Listener("PLAINTEXT", "127.0.0.1", 1, "PLAINTEXT")])
         await self.lifecycle.unfence()
-        self._connection = await BrokerConnection.open(
+        self.connection = await BrokerConnection.open(
             RealRuntime(), *self._leader.address, client_id="raw-follower"
         )
         await self._leader.metadata.until(lambda image: image.brokers[self.node_id].is_active)
 
     async def close(self) -> None:
         await self.lifecycle.close()
-        if self._connection is not None:
-            self._connection.close()
+        if hasattr(self, "connection"):
+            self.connection.close()
 
     async def fetch(
         self, offset: int, *, log_start_offset: int = 0, epoch: int | None = None
     ) -> "PartitionData":
         """What the leader answers at once."""
-        assert self._connection is not None
         types = requests.fetch
         partition = types.FetchPartition(
             partition=0,
@@ -79,7 +79,7 @@ class RawFollower:
             forgotten_topics_data=[],
             rack_id="",
         )
-        response = await self._connection.send(ApiKey.FETCH, request, FETCH_VERSION)
+        response = await self.connection.send(ApiKey.FETCH, request, FETCH_VERSION)
         assert response.error_code == 0
         row: PartitionData = response.responses[0].partitions[0]
         return row

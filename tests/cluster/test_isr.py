@@ -10,18 +10,27 @@ import pytest
 
 from odradek.broker.node import Node
 from odradek.client import Client, Producer
+from odradek.client.connection import BrokerConnection
+from odradek.core.errors import ErrorCode
 from odradek.core.types import TopicPartition
 from odradek.runtime.eager import new_event_loop
+from odradek.runtime.real import RealRuntime
 from odradek.wire import requests
 from odradek.wire.api_keys import ApiKey
 from tests.cluster.nodes import formatted, nodes_on_this_loop
 from tests.cluster.raw_follower import RawFollower
 from tests.cluster.test_metrics import scrape
+from tests.hostile.names import RECORDS
 from tests.unit.metadata.stack import until
 
 TOPIC = "orders"
 FOLLOWER = 9
-SETTINGS = {"replica.lag.time.max.ms": "800", "replica.fetch.wait.max.ms": "100"}
+PRODUCE_VERSION = 9
+SETTINGS = {
+    "replica.lag.time.max.ms": "2500",
+    "replica.fetch.wait.max.ms": "100",
+    "broker.session.timeout.ms": "3000",
+}
 MANAGER, PARTITION = "kafka_server_replicamanager", "kafka_cluster_partition"
 
 
@@ -111,10 +120,10 @@ def test_a_follower_falls_behind_leaves_the_isr_returns_and_joins_again(tmp_path
             assert row.records and row.high_watermark == 0 and not first.done()
             assert (await follower.fetch(1)).high_watermark == 1
             await first
-            await (await unsafe.send(TOPIC, b"second"))
             values = await scrape(leader)
             assert values[f"{MANAGER}_underreplicatedpartitions"] == 0
 
+            await (await unsafe.send(TOPIC, b"second"))
             await cast.until_in_sync(cast.leader_id)
             values = await scrape(leader)
             assert values[f"{MANAGER}_underreplicatedpartitions"] == 1
@@ -135,3 +144,77 @@ def test_a_follower_falls_behind_leaves_the_isr_returns_and_joins_again(tmp_path
             assert values[f"{PARTITION}_underreplicated"] == 0
 
     play(tmp_path, story, remote=remote)
+
+
+async def produce(connection: BrokerConnection, acks: int = -1, timeout_ms: int = 30_000) -> ErrorCode:
+    """One record. Nothing is tried again."""
+    types = requests.produce
+    row = types.PartitionProduceData(index=0, records=RECORDS)
+    topic = types.TopicProduceData(name=TOPIC, partition_data=[row])
+    request = types.ProduceRequest(transactional_id=None, acks=acks, timeout=timeout_ms, topic_data=[topic])
+    response = await connection.send(ApiKey.PRODUCE, request, PRODUCE_VERSION)
+    return ErrorCode(response.responses[0].partition_responses[0].error_code)
+
+
+def test_min_insync_replicas_decides_what_is_accepted_and_shown(tmp_path: Path) -> None:
+    async def story(cast: Cast) -> None:
+        connection, leader = cast.follower.connection, cast.leader
+        assert await produce(connection, acks=1) is ErrorCode.NONE
+        values = await scrape(leader)
+        assert values[f"{MANAGER}_atminisrpartitioncount"] == values[f"{PARTITION}_atminisr"] == 0
+        await cast.set_min_isr(2)
+        values = await scrape(leader)
+        assert values[f"{MANAGER}_atminisrpartitioncount"] == values[f"{PARTITION}_atminisr"] == 1
+        assert values[f"{MANAGER}_underminisrpartitioncount"] == values[f"{PARTITION}_underminisr"] == 0
+        waits = asyncio.ensure_future(produce(connection, timeout_ms=1))
+        assert await waits is ErrorCode.REQUEST_TIMED_OUT, "appended, but the follower does not fetch"
+
+        await cast.until_in_sync(cast.leader_id)
+        values = await scrape(leader)
+        assert values[f"{MANAGER}_atminisrpartitioncount"] == values[f"{PARTITION}_atminisr"] == 0
+        assert values[f"{MANAGER}_underminisrpartitioncount"] == values[f"{PARTITION}_underminisr"] == 1
+        assert await produce(connection) is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert (await cast.follower.fetch(0)).high_watermark == 0, "nothing is committed under min ISR"
+        await cast.set_min_isr(1)
+        assert await produce(connection) is ErrorCode.NONE
+        assert (await cast.follower.fetch(0)).high_watermark == 3
+
+    play(tmp_path, story)
+
+
+def test_records_are_deleted_when_the_follower_has_deleted_them(tmp_path: Path) -> None:
+    async def story(cast: Cast) -> None:
+        async def delete(offset: int, timeout_ms: int) -> tuple[ErrorCode, int]:
+            row = types.DeleteRecordsPartition(partition_index=0, offset=offset)
+            topic = types.DeleteRecordsTopic(name=TOPIC, partitions=[row])
+            request = types.DeleteRecordsRequest(topics=[topic], timeout=timeout_ms)
+            answer = await client.send(ApiKey.DELETE_RECORDS, request)
+            (result,) = answer.topics[0].partitions
+            return ErrorCode(result.error_code), result.low_watermark
+
+        types, follower = requests.delete_records, cast.follower
+        client = await BrokerConnection.open(RealRuntime(), *cast.leader.address, client_id="deletes")
+        log = cast.leader.replicas.partition(TopicPartition(TOPIC, 0)).log
+        try:
+            for _ in range(4):
+                assert await produce(client, acks=1) is ErrorCode.NONE
+            assert (await follower.fetch(4)).high_watermark == 4
+            assert await delete(2, timeout_ms=1) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+            assert log.log_start_offset == 2, "the leader has deleted them"
+            deleting = asyncio.ensure_future(delete(3, timeout_ms=60_000))
+            async with asyncio.timeout(10):
+                await until(lambda: log.log_start_offset == 3)
+            assert (await follower.fetch(4, log_start_offset=2)).log_start_offset == 3
+            assert not deleting.done()
+            await follower.fetch(4, log_start_offset=3)
+            assert await deleting == (ErrorCode.NONE, 3)
+            await follower.lifecycle.close()
+            async with asyncio.timeout(30):
+                await cast.leader.metadata.until(lambda image: image.brokers[FOLLOWER].fenced)
+            assert await delete(4, timeout_ms=60_000) == (ErrorCode.NONE, 4), (
+                "a dead replica is not waited for"
+            )
+        finally:
+            client.close()
+
+    play(tmp_path, story)

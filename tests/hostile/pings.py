@@ -19,7 +19,7 @@ class Wait(NamedTuple):
 
 def short_requests(world: StagedWorld, client: Client) -> dict[str, bytes]:
     """A request of each kind that must never wait for long work."""
-    topic, group = world.topics[0], world.fresh("beating")
+    topic, group = world.topics[0], world.fresh_quiet("beating")
     member_id, generation_id = world.join_group(client, group)
     beat = {"group_id": group, "generation_id": generation_id, "member_id": member_id}
     return {

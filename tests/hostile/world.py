@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+from odradek.core.types import coordinator_partition
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.headers import encode_request, parse_response_header
 from odradek.wire.messages import request_types, response_decoder
@@ -18,7 +19,13 @@ from tests.hostile.stage import Stage, staged
 
 Client = Any
 """A connection, as its place knows it."""
-SETTINGS = {"offsets_topic_num_partitions": "5", "transaction_state_log_num_partitions": "5"}
+SHARDS = 5
+SETTINGS = {
+    "offsets_topic_num_partitions": str(SHARDS),
+    "transaction_state_log_num_partitions": str(SHARDS),
+}
+QUIET_SHARD = 0
+"""No long request is for a single group of this shard: a shard handles one command after another."""
 
 
 class Place(Protocol):
@@ -191,8 +198,16 @@ class World:
         return epoch
 
     def fresh(self, kind: str) -> str:
-        """A name that nothing has."""
-        return f"{kind}-{self.next_salt():06x}"
+        """A name that nothing has, outside the quiet shard."""
+        while coordinator_partition(name := f"{kind}-{self.next_salt():06x}", SHARDS) == QUIET_SHARD:
+            pass
+        return name
+
+    def fresh_quiet(self, kind: str) -> str:
+        """A name that nothing has, in the quiet shard."""
+        while coordinator_partition(name := f"{kind}-{self.next_salt():06x}", SHARDS) != QUIET_SHARD:
+            pass
+        return name
 
 
 class StagedWorld(World):

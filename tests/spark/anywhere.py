@@ -1,6 +1,6 @@
 """A program that does not know where it runs: a stream from topic to topic, then a batch, exactly once.
 
-Where it runs is said from outside, as for any program of Spark: spark-defaults.conf, or SPARK_REMOTE.
+Where it runs is said from outside, as for any program of Spark: by properties, or SPARK_REMOTE.
 """
 
 import json

@@ -1,6 +1,7 @@
 """Places for Spark programs, from the pip package alone: standalone clusters, and servers of Spark Connect.
 
-A program is told of them by its environment, and every process by the same spark-defaults.conf.
+A program is told of them by its environment, and every process by a file with the same properties. It is no
+spark-defaults.conf: the folder of one comes first in the class path, and the JVM shares no classes then.
 """
 
 import os
@@ -23,7 +24,18 @@ _START_S = 60
 
 
 def environment(folder: Path, master: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """For a program, or a server, that runs on a master."""
+    """For a program that runs on a master."""
+    properties = _properties(folder, master, more)
+    return {**_environment(folder), "PYSPARK_SUBMIT_ARGS": f"--properties-file {properties} pyspark-shell"}
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Of every process of Spark."""
+    with packaged_java(folder):
+        return {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_HOME": spark_home(folder)}
+
+
+def _properties(folder: Path, master: str, more: Mapping[str, str] | None = None) -> str:
     settings = {
         **SETTINGS,
         "spark.master": master,
@@ -32,17 +44,9 @@ def environment(folder: Path, master: str, more: Mapping[str, str] | None = None
         "spark.local.dir": str(folder / "local"),
         **(more or {}),
     }
-    configuration = folder / f"conf-{time.monotonic_ns()}"
-    configuration.mkdir(parents=True)
-    lines = "".join(f"{name} {value}\n" for name, value in settings.items())
-    (configuration / "spark-defaults.conf").write_text(lines)
-    with packaged_java(folder):
-        here = {
-            "PYTHONPATH": str(ROOT),
-            "SPARK_HOME": spark_home(folder),
-            "SPARK_CONF_DIR": str(configuration),
-        }
-        return {**os.environ, **here}
+    file = folder / f"properties-{time.monotonic_ns()}"
+    file.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    return str(file)
 
 
 @contextmanager
@@ -50,16 +54,17 @@ def standalone(folder: Path, hosts: Sequence[str] = ("127.0.0.1",)) -> Iterator[
     """A master, and a worker of one core on every host: its address."""
     port = free_port()
     address = f"spark://127.0.0.1:{port}"
-    env = environment(folder, address)
+    env = _environment(folder)
     del env["PYSPARK_PYTHON"]  # which Python it is, executors are told by the driver
     # The address of a worker is that of its executors; Spark has no two copies of a task on one.
+    settings = ("--webui-port", "0", "--properties-file", _properties(folder, address))
     with ExitStack() as stack:
-        at = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+        at = ("--host", "127.0.0.1", "--port", str(port), *settings)
         stack.enter_context(
             _daemon(folder, env, port, "spark-class", "org.apache.spark.deploy.master.Master", *at)
         )
         for host in hosts:
-            at = ("--host", host, "--webui-port", "0", "--cores", "1", "--memory", "1g")
+            at = ("--host", host, "--cores", "1", "--memory", "1g", *settings)
             there = {**env, "SPARK_LOCAL_IP": host}
             worker = (
                 "org.apache.spark.deploy.worker.Worker",
@@ -76,9 +81,11 @@ def standalone(folder: Path, hosts: Sequence[str] = ("127.0.0.1",)) -> Iterator[
 def connect_server(folder: Path, master: str) -> Iterator[str]:
     """A server of Spark Connect: its address, for SPARK_REMOTE."""
     port = free_port()
-    env = environment(folder, master, {"spark.connect.grpc.binding.port": str(port)})
+    properties = _properties(folder, master, {"spark.connect.grpc.binding.port": str(port)})
     service = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal")
-    with _daemon(folder, env, port, "spark-submit", *service):
+    with _daemon(
+        folder, _environment(folder), port, "spark-submit", "--properties-file", properties, *service
+    ):
         yield f"sc://127.0.0.1:{port}"
 
 

@@ -15,18 +15,26 @@ if TYPE_CHECKING:  # it may not be installed: its tests are skipped then
 
 
 _KILLS = ("test_kills", "test_stateful")
+_WITHOUT_SPARK = ("test_protocol", "test_stream_reader", "test_many")
+"""Our side of the protocol alone."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two xdist groups: those that share a session, and those whose drivers are processes that are killed.
+    """Three xdist groups, of about the same length: the tests that share a session, those whose drivers are
+    processes that are killed, and those that start other programs.
 
-    Both wait more than they compute; a third Spark at the same time would be too much for two cores.
+    All wait more than they compute; a fourth Spark at the same time would be too much for two cores.
     """
     for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            group = "spark-kills" if item.path.stem in _KILLS else "spark"
-            item.add_marker(pytest.mark.xdist_group(group))
+        if item.path.is_relative_to(Path(__file__).parent) and item.path.stem not in _WITHOUT_SPARK:
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    if item.path.stem in _KILLS:
+        return "spark-kills"
+    return "spark" if "spark" in getattr(item, "fixturenames", ()) else "spark-programs"
 
 
 @pytest.fixture(scope="session")

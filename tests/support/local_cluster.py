@@ -2,7 +2,6 @@
 
 import os
 import re
-import select
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.node import ODRADEK
+from tests.support.readable import is_readable
 
 LIMIT_S = 60
 
@@ -32,8 +32,8 @@ class Up:
         err = self.process.stderr
         assert err is not None
         while not (found := re.search(pattern, self.said, re.MULTILINE)):
-            readable, _, _ = select.select([err], [], [], max(0.0, deadline - time.monotonic()))
-            data = os.read(err.fileno(), 1 << 16) if readable else b""
+            is_there = is_readable(err, deadline - time.monotonic())
+            data = os.read(err.fileno(), 1 << 16) if is_there else b""
             assert data, f"{pattern!r} is not in\n{self.said}"
             self.said += data.decode()
         return found

@@ -4,12 +4,12 @@ import contextlib
 import pathlib
 import re
 import resource
-import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+
+from tests.support.readable import is_readable
 
 READY_TIMEOUT_S = 30
 ODRADEK = pathlib.Path(sys.executable).with_name("odradek")
@@ -52,9 +52,7 @@ class NodeProcess:
     def _wait_ready(self) -> str:
         out = self.process.stdout
         assert out is not None
-        deadline = time.monotonic() + READY_TIMEOUT_S
-        ready, _, _ = select.select([out], [], [], deadline - time.monotonic())
-        line = out.readline().decode() if ready else ""
+        line = out.readline().decode() if is_readable(out, READY_TIMEOUT_S) else ""
         if not line:
             self.process.kill()
             raise RuntimeError(f"odradek did not become ready; its log:\n{self.log_path.read_text()[-4000:]}")

@@ -164,6 +164,8 @@ class BrokerLifecycle:
         """Controlled shutdown: leaders move, then the controller allows the stop. Errors do not prevent the
         stop. A controller that is there is waited for; where none is active, the channel soon says so."""
         await self._scope.close()
+        if not self._config.bool("controlled.shutdown.enable"):
+            return
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.int("broker.session.timeout.ms") / 1000
         asked = 0

@@ -16,12 +16,14 @@ from odradek.replication.fetch import FetchRead, read_partitions
 from odradek.replication.fetch_sessions import (
     INVALID_SESSION_ID,
     FetchContext,
+    FetchSession,
     FetchSessions,
     PartitionFetch,
     PartitionKey,
 )
 from odradek.replication.follower_fetch import FetchingReplica, record_progress
 from odradek.replication.manager import ReplicaManager
+from odradek.replication.waiters import FetchWatch
 from odradek.runtime.api import Runtime
 from odradek.runtime.reply import Reply
 from odradek.runtime.slices import FEW, STEP, Paced, Slices
@@ -72,6 +74,7 @@ class PendingFetch:
         "_request",
         "_services",
         "_timer",
+        "_watch",
         "_watched",
     )
 
@@ -100,7 +103,8 @@ class PendingFetch:
         self._context: FetchContext
         self._place = place
         self._timer: asyncio.TimerHandle | None = None
-        self._watched: list[Partition] = []
+        self._watch: FetchWatch | None = None  # while it waits, or reads for its session
+        self._watched: dict[PartitionFetch, Partition] = {}  # without a session
         self._poked = False  # a read is scheduled
         self._is_looking = False  # a read is in progress
         self._missed = False  # a partition changed during the read
@@ -110,6 +114,8 @@ class PendingFetch:
         """`partitions`: the number of partitions, if there are many."""
         reply = self._services.slices.run(self._first())
         if reply.is_ready and reply.value is not None and self._place is None:
+            if self._watch is not None:
+                self._end_watch()
             self._connection.reply(self._header, *reply.value)
             return
         if self._place is None:
@@ -129,19 +135,34 @@ class PendingFetch:
             return encode_fetch_response(
                 self._header.api_version, self._header.correlation_id, [], error_code=e.code
             )
+        session, partitions = self._context.session, self._context.partitions
+        if session is not None:
+            self._watch_session(session)
         if self._follower is not None:
-            yield from record_progress(self._services.replicas, self._context.partitions, self._follower)
+            if session is not None and self._context.incremental:
+                partitions = yield from session.to_record(self._services.runtime.clock.now_ms())
+            yield from record_progress(self._services.replicas, partitions, self._follower)
         read = yield from self._read()
         if self._is_enough(read) or self._request.max_wait_ms <= 0:
             return (yield from self._encode(read))
-        for answer in read.answers:
-            if answer.partition is not None:
-                self._watched.append(answer.partition)
-                answer.partition.fetch_waiters.add(self)
-            yield FEW
+        if session is None:
+            self._watch = FetchWatch(self._isolation)
+            self._watch.fetch = self
+            for answer in read.answers:
+                if answer.partition is not None:
+                    fetch = partitions[answer.key]
+                    self._watched[fetch] = answer.partition
+                    answer.partition.fetch_waiters.add(self._watch, fetch)
+                yield FEW
         return None
 
     def _again(self) -> Paced[Pieces | None]:
+        watch = self._watch
+        if self._watched and watch is not None:
+            moved, watch.dirty = watch.dirty, {}
+            for fetch in moved:
+                self._watched[fetch].fetch_waiters.add(watch, fetch)
+                yield FEW
         read = yield from self._read()
         if self._is_due or self._is_enough(read):
             return (yield from self._encode(read))
@@ -185,7 +206,14 @@ class PendingFetch:
             uses_topic_ids=self._header.api_version >= TOPIC_IDS_FROM,
             now_ms=self._services.runtime.clock.now_ms(),
             new_id=self._new_session_id,
+            isolation=self._isolation,
         )
+        removed = self._services.fetch_sessions.removed
+        while removed:
+            session = removed.pop()
+            if session.watch.fetch is not None:
+                session.watch.fetch.end_wait()
+            self._services.slices.run(session.unwatch(), own=True)
         return context
 
     def _new_session_id(self) -> int:
@@ -197,19 +225,39 @@ class PendingFetch:
         if files.is_short:
             self._services.server.close_slow_readers()
             most_files = 1
-        return read_partitions(
-            self._services.replicas,
-            self._context.partitions,
-            self._max_bytes,
-            self._isolation,
-            self._follower,
-            most_files,
+        context = self._context
+        session, partitions = context.session, context.partitions
+        if session is not None and context.incremental:
+            partitions = yield from session.dirty()
+        return (
+            yield from read_partitions(
+                self._services.replicas,
+                partitions,
+                self._max_bytes,
+                self._isolation,
+                self._follower,
+                most_files,
+                None if session is None else session.watch,
+            )
         )
 
     def _is_enough(self, read: FetchRead) -> bool:
         return read.must_answer or read.size >= self._request.min_bytes or not self._context.partitions
 
     # --- waiting --------------------------------------------------------------------------------------
+
+    def _watch_session(self, session: FetchSession) -> None:
+        """Hear of changes from before the first read on. One fetch of a session waits: if it has another one
+        already, that one is answered."""
+        self._watch = session.watch
+        if self._watch.fetch is not None:
+            self._watch.fetch.end_wait()
+        self._watch.fetch = self
+
+    def _end_watch(self) -> None:
+        if self._watch is not None and self._watch.fetch is self:
+            self._watch.fetch = None
+        self._watch = None
 
     def _looked(self, reply: Reply[Pieces | None]) -> None:
         """A read has ended: reply, read again if a partition changed during it, or wait."""
@@ -230,7 +278,7 @@ class PendingFetch:
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_later(self._request.max_wait_ms / 1000, self._time_out)
                 self._connection.on_close[self] = self._forget
-                self._connection.wait_for(self._place, len(self._watched))
+                self._connection.wait_for(self._place, max(1, len(self._watched)))
             if self._missed or self._is_due:
                 self.look()
 
@@ -248,6 +296,11 @@ class PendingFetch:
             self._is_looking, self._missed = True, False
             self._services.slices.run(self._again()).when_ready(self._looked)
 
+    def end_wait(self) -> None:
+        """Answer soon with what there is."""
+        self._is_due = True
+        self.poke()
+
     def _time_out(self) -> None:
         self._is_due = True
         self.look()
@@ -258,13 +311,14 @@ class PendingFetch:
         if self._timer is not None:
             self._timer.cancel()
         self._connection.on_close.pop(self, None)
-        watched, self._watched = self._watched, []
-        if watched:
-            self._services.slices.run(self._unwatch(watched))
+        watch, watched, self._watched = self._watch, self._watched, {}
+        self._end_watch()
+        if watched and watch is not None:
+            self._services.slices.run(self._unwatch(watch, watched))
 
-    def _unwatch(self, watched: "list[Partition]") -> Paced[None]:
-        for partition in watched:
-            partition.fetch_waiters.remove(self)
+    def _unwatch(self, watch: FetchWatch, watched: "dict[PartitionFetch, Partition]") -> Paced[None]:
+        for partition in watched.values():
+            partition.fetch_waiters.remove(watch)
             yield FEW
 
     # --- the reply ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from odradek.client.client import Client, check
+from odradek.client.watching import MovedError
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, TopicPartition
 from odradek.wire.api_keys import ApiKey
@@ -355,7 +356,10 @@ class Admin:
                 if node_id == NO_LEADER:
                     await self._client.leader(group[0])
                 try:
-                    response = await self._client.send(api_key, make_request(group), node_id=node_id)
+                    work = self._client.send(api_key, make_request(group), node_id=node_id)
+                    response = await self._client.while_leading(work, node_id, group)
+                except MovedError:
+                    raise
                 except OSError:
                     for tp in group:
                         self._client.forget_leader(tp)

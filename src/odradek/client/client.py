@@ -6,10 +6,11 @@ admin.py, producer.py, consumer.py and any tool that uses `send` decide what is 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from socket import gaierror
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from odradek.client.connection import BrokerConnection
 from odradek.client.metadata import ClusterMetadata
+from odradek.client.watching import PATIENCE_S, MovedError, Question, Watcher
 from odradek.core.config.listeners import why_unsupported
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, TopicPartition
@@ -22,6 +23,12 @@ T = TypeVar("T")
 GROUP_COORDINATOR, TRANSACTION_COORDINATOR = 0, 1
 _MOST_COORDINATORS = 4_096
 """How many groups and transactional ids a client remembers coordinators for."""
+_WATCH: Final = "watch"
+"""The channel of questions about silent brokers: an answer never waits for that of a Produce before it."""
+_SUSPECT_S: Final = 5.0
+"""How long a broker that was silent is asked last."""
+_CONNECT_S: Final = 1.0
+"""How long an address may take to connect while there are others to try."""
 
 
 class AdvertisedAddressError(OSError):
@@ -57,6 +64,8 @@ class Client:
         self._reached: set[tuple[str, int]] = set()
         self._opening: dict[tuple[str, int, str], asyncio.Lock] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
+        self._watcher = Watcher()
+        self._suspects: dict[tuple[str, int], float] = {}
         self._channels = 0
         self._closed = False
 
@@ -68,6 +77,7 @@ class Client:
 
     async def close(self) -> None:
         self._closed = True
+        await self._watcher.close()
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
@@ -115,18 +125,66 @@ class Client:
 
     async def any_connection(self) -> BrokerConnection:
         """An open connection if there is one, else one to the first address that answers."""
-        for (_, _, channel), connection in self._connections.items():
-            if connection.is_open and not channel:
-                return connection
-        known = [(broker.host, broker.port) for _, broker in sorted(self.cluster.brokers.items())]
         failure: OSError | None = None
-        for host, port in dict.fromkeys([*known, *self.bootstrap]):
+        addresses = self._addresses()
+        for left, (host, port) in zip(reversed(range(len(addresses))), addresses, strict=True):
             try:
-                return await self._connect(host, port)
+                async with asyncio.timeout(_CONNECT_S if left else None):
+                    return await self._connect(host, port)
             except OSError as e:
                 failure = e
         assert failure is not None
         raise failure
+
+    def _addresses(self, channel: str = "", avoid: int | None = None) -> list[tuple[str, int]]:
+        """Whom to ask what anybody knows: open connections first, brokers that were silent last."""
+        open_ = [
+            (host, port)
+            for (host, port, used_by), connection in self._connections.items()
+            if used_by == channel and connection.is_open
+        ]
+        known = [(broker.host, broker.port) for _, broker in sorted(self.cluster.brokers.items())]
+        avoided = self.cluster.brokers.get(-1 if avoid is None else avoid)
+        found = dict.fromkeys([*open_, *known, *self.bootstrap])
+        if avoided is not None:
+            found.pop((avoided.host, avoided.port), None)
+        if not self._suspects:
+            return list(found)
+        now = asyncio.get_running_loop().time()
+        return sorted(found, key=lambda address: self._suspects.get(address, 0) > now)
+
+    async def ask_anyone(
+        self, api_key: int, request: Any, *, channel: str = "", avoid: int | None = None
+    ) -> Any:
+        """The response of any broker, but for one to `avoid`. A silent one is left for the next: only for
+        what may be asked twice."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.request_timeout_ms / 1000
+        patience_s = PATIENCE_S
+        while True:
+            addresses = self._addresses(channel, avoid)
+            if not addresses:
+                raise ConnectionRefusedError("there is no other broker to ask")
+            failure, is_silent = OSError(), False
+            for address in addresses:
+                limit = deadline if len(addresses) == 1 else min(deadline, loop.time() + patience_s)
+                try:
+                    async with asyncio.timeout_at(limit):
+                        connection = await self._connect(*address, channel)
+                        response = await connection.send(api_key, request)
+                except OSError as e:
+                    failure = e
+                    if isinstance(e, TimeoutError):
+                        is_silent = True
+                        self._suspects[address] = loop.time() + _SUSPECT_S
+                    if loop.time() >= deadline:
+                        raise
+                else:
+                    self._suspects.pop(address, None)
+                    return response
+            if not is_silent:
+                raise failure
+            patience_s *= 2
 
     def finalized_feature(self, name: str) -> int:
         """The level of a feature from the ApiVersions answer of the newest open connection; 0 if it has
@@ -166,14 +224,19 @@ class Client:
     # What is where
 
     async def refresh(
-        self, topics: Iterable[str] | None = (), *, allow_auto_creation: bool = False
+        self,
+        topics: Iterable[str] | None = (),
+        *,
+        allow_auto_creation: bool = False,
+        channel: str = "",
+        avoid: int | None = None,
     ) -> ClusterMetadata:
-        """Ask for brokers and these topics, None for all of them."""
+        """Ask for brokers and these topics, None for all of them; not a broker to `avoid`."""
         types = request_types(ApiKey.METADATA)
         names = None if topics is None else list(dict.fromkeys(topics))
         wanted = None if names is None else [types.MetadataRequestTopic(name=name) for name in names]
         request = types.MetadataRequest(topics=wanted, allow_auto_topic_creation=allow_auto_creation)
-        response = await self.send(ApiKey.METADATA, request)
+        response = await self.ask_anyone(ApiKey.METADATA, request, channel=channel, avoid=avoid)
         self.cluster.update(response, all_topics=names is None)
         return self.cluster
 
@@ -205,12 +268,18 @@ class Client:
         node_id = self._coordinators.get((key_type, key))
         if node_id is not None:
             return node_id
+        return await self._find_coordinator(key, key_type)
+
+    async def _find_coordinator(
+        self, key: str, key_type: int, *, channel: str = "", avoid: int | None = None
+    ) -> int:
         types = request_types(ApiKey.FIND_COORDINATOR)
         request = types.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-        (found,) = (await self.send(ApiKey.FIND_COORDINATOR, request)).coordinators
+        response = await self.ask_anyone(ApiKey.FIND_COORDINATOR, request, channel=channel, avoid=avoid)
+        (found,) = response.coordinators
         check(found.error_code, found.error_message, place=f"coordinator of {key}")
         if found.node_id not in self.cluster.brokers:
-            await self.refresh()
+            await self.refresh(channel=channel, avoid=avoid)
         if len(self._coordinators) >= _MOST_COORDINATORS:
             del self._coordinators[next(iter(self._coordinators))]
         self._coordinators[key_type, key] = found.node_id
@@ -267,7 +336,7 @@ class Client:
         was."""
         try:
             node_id = await self.coordinator(key, key_type)
-            return await self.send(
+            work = self.send(
                 api_key,
                 request,
                 node_id=node_id,
@@ -275,9 +344,66 @@ class Client:
                 max_version=max_version,
                 timeout_ms=timeout_ms,
             )
+            return await self.while_coordinating(work, node_id, key, key_type)
+        except MovedError:
+            raise
         except OSError:
             self.forget_coordinator(key, key_type)
             raise
+
+    # Silent brokers
+
+    async def while_leading(
+        self, work: Awaitable[T], node_id: int, partitions: Iterable[TopicPartition], patience_ms: float = 0
+    ) -> T:
+        """The result of a request to the leader of partitions. MovedError if it is silent for longer than
+        `patience_ms`, and another broker leads one of them: only for what may be sent twice."""
+        wanted = list(partitions)
+        topics = list(dict.fromkeys(tp.topic for tp in wanted))
+
+        def has_moved() -> bool:
+            return any(self.cluster.leader(tp) not in (node_id, NO_LEADER) for tp in wanted)
+
+        async def ask() -> None:
+            self._suspect(node_id)
+            await self.refresh(topics, channel=_WATCH, avoid=node_id)
+
+        question = Question((node_id, *topics), ask, has_moved)
+        return await self._watched(work, node_id, question, PATIENCE_S + patience_ms / 1000)
+
+    async def while_coordinating(
+        self, work: Awaitable[T], node_id: int, key: str, key_type: int = GROUP_COORDINATOR
+    ) -> T:
+        """The result of a request to a coordinator. MovedError if it is silent, and another broker
+        coordinates now."""
+
+        def has_moved() -> bool:
+            return self._coordinators.get((key_type, key), node_id) != node_id
+
+        async def ask() -> None:
+            self._suspect(node_id)
+            await self._find_coordinator(key, key_type, channel=_WATCH, avoid=node_id)
+
+        return await self._watched(work, node_id, Question((node_id, key_type, key), ask, has_moved))
+
+    async def _watched(
+        self, work: Awaitable[T], node_id: int, question: Question, patience_s: float = PATIENCE_S
+    ) -> T:
+        broker = self.cluster.brokers.get(node_id)
+        try:
+            return await self._watcher.until_moved(work, question, patience_s)
+        except MovedError:
+            # What is sent later to the same broker would wait behind what nobody waits for.
+            for (host, port, _), connection in list(self._connections.items()):
+                if broker is not None and (host, port) == broker[1:3] and connection.is_abandoned:
+                    connection.close()
+            raise
+
+    def _suspect(self, node_id: int) -> None:
+        broker = self.cluster.brokers.get(node_id)
+        if broker is not None:
+            until = asyncio.get_running_loop().time() + _SUSPECT_S
+            self._suspects[broker.host, broker.port] = until
 
 
 def may_pass(error: Exception) -> bool:

@@ -106,6 +106,11 @@ class BrokerConnection:
     def is_open(self) -> bool:
         return self._failure is None
 
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether answers are missing, and nobody waits for them any more."""
+        return bool(self._waiting) and all(request.answer.done() for request in self._waiting)
+
     def close(self, reason: Exception | None = None) -> None:
         """Close it. Requests in flight fail with the reason."""
         if self._failure is not None:

@@ -13,6 +13,7 @@ from odradek.client.fetching import READ_COMMITTED, READ_UNCOMMITTED, fetch_requ
 from odradek.client.group import GroupMember
 from odradek.client.partition_reader import ConsumerRecord, PartitionReader
 from odradek.client.transaction_requests import GroupMetadata
+from odradek.client.watching import MovedError
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER, TopicPartition
 from odradek.runtime.scope import Scope
@@ -237,7 +238,7 @@ class Consumer:
         generation: int,
     ) -> None:
         try:
-            response = await self._client.send(
+            work = self._client.send(
                 ApiKey.FETCH,
                 request,
                 node_id=node_id,
@@ -245,6 +246,7 @@ class Consumer:
                 max_version=max_version,
                 timeout_ms=self._max_wait_ms + self._client.request_timeout_ms,
             )
+            response = await self._client.while_leading(work, node_id, partitions, self._max_wait_ms)
             self.lost = None
             check(response.error_code, place=f"fetch from broker {node_id}")
             if generation == self._generation:
@@ -252,6 +254,8 @@ class Consumer:
                     name = topic.topic or self._client.cluster.names.get(topic.topic_id, "")
                     for answer in topic.partitions:
                         self._on_answer(TopicPartition(name, answer.partition_index), answer)
+        except MovedError:
+            pass  # the new leaders are known
         except (OSError, KafkaError) as e:
             if not may_pass(e):
                 raise

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from odradek.client.admin import by_topic
 from odradek.client.client import Client, check
 from odradek.client.metadata import ClusterMetadata
+from odradek.client.watching import MovedError
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ZERO_UUID, Buffer, TopicPartition
 from odradek.wire.api_keys import ApiKey
@@ -120,7 +121,7 @@ class PartitionFetcher:
             max_partition_bytes=self._max_bytes,
         )
         try:
-            response = await client.send(
+            work = client.send(
                 ApiKey.FETCH,
                 request,
                 node_id=node_id,
@@ -128,11 +129,14 @@ class PartitionFetcher:
                 max_version=max_version,
                 timeout_ms=wait_ms + client.request_timeout_ms,
             )
+            response = await client.while_leading(work, node_id, [tp], wait_ms)
             check(response.error_code, place=f"fetch from broker {node_id}")
             answer = next((part for topic in response.responses for part in topic.partitions), None)
             if answer is None:
                 return int(response.throttle_time)
             check(answer.error_code, place=f"fetch from {tp} at offset {offset}")
+        except MovedError:
+            raise
         except (OSError, KafkaError) as e:
             client.forget_leader(tp)
             if isinstance(e, KafkaError) and e.code is ErrorCode.UNKNOWN_TOPIC_ID:

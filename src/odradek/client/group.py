@@ -5,6 +5,7 @@ The consumer reads the partitions.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from odradek.client.assignors import ASSIGNORS
@@ -196,7 +197,16 @@ class GroupMember:
                 member_id=self.member_id,
                 group_instance_id=self.group_instance_id,
             )
+            # A coordinator that moves takes the members with it.
+            await self._client.retrying(partial(self._heartbeat, request), self._session_timeout_ms)
+
+    async def _heartbeat(self, request: Any) -> None:
+        try:
             await self._ask(ApiKey.HEARTBEAT, request)
+        except KafkaError as e:
+            if e.code in _MOVED:
+                self._client.forget_coordinator(self.group_id)
+            raise
 
     async def _ask(self, api_key: ApiKey, request: Any, timeout_ms: int | None = None) -> Any:
         response = await self._client.call_coordinator(

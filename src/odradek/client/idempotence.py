@@ -51,7 +51,7 @@ class Idempotence:
         request = types.InitProducerIdRequest(transactional_id=None, transaction_timeout=_NO_TIMEOUT_MS)
 
         async def attempt() -> ProducerIdAndEpoch:
-            response = await self._client.send(ApiKey.INIT_PRODUCER_ID, request)
+            response = await self._client.ask_anyone(ApiKey.INIT_PRODUCER_ID, request)
             check(response.error_code, place="a producer id")
             return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 

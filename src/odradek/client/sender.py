@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Protocol
 from odradek.client.admin import by_topic
 from odradek.client.batches import MAX_IN_FLIGHT, NOBODY, Batch, PartitionQueue, Stage
 from odradek.client.client import Client, check, may_pass
+from odradek.client.watching import MovedError
 from odradek.core.errors import ErrorCode, KafkaError, RecordError
-from odradek.core.types import NO_LEADER, ZERO_UUID, ProducerIdAndEpoch, TopicPartition
+from odradek.core.types import NO_LEADER, NO_SEQUENCE, ZERO_UUID, ProducerIdAndEpoch, TopicPartition
 from odradek.records.batch import RecordTuple, build_batch
 from odradek.runtime.scope import Scope
 from odradek.wire.api_keys import ApiKey
@@ -261,7 +262,12 @@ class Sender:
         failure: Exception | None = None
         answers: dict[TopicPartition, Any] = {}
         try:
-            answers = await self._produce(node_id, {queue.tp: batch for queue, batch in sent})
+            batches = {queue.tp: batch for queue, batch in sent}
+            work = self._produce(node_id, batches)
+            if all(batch.sequence != NO_SEQUENCE for batch in batches.values()):
+                # The new leader recognizes what the old one has replicated: it may be sent twice.
+                work = self._client.while_leading(work, node_id, batches)
+            answers = await work
         except (OSError, KafkaError) as e:
             failure = e
         finally:
@@ -271,7 +277,8 @@ class Sender:
                 continue  # given up meanwhile, with everything else
             answer = answers.get(queue.tp)
             if answer is None:
-                self._client.forget_leader(queue.tp)
+                if not isinstance(failure, MovedError):
+                    self._client.forget_leader(queue.tp)
                 error = failure or KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no answer for {queue.tp}")
                 self._retry_or_fail(queue, batch, error, in_doubt=batch.tries > tries_before)
             else:
@@ -371,8 +378,11 @@ class Sender:
         batch.failure = error
         now = asyncio.get_running_loop().time()
         if may_pass(error) and not self._expired(batch, now) and self._discarding is None:
-            concurrent = isinstance(error, KafkaError) and error.code is ErrorCode.CONCURRENT_TRANSACTIONS
-            pause_s = _CONCURRENT_PAUSE_S if concurrent else self._client.backoff_ms(batch.tries) / 1000
+            pause_s = self._client.backoff_ms(batch.tries) / 1000
+            if isinstance(error, KafkaError) and error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+                pause_s = _CONCURRENT_PAUSE_S
+            elif isinstance(error, MovedError):
+                pause_s = 0  # the new leader is known
             queue.put_back(batch, now + pause_s)
             self._work.set()
         else:

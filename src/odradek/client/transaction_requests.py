@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from odradek.client.admin import by_topic
 from odradek.client.client import GROUP_COORDINATOR, TRANSACTION_COORDINATOR, Client, may_pass
 from odradek.client.transaction_errors import MOVED, Step, Verdict, judge
+from odradek.client.watching import MovedError
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import ProducerIdAndEpoch, TopicPartition
 from odradek.wire.api_keys import ApiKey
@@ -207,13 +208,15 @@ class TransactionRequests:
                 async with asyncio.timeout_at(deadline):
                     node_id = await self._find(key, key_type)
                     sent = True
-                    response = await self._send(step, api_key, request, node_id, version, max_version)
+                    work = self._send(step, api_key, request, node_id, version, max_version)
+                    response = await self._client.while_coordinating(work, node_id, key, key_type)
                 code = worst(step, codes_of(response))
                 if code is ErrorCode.NONE:
                     return response
                 raise RefusedError(step, code)
             except OSError as e:
-                self._client.forget_coordinator(key, key_type)
+                if not isinstance(e, MovedError):
+                    self._client.forget_coordinator(key, key_type)
                 reason = reason if loop.time() >= deadline and reason else e
                 if not may_pass(e):
                     raise

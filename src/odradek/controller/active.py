@@ -16,7 +16,10 @@ from uuid import UUID
 
 from odradek.controller.controller import Controller
 from odradek.controller.decisions import Decisions, Rank, rank_of
+from odradek.controller.electing import MAX_ELECTIONS
+from odradek.controller.elections import Election, ElectionKind
 from odradek.controller.metrics import ControllerMetrics
+from odradek.controller.periodic import PeriodicElections
 from odradek.controller.quick_fencer import QuickFencer
 from odradek.controller.registrar import is_missing, registration_request
 from odradek.controller.result import split
@@ -37,8 +40,11 @@ _TO_LAST_LEADER = -1
 """Stands for the connection over which this node followed the last leader."""
 _ENCODED = 25
 """What it takes to encode a record."""
-_ANSWERED_WHEN_COMMITTED = frozenset((ApiKey.BROKER_HEARTBEAT, ApiKey.ALLOCATE_PRODUCER_IDS))
-"""Nobody who asks these looks for partitions afterwards, and sessions end while many are being created."""
+_ANSWERED_WHEN_COMMITTED = frozenset(
+    (ApiKey.BROKER_HEARTBEAT, ApiKey.ALLOCATE_PRODUCER_IDS, ApiKey.ALTER_PARTITION)
+)
+"""Nobody who asks these looks for partitions afterwards, and sessions end while many are being created.
+Producers wait for an ISR that shrinks."""
 
 
 class ActiveController:
@@ -156,8 +162,12 @@ class ActiveController:
         )
         versions = controller.versions
         values = []
+        elections: list[ElectionKind] = []
         for record in records:
             values.append(encode_record(record, versions.of(record)))
+            kind = controller.election_of(record)
+            if kind is not None:
+                elections.append(kind)
             yield _ENCODED
         self._check()
         if raft.log_end_offset != base_offset:
@@ -166,23 +176,36 @@ class ActiveController:
         assert (raft.epoch, last_offset) == (self.epoch, base_offset + len(records) - 1)
         delta = controller.take(staged)
         self._loader.appended(last_offset, staged)
+        self._count(elections)
         self._last_append_time = asyncio.get_running_loop().time()
         yield from controller.note_names(delta)
         return True
 
+    def _count(self, elections: Sequence[ElectionKind]) -> None:
+        for kind in ElectionKind:
+            self._metrics.elections[kind] += elections.count(kind)
+        unclean = elections.count(ElectionKind.UNCLEAN)
+        if unclean:
+            _log.warning("Elected %d leader(s) uncleanly: they may lack committed records.", unclean)
+
     # --- over time ------------------------------------------------------------------------------------
 
     async def tick(self) -> None:
-        """Fence the silent, and keep an idle log moving. After a stall, silence proves nothing yet."""
+        """Fence the silent, hold periodic elections, and keep an idle log moving. After a stall, silence
+        proves nothing yet."""
         loop = asyncio.get_running_loop()
         idle_seconds = self._config.int("metadata.max.idle.interval.ms") / 1000
-        period = min(_TICK_SECONDS, idle_seconds) if idle_seconds else _TICK_SECONDS
+        elections = PeriodicElections(self._config, _session_ms())
+        period = min(_TICK_SECONDS, elections.shortest_ms / 1000, idle_seconds or _TICK_SECONDS)
         while self._refusal is None:
             due = loop.time() + period
             await asyncio.sleep(period)
             try:
                 if loop.time() - due < _STALL_SECONDS:
                     await self._decisions.run(self._fence_the_silent, Rank.TICK)
+                for election in elections.take_due(_session_ms()):
+                    while await self._decisions.run(partial(self._elect, election), Rank.TICK):
+                        pass
                 if idle_seconds and loop.time() - self._last_append_time >= idle_seconds:
                     await self._decisions.run(self._write_no_op, Rank.TICK)
             except KafkaError as e:
@@ -204,6 +227,14 @@ class ActiveController:
                     broker.id,
                     broker.epoch,
                 )
+
+    def _elect(self, election: Election) -> Paced[bool]:
+        """Whether more may be left to elect."""
+        while True:
+            base_offset = self._raft.log_end_offset
+            records = yield from self.controller.elect(election)
+            if (yield from self._append_all(split(records), base_offset)):
+                return len(records) == MAX_ELECTIONS
 
     # --- brokers that nobody hears any more -----------------------------------------------------------
 

@@ -184,6 +184,23 @@ def can_lead(c: "Controller", partition: PartitionRegistration, replica: int) ->
     return broker is not None and broker.is_active and is_online(c.image, partition, replica)
 
 
+class RulesByTopic:
+    """The rules of elections, with the settings of a topic looked up once for all its partitions."""
+
+    __slots__ = ("_c", "_rules")
+
+    def __init__(self, c: "Controller") -> None:
+        self._c = c
+        self._rules: dict[str, ElectionRules] = {}
+
+    def of(self, topic: TopicImage, partition: PartitionRegistration) -> ElectionRules:
+        can_lead_it = partial(can_lead, self._c, partition)
+        rules = self._rules.get(topic.name)
+        if rules is None:
+            rules = self._rules[topic.name] = self._c.election_rules(topic.name, can_lead_it)
+        return rules._replace(can_lead=can_lead_it)
+
+
 def _leads(c: "Controller", broker_id: int) -> Paced[bool]:
     for _, _, partition in c.partitions():
         if partition.leader == broker_id:

@@ -26,7 +26,7 @@ from odradek.controller import (
 )
 from odradek.controller import producer_id_blocks as producer_ids
 from odradek.controller.activation import activation_records
-from odradek.controller.elections import ElectionRules
+from odradek.controller.elections import Election, ElectionKind, ElectionRules, kind_of
 from odradek.controller.result import ControllerResult
 from odradek.controller.sessions import BrokerSessions
 from odradek.core.config.topic import topic_value
@@ -34,13 +34,15 @@ from odradek.core.configs import NodeConfig
 from odradek.core.errors import KafkaError
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.image import (
+    CLUSTER_DEFAULT,
     RESERVED_DIRS,
+    RESOURCE_BROKER,
     BrokerRegistration,
     MetadataImage,
     PartitionRegistration,
     TopicImage,
 )
-from odradek.metadata.records import MetadataRecord
+from odradek.metadata.records import MetadataRecord, PartitionChangeRecord
 from odradek.metadata.replay import Replayer, StagedDelta
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.versions import RecordVersions, needs_epoch_for_shrink
@@ -172,6 +174,20 @@ class Controller:
         self.sessions.drop(broker_id)
         return (yield from brokers.records_for_fencing(self, broker))
 
+    def elect(self, election: Election) -> Paced[list[MetadataRecord]]:
+        """The records of a periodic election, no more than `MAX_ELECTIONS`."""
+        if election is Election.PREFERRED:
+            return electing.preferred_elections(self)
+        return electing.unclean_elections(self)
+
+    def election_of(self, record: MetadataRecord) -> ElectionKind | None:
+        """Where the leader that a record elects comes from, before the record is taken."""
+        if not isinstance(record, PartitionChangeRecord):
+            return None
+        topic = self.image.topics_by_id.get(record.topic_id)
+        partition = None if topic is None else topic.partitions.get(record.partition_id)
+        return None if partition is None else kind_of(partition, record)
+
     # --- questions its parts ask --------------------------------------------------------------------
 
     def new_uuid(self) -> UUID:
@@ -187,12 +203,25 @@ class Controller:
                 yield topic, index, partition
 
     def election_rules(self, topic: str, can_lead: Callable[[int], bool]) -> ElectionRules:
+        """The rules for a topic, by its settings, those of this node and those of all nodes in the image.
+
+        The node's own configuration is behind the image, and knows no dynamic settings if it is no broker.
+        """
         overrides = self.image.topic_config(topic)
-        min_isr = topic_value("min.insync.replicas", self.config, overrides)
-        unclean = topic_value("unclean.leader.election.enable", self.config, overrides)
+        dynamic = {
+            **self.image.config(RESOURCE_BROKER, CLUSTER_DEFAULT),
+            **self.image.config(RESOURCE_BROKER, str(self.node_id)),
+        }
+        min_isr = topic_value("min.insync.replicas", self.config, overrides, dynamic)
+        unclean = topic_value("unclean.leader.election.enable", self.config, overrides, dynamic)
         assert isinstance(min_isr, int)
-        bump_on_shrink = needs_epoch_for_shrink(self.image.metadata_version)
-        return ElectionRules(can_lead, self.image.elr_enabled, min_isr, bool(unclean), bump_on_shrink)
+        return ElectionRules(
+            can_lead,
+            self.image.elr_enabled,
+            min_isr,
+            Election.UNCLEAN if unclean else Election.ONLINE,
+            needs_epoch_for_shrink(self.image.metadata_version),
+        )
 
 
 def failed(api_key: ApiKey, error: KafkaError) -> Any:

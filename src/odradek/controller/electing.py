@@ -1,18 +1,18 @@
-"""ElectLeaders: elects the preferred replica, or with an unclean election any available one. Pure.
+"""Elections that somebody asks for with ElectLeaders, and those of the clock. Pure.
 
-brokers.py elects leaders when brokers join or leave. elections.py has the rules.
+A preferred election looks for the first replica, an unclean one for any. brokers.py elects leaders when
+brokers join or leave. elections.py has the rules.
 """
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.controller.brokers import can_lead
-from odradek.controller.elections import change_partition
+from odradek.controller.brokers import RulesByTopic
+from odradek.controller.elections import Election, change_partition
 from odradek.controller.result import MAX_RECORDS_PER_BATCH, TOO_MANY_RECORDS, ControllerResult
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import PartitionRegistration, TopicImage
-from odradek.metadata.records import NO_LEADER_CHANGE, MetadataRecord, PartitionChangeRecord
+from odradek.metadata.records import MetadataRecord, PartitionChangeRecord
 from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire import responses
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from odradek.controller.controller import Controller
     from odradek.wire.requests.elect_leaders import ElectLeadersRequest
 
-PREFERRED, UNCLEAN = 0, 1
+_ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
+MAX_ELECTIONS = 1000
+"""How many leaders the clock changes at once, as in Kafka: what is left follows in the next decision."""
+_ELECTED = 2 * STEP
 _NOT_NEEDED = "Leader election not needed for topic partition."
 _NO_PREFERRED = "The preferred leader was not available."
 _NO_ELIGIBLE = "Eligible topic partition leaders are not available."
@@ -39,9 +42,11 @@ def elect_leaders(
     if not asked_for_all and not request.topic_partitions:
         return ControllerResult([], types.ElectLeadersResponse())
     asked: Any = _all(c) if asked_for_all else request.topic_partitions
-    is_known = request.election_type in (PREFERRED, UNCLEAN)
+    election = _ELECTIONS.get(request.election_type)
+    is_known = election is not None
     if asked_for_all and not is_known:
         asked = ()
+    rules = RulesByTopic(c)
     elected: dict[tuple[str, int], PartitionChangeRecord] = {}
     topics = []
     for row in asked:
@@ -49,10 +54,10 @@ def elect_leaders(
         for index in row.partitions:
             yield STEP
             try:
-                if not is_known:
+                if election is None:
                     raise _unknown_type(request.election_type)
                 if (row.topic, index) not in elected:
-                    elected[row.topic, index] = _elect(c, row.topic, index, request.election_type)
+                    elected[row.topic, index] = _elect(c, rules, row.topic, index, election)
                 code, message = ErrorCode.NONE, None
             except KafkaError as e:
                 code, message = e.code, e.message
@@ -100,7 +105,9 @@ def _unknown_type(election_type: int) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type}")
 
 
-def _elect(c: "Controller", name: str, index: int, election_type: int) -> PartitionChangeRecord:
+def _elect(
+    c: "Controller", rules: RulesByTopic, name: str, index: int, election: Election
+) -> PartitionChangeRecord:
     """The record with a partition's new leader. Raises KafkaError if there is none."""
     topic = c.image.topics_by_name.get(name)
     if topic is None:
@@ -108,30 +115,59 @@ def _elect(c: "Controller", name: str, index: int, election_type: int) -> Partit
     partition = topic.partitions.get(index)
     if partition is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
-    if election_type == PREFERRED:
-        return _elect_preferred(c, topic, index, partition)
-    return _elect_unclean(c, topic, index, partition)
-
-
-def _elect_preferred(
-    c: "Controller", topic: TopicImage, index: int, partition: PartitionRegistration
-) -> PartitionChangeRecord:
-    preferred = partition.replicas[0]
-    if partition.leader == preferred:
+    if not _is_needed(partition, election):
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, _NOT_NEEDED)
-    if preferred not in partition.isr or not can_lead(c, partition, preferred):
+    record = _elected(rules, topic, index, partition, election)
+    if record is None and election is Election.PREFERRED:
         raise KafkaError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, _NO_PREFERRED)
-    return PartitionChangeRecord(partition_id=index, topic_id=topic.id, leader=preferred)
-
-
-def _elect_unclean(
-    c: "Controller", topic: TopicImage, index: int, partition: PartitionRegistration
-) -> PartitionChangeRecord:
-    if partition.has_leader:
-        raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, _NOT_NEEDED)
-    rules = c.election_rules(topic.name, partial(can_lead, c, partition))
-    rules = rules._replace(allow_unclean=True)
-    record = change_partition(topic.id, index, partition, partition.isr, rules)
-    if record is None or record.leader == NO_LEADER_CHANGE:
+    if record is None:
         raise KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, _NO_ELIGIBLE)
     return record
+
+
+def _is_needed(partition: PartitionRegistration, election: Election) -> bool:
+    if election is Election.PREFERRED:
+        return partition.leader != partition.replicas[0]
+    return not partition.has_leader
+
+
+def _elected(
+    rules: RulesByTopic, topic: TopicImage, index: int, partition: PartitionRegistration, election: Election
+) -> PartitionChangeRecord | None:
+    asked = rules.of(topic, partition)._replace(election=election)
+    return change_partition(topic.id, index, partition, partition.isr, asked)
+
+
+def preferred_elections(c: "Controller") -> Paced[list[MetadataRecord]]:
+    """Leads go back to the first replicas that can have them."""
+    rules = RulesByTopic(c)
+    records: list[MetadataRecord] = []
+    for topic, index, partition in c.partitions():
+        if len(records) == MAX_ELECTIONS:
+            break
+        if not _is_needed(partition, Election.PREFERRED):
+            yield FEW
+            continue
+        record = _elected(rules, topic, index, partition, Election.PREFERRED)
+        if record is not None:
+            records.append(record)
+        yield _ELECTED
+    return records
+
+
+def unclean_elections(c: "Controller") -> Paced[list[MetadataRecord]]:
+    """Partitions without a leader get one, where their topic allows any replica to lead."""
+    rules = RulesByTopic(c)
+    records: list[MetadataRecord] = []
+    for topic, index, partition in c.partitions():
+        if len(records) == MAX_ELECTIONS:
+            break
+        if partition.has_leader:
+            yield FEW
+            continue
+        if rules.of(topic, partition).election is Election.UNCLEAN:
+            record = _elected(rules, topic, index, partition, Election.UNCLEAN)
+            if record is not None:
+                records.append(record)
+        yield _ELECTED
+    return records

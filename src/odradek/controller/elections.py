@@ -6,6 +6,7 @@ if the topic allows it, the first available replica.
 """
 
 from collections.abc import Callable, Collection
+from enum import Enum, auto
 from typing import NamedTuple
 from uuid import UUID
 
@@ -15,13 +16,32 @@ from odradek.metadata.image import RECOVERING, PartitionRegistration
 from odradek.metadata.records import NO_LEADER_CHANGE, PartitionChangeRecord
 
 
+class Election(Enum):
+    """Whom an election looks for."""
+
+    ONLINE = auto()
+    """The current leader, else another replica that is complete."""
+    PREFERRED = auto()
+    """The same, but the first replica goes before the current leader."""
+    UNCLEAN = auto()
+    """The same as ONLINE, and any replica before none."""
+
+
+class ElectionKind(Enum):
+    """Where a new leader came from."""
+
+    ISR = auto()
+    ELR = auto()
+    UNCLEAN = auto()
+
+
 class ElectionRules(NamedTuple):
     """What an election depends on, besides the partition."""
 
     can_lead: Callable[[int], bool]
     elr_enabled: bool
     min_isr: int
-    allow_unclean: bool
+    election: Election
     bump_on_shrink: bool = False
     """Before 3.6 nodes knew only by a new leader epoch that a replica had left the ISR."""
 
@@ -63,11 +83,12 @@ def change_partition(
         isr, elr = (leader,), tuple(n for n in elr if n != leader)
         if len(isr) >= min(rules.min_isr, len(replicas)):
             elr = ()
-    if rules.elr_enabled:
-        if leader != NO_LEADER:
-            last_known_elr = ()
-        elif not last_known_elr and partition.leader != NO_LEADER:
-            last_known_elr = (partition.leader,)
+    if not rules.elr_enabled and isr:
+        elr = ()  # nobody keeps track of who is complete
+    if leader != NO_LEADER:
+        last_known_elr = ()
+    elif rules.elr_enabled and not last_known_elr and partition.leader != NO_LEADER:
+        last_known_elr = (partition.leader,)
     if leader_recovery_state == partition.leader_recovery_state:
         leader_recovery_state = NO_RECOVERY_CHANGE
     assert leader == NO_LEADER or leader in isr, f"leader {leader} outside the ISR {isr}"
@@ -82,21 +103,34 @@ def change_partition(
 def _elect(
     partition: PartitionRegistration, isr: tuple[int, ...], elr: tuple[int, ...], rules: ElectionRules
 ) -> _Outcome:
-    eligible = isr or (elr if rules.elr_enabled else ())
-    if partition.leader in eligible and rules.can_lead(partition.leader):
-        return _Outcome(partition.leader, False)
-    for replica in partition.replicas:
+    replicas = partition.replicas
+    eligible = isr or elr
+    in_order = (partition.leader, *replicas)
+    if rules.election is Election.PREFERRED:
+        in_order = (replicas[0], *in_order)
+    for replica in in_order:
         if replica in eligible and rules.can_lead(replica):
             return _Outcome(replica, False)
     if rules.elr_enabled and not eligible and len(partition.last_known_elr) == 1:
         last = partition.last_known_elr[0]
-        if last in partition.replicas and rules.can_lead(last):
+        if last in replicas and rules.can_lead(last):
             return _Outcome(last, True)
-    if rules.allow_unclean:
-        for replica in partition.replicas:
+    if rules.election is Election.UNCLEAN:
+        for replica in replicas:
             if rules.can_lead(replica):
                 return _Outcome(replica, True)
     return _Outcome(NO_LEADER, False)
+
+
+def kind_of(partition: PartitionRegistration, record: PartitionChangeRecord) -> ElectionKind | None:
+    """Where the leader of a record comes from; None if it elects nobody."""
+    if record.leader in (NO_LEADER_CHANGE, NO_LEADER, partition.leader):
+        return None
+    if record.leader in partition.isr:
+        return ElectionKind.ISR
+    if record.leader_recovery_state != RECOVERING and record.leader in partition.elr:
+        return ElectionKind.ELR
+    return ElectionKind.UNCLEAN
 
 
 def _record(

@@ -2,10 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.result import ControllerResult
+from odradek.controller.result import ControllerResult, check_count
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.metadata.image import CLUSTER_DEFAULT, RESOURCE_BROKER, VersionRange
-from odradek.metadata.records import ConfigRecord, FeatureLevelRecord, MetadataRecord
+from odradek.metadata.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+)
 from odradek.metadata.versions import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -13,7 +18,7 @@ from odradek.metadata.versions import (
     knows_controllers,
     loses_metadata,
 )
-from odradek.runtime.slices import STEP, Paced
+from odradek.runtime.slices import FEW, STEP, Paced
 from odradek.wire import responses
 
 if TYPE_CHECKING:
@@ -41,7 +46,11 @@ def update_features(
     for update in request.feature_updates:
         yield 2 * STEP
         try:
-            records += _update(c, update.feature, update.max_version_level, update.upgrade_type, proposed)
+            new = _update(c, update.feature, update.max_version_level, update.upgrade_type, proposed)
+            if new and update.feature == _ELR and update.max_version_level > 0:
+                records += yield from _without_leftovers(c)
+            records += new
+            check_count(len(records))
         except KafkaError as e:
             message = (
                 f"The update failed for all features since the following feature had an error: {e.message}"
@@ -126,6 +135,23 @@ def _check_downgrade(current: int, level: int, upgrade_type: int) -> None:
         ErrorCode.INVALID_UPDATE_VERSION,
         f"Unsupported metadata.version downgrade from {current} to {level}. {reason}",
     )
+
+
+def _without_leftovers(c: "Controller") -> Paced[list[MetadataRecord]]:
+    """Eligible leader replicas of an earlier time: while nobody kept track, a leader went on without them.
+
+    Where the ISR is empty nobody has led since, so that they are complete still.
+    """
+    records: list[MetadataRecord] = []
+    for topic, index, partition in c.partitions():
+        if partition.elr and partition.isr:
+            records.append(
+                PartitionChangeRecord(
+                    partition_id=index, topic_id=topic.id, eligible_leader_replicas=(), last_known_elr=()
+                )
+            )
+        yield FEW
+    return records
 
 
 def _min_isr_for_the_cluster(c: "Controller") -> list[MetadataRecord]:

@@ -47,7 +47,6 @@ def families(
     yield from process
     yield from controller(node)
     yield from quorum(node, now_ms)
-    yield from _isr_changes(node)
     yield from partitions(node, now_ms)
     yield from _transactions(node, now_ms)
     yield from _cleaner(node, now_ms)
@@ -105,17 +104,6 @@ def _add_times(times: SummaryMetricFamily, name: str, stats: RequestMetrics) -> 
         if value_us is not None:
             times.add_sample(times.name, {"request": name, "quantile": str(q)}, value_us / 1000)
     times.add_metric([name], stats.count, stats.total_us / 1000)
-
-
-def _isr_changes(node: "Observed") -> Iterator[Metric]:
-    prefix, counted = "kafka_server_replicamanager", node.metrics.isr
-    yield CounterMetricFamily(f"{prefix}_isrexpands", "Replicas that joined an ISR led here", counted.expands)
-    yield CounterMetricFamily(f"{prefix}_isrshrinks", "Shrinks of an ISR led here", counted.shrinks)
-    yield CounterMetricFamily(
-        f"{prefix}_failedisrupdates",
-        "Changes of an ISR led here that the controller refused",
-        counted.failed_updates,
-    )
 
 
 def _transactions(node: "Observed", now_ms: int) -> Iterator[Metric | None]:

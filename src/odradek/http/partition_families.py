@@ -7,7 +7,7 @@ it comes from one walk along the partitions, with pauses: there may be many.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from odradek.http.rows import ROWS_AT_ONCE, gauge
 
@@ -32,6 +32,7 @@ def partitions(node: "Observed", now_ms: int) -> Iterator[Metric | None]:
             led.add(at, partition, partition.leader)
             counts.late += partition.log.producers.has_late_transaction(now_ms, max_timeout_ms)
     yield from counts.families(len(node.replicas.offline))
+    yield from _isr_changes(node)
     yield from led.families
     yield from logs.families
     family = GaugeMetricFamily("kafka_topic_partitions", "Partitions of the topic", labels=["topic"])
@@ -40,6 +41,17 @@ def partitions(node: "Observed", now_ms: int) -> Iterator[Metric | None]:
             yield None
         family.add_metric([topic], count)
     yield family
+
+
+def _isr_changes(node: "Observed") -> Iterator[Metric]:
+    prefix, counted = "kafka_server_replicamanager", node.metrics.isr
+    yield CounterMetricFamily(f"{prefix}_isrexpands", "Replicas that joined an ISR led here", counted.expands)
+    yield CounterMetricFamily(f"{prefix}_isrshrinks", "Shrinks of an ISR led here", counted.shrinks)
+    yield CounterMetricFamily(
+        f"{prefix}_failedisrupdates",
+        "Changes of an ISR led here that the controller refused",
+        counted.failed_updates,
+    )
 
 
 def _family(name: str, documentation: str) -> GaugeMetricFamily:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
+from odradek.controller.elections import ElectionKind
 from odradek.core.metrics import QUANTILES, TimeMetrics
 from odradek.http.rows import gauge
 
@@ -22,6 +23,7 @@ _RAFT = "kafka_server_raftmetrics"
 _CHANNEL = "kafka_server_raftchannelmetrics"
 _CONTROLLER = "kafka_controller_kafkacontroller"
 _EVENTS = "kafka_controller_controllereventmanager"
+_STATS = "kafka_controller_controllerstats"
 _BROKER = "kafka_server_brokermetadatametrics"
 
 
@@ -32,7 +34,7 @@ def quorum(node: "Observed", now_ms: int) -> Iterator[Metric]:
     yield from _channel(raft)
     yield from _followed(node, now_ms)
     if node.quorum.local is not None:
-        yield from _decisions(node.quorum.local, now_ms)
+        yield from decisions(node.quorum.local, now_ms)
 
 
 def _replica(raft: "RaftDriver") -> Iterator[Metric]:
@@ -140,12 +142,22 @@ _WORDS = (
 )
 
 
-def _decisions(local: "QuorumController", now_ms: int) -> Iterator[Metric]:
+def decisions(local: "QuorumController", now_ms: int) -> Iterator[Metric]:
     metrics = local.metrics
     yield gauge(
         f"{_CONTROLLER}_timedoutbrokerheartbeatcount",
         "Heartbeats answered after half a session",
         metrics.timed_out_heartbeats,
+    )
+    yield CounterMetricFamily(
+        f"{_STATS}_uncleanleaderelections",
+        "Leaders elected uncleanly by this controller",
+        metrics.elections[ElectionKind.UNCLEAN],
+    )
+    yield CounterMetricFamily(
+        f"{_STATS}_electionfromeligibleleaderreplicas",
+        "Leaders elected by this controller from outside the ISR that were complete",
+        metrics.elections[ElectionKind.ELR],
     )
     yield _times(
         f"{_EVENTS}_eventqueuetimems", "Milliseconds a decision waited for its turn", metrics.queue, now_ms

@@ -164,16 +164,24 @@ class Descriptor:
 
 
 class FileSlice:
-    """A part of a file. The descriptor stays open as long as the slice is alive."""
+    """A part of a file. The descriptor stays open as long as the slice is alive.
 
-    __slots__ = ("_disk", "fd", "file", "position", "size")
+    A truncation of the file may put other bytes at the same place. `cuts` has the positions of all cuts of
+    the file, `cuts_seen` counts those before this slice was made. OutputQueue compares them.
+    """
 
-    def __init__(self, disk: Disk, file: Descriptor, position: int, size: int) -> None:
+    __slots__ = ("_disk", "cuts", "cuts_seen", "fd", "file", "position", "size")
+
+    def __init__(
+        self, disk: Disk, file: Descriptor, position: int, size: int, cuts: Sequence[int] = ()
+    ) -> None:
         self._disk = disk
         self.file = file
         self.fd = file.fd
         self.position = position
         self.size = size
+        self.cuts = cuts
+        self.cuts_seen = len(cuts)
 
     def read(self) -> bytes:
         return read_fully(self._disk, self.fd, self.size, self.position)
@@ -202,7 +210,7 @@ def read_fully(disk: Disk, fd: int, count: int, position: int) -> bytes:
 class PooledFile:
     """A file of a log by its path. The pool opens and closes its descriptor as needed."""
 
-    __slots__ = ("_pool", "handle", "on_spared", "path", "used")
+    __slots__ = ("_pool", "cuts", "handle", "on_spared", "path", "used")
 
     def __init__(self, pool: "FilePool", path: str) -> None:
         self._pool = pool
@@ -210,6 +218,7 @@ class PooledFile:
         self.handle: Descriptor | None = None
         self.used = False
         self.on_spared: Callable[[], None] | None = None
+        self.cuts: list[int] = []  # see `FileSlice`
 
     def open(self) -> Descriptor:
         """The descriptor. Opens the file if needed."""

@@ -2,12 +2,13 @@
 deleted.
 
 A log has parts, each with its own state and file. This file combines them and does what involves several
-parts. One owner uses a log from one thread. Only the jobs of `begin_flush` and `begin_close` may run in other
-threads.
+parts. One owner uses a log from one thread. Only the jobs of `begin_flush` and `begin_close`, and the syncs
+of a truncation, may run in other threads.
 """
 
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ from odradek.log.segments.segments import Segments
 from odradek.records.check import CheckedRecords
 from odradek.records.header import MAX_INT32
 from odradek.runtime.api import Runtime
+from odradek.runtime.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.core.configs import TopicConfig
@@ -50,6 +52,11 @@ __all__ = ["AppendInfo", "FetchInfo", "Isolation", "Log"]
 def _part(path: str) -> Any:
     """A read-only property of a part. Reading it makes no Python call, which matters on the request path."""
     return property(attrgetter(path))
+
+
+def _truncating(topic_partition: TopicPartition) -> KafkaError:
+    """A replica may be elected while it truncates: it cannot lead yet, and the client tries again."""
+    return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic_partition} is truncating")
 
 
 class Log:
@@ -65,6 +72,7 @@ class Log:
         "epochs",
         "local_log",
         "metadata",
+        "on_log_start_moved",
         "partition_dir",
         "producers",
         "roller",
@@ -83,6 +91,7 @@ class Log:
     recovery_point: int = _part("durability.recovery_point")
     settled_offset: int = _part("settling.settled_offset")
     flushes_by_count: bool = _part("settling.flushes_by_count")
+    is_truncating: bool = _part("truncator.is_truncating")
     cleaned_offset: int | None = _part("compaction.cleaned_offset")
     being_cleaned: bool = _part("compaction.being_cleaned")
     appended_bytes: int = _part("_appender.appended_bytes")
@@ -104,6 +113,7 @@ class Log:
         cleaned_offset: int | None,
     ) -> None:
         clock = runtime.clock
+        self.on_log_start_moved: Callable[[], None] | None = None
         self._config = LogConfig(config)
         self.topic_partition = directory.topic_partition
         self.partition_dir = directory
@@ -268,6 +278,8 @@ class Log:
         directory, bounds = self.partition_dir, self.bounds
         if directory.failure is not None:
             raise directory.failure
+        if self.truncator.is_truncating:
+            raise _truncating(self.topic_partition)
         if not self.metadata.is_durable:
             self.metadata.persist()
         start = bounds.log_end_offset
@@ -283,9 +295,11 @@ class Log:
         """Append batches with the offsets of the leader, which is at `leader_epoch`. A partial batch at the
         end is ignored.
 
-        Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE if they do not follow the log end, StorageError.
+        Raises CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE if they do not follow the log end, StorageError. A caller
+        that truncates waits for the end of it.
         """
         self.check_online()
+        assert not self.truncator.is_truncating, f"{self.topic_partition} is truncating"
         if not self.metadata.is_durable:
             self.metadata.persist()
         start = self.bounds.log_end_offset
@@ -326,6 +340,8 @@ class Log:
         directory = self.partition_dir
         if directory.failure is not None:
             raise directory.failure
+        if self.truncator.is_truncating:
+            raise _truncating(self.topic_partition)
         try:
             return self._reader.read(offset, max_bytes, isolation, min_one_message)
         except OSError as e:
@@ -370,6 +386,8 @@ class Log:
         The job may run in another thread. Call `finish_flush` after it has run, or `fail` if it raised.
         """
         self.check_online()
+        if self.truncator.is_truncating:
+            return None  # what is left of the log is synced
         return self.durability.begin_flush(self.bounds.log_end_offset if up_to is None else up_to)
 
     def flush(self, up_to: int | None = None) -> None:
@@ -416,6 +434,8 @@ class Log:
             return False
         self.bounds.advance_log_start(offset)
         self.epochs.truncate_from_start(offset)
+        if self.on_log_start_moved is not None:
+            self.on_log_start_moved()
         return True
 
     def retain(self, now_ms: int) -> int:
@@ -448,6 +468,26 @@ class Log:
         """
         self.check_online()
         return self.truncator.truncate_to(offset)
+
+    def begin_truncation(self, offset: int) -> Reply[None]:
+        """`truncate_to` with its syncs in other threads, together with those of other logs. The log ends at
+        the right offset at once, but it is truncating until the reply is ready, and the reply fails with
+        StorageError. If a truncation is in progress already, this one follows it."""
+        self.check_online()
+        beside = self.truncator.beside
+        if beside is None:
+            self.truncator.truncate_to(offset)
+            return Reply(None)
+        return beside(self, partial(self.truncator.cutting, offset))
+
+    def begin_restart(self, offset: int) -> Reply[None]:
+        """`truncate_fully_and_start_at` in the same way."""
+        self.check_online()
+        beside = self.truncator.beside
+        if beside is None:
+            self.truncator.restart_at(offset)
+            return Reply(None)
+        return beside(self, partial(self.truncator.restarting, offset))
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove all records. The next record gets the given offset."""

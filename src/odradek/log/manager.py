@@ -22,6 +22,7 @@ from odradek.log.managing.flushing import Flusher
 from odradek.log.managing.log_dir import DirectoryInUseError, DuplicateLogError, LogDir
 from odradek.log.managing.log_dirs import LogDirs
 from odradek.log.managing.topic_ids import TopicIdSyncer
+from odradek.log.managing.truncating import Truncations
 from odradek.log.opening.starting import FoundLog, Recovery, find_logs, open_logs
 from odradek.log.opening.steps import run_here
 from odradek.runtime.api import Runtime
@@ -85,6 +86,7 @@ class LogManager:
         self.work = DiskWork(runtime)
         self.checkpointer = Checkpointer(runtime.disk, self.dirs, self.work, self.slices)
         self.flusher = Flusher(self.dirs, self.work, self.checkpointer)
+        self.truncations = Truncations(self.dirs, self.work, self.checkpointer)
         self._topic_ids = TopicIdSyncer(runtime.disk, self.dirs, self.work)
         self._deleter = Deleter(runtime, self.dirs, self.work, self.slices)
         self.files = FilePool(runtime.disk, max_descriptors, max_held_descriptors)
@@ -190,6 +192,7 @@ class LogManager:
         log.partition_dir.on_failed = self.dirs.log_failed
         log.roller.on_rolled = log.settling.on_flush_due = self.flusher.flush_soon
         log.truncator.on_truncated = self.checkpointer.truncated
+        log.truncator.beside = self.truncations.begin
 
     def _set_stray_aside(self, log: Log) -> None:
         """Rename a log that the metadata does not assign to this node. Raises StorageError."""
@@ -384,7 +387,12 @@ class LogManager:
 
     async def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close all logs and unlock the directories. After a clean close the next start needs no recovery."""
-        while self.flusher.flushing or self.checkpointer.is_writing or self.work.in_flight:
+        while (
+            self.flusher.flushing
+            or self.truncations.is_running
+            or self.checkpointer.is_writing
+            or self.work.in_flight
+        ):
             await self.work.wait_for_one()
         self.flusher.stop()
         self.checkpointer.stop()

@@ -12,19 +12,16 @@ from odradek.runtime.api import Clock
 class LeaderContext:
     """`image` gives the current metadata."""
 
-    __slots__ = ("_clock", "_image", "max_lag_ms", "metrics", "proposals")
+    __slots__ = ("_image", "max_lag_ms", "metrics", "now_ms", "proposals")
 
     def __init__(
         self, clock: Clock, image: Callable[[], MetadataImage], max_lag_ms: int, metrics: IsrMetrics
     ) -> None:
-        self._clock = clock
+        self.now_ms = clock.steady_ms
         self._image = image
         self.max_lag_ms = max_lag_ms  # replica.lag.time.max.ms
         self.metrics = metrics
         self.proposals = IsrProposals()
-
-    def now_ms(self) -> int:
-        return self._clock.steady_ms()
 
     def is_alive(self, broker_id: int) -> bool:
         return self._image().alive_broker_epoch(broker_id) is not None

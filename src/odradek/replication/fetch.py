@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER_EPOCH
 from odradek.log.log import Isolation
-from odradek.replication.fetch_sessions import PartitionFetch, PartitionKey
+from odradek.replication.fetch_sessions import GONE, PartitionFetch, PartitionKey
 from odradek.replication.follower_fetch import FetchingReplica
 from odradek.replication.manager import ReplicaManager
+from odradek.replication.waiters import FetchWatch
 from odradek.runtime.slices import Paced
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class PartitionAnswer:
         "diverging_epoch",
         "error",
         "high_watermark",
+        "is_idle",
         "key",
         "last_stable_offset",
         "log_start_offset",
@@ -51,6 +53,7 @@ class PartitionAnswer:
         self.current_leader: tuple[int, int] | None = None
         self.records: FileSlice | None = None
         self.size = 0
+        self.is_idle = False  # there are no records for this reader
         self.partition: Partition | None = None
 
 
@@ -79,11 +82,13 @@ def read_partitions(
     isolation: Isolation,
     follower: FetchingReplica | None,
     most_files: int,
+    watch: FetchWatch | None = None,
 ) -> Paced[FetchRead]:
     """One pass. The first partition with data returns at least one batch, even above every limit.
 
     The records of each partition keep a file open. After `most_files` partitions with records, the read stops
-    as if the byte limit were reached.
+    as if the byte limit were reached. In the `watch` of a session, a partition without news is no longer
+    dirty, and those that were read are marked by their next change.
     """
     read = FetchRead()
     min_one = True
@@ -94,6 +99,14 @@ def read_partitions(
             _read_one(replicas, answer, fetch, max(0, max_bytes - read.size), isolation, min_one, follower)
         except KafkaError as e:
             answer.error = e.code
+        else:
+            if watch is not None and answer.partition is not None and fetch.turn != GONE:
+                fetch.watched = answer.partition.fetch_waiters
+                fetch.watched.add(watch, fetch)
+                if answer.is_idle and not fetch.has_news(
+                    0, False, answer.high_watermark, answer.log_start_offset
+                ):
+                    watch.dirty.pop(fetch, None)
         if answer.size:
             min_one = False
             most_files -= 1
@@ -139,3 +152,11 @@ def _read_one(
     answer.high_watermark = log.high_watermark
     answer.last_stable_offset = log.last_stable_offset
     answer.log_start_offset = log.log_start_offset
+    if answer.size == 0 and answer.diverging_epoch is None:
+        # Otherwise there are records, but no room for them.
+        if isolation is Isolation.LOG_END:
+            bound = log.log_end_offset
+        else:
+            committed = isolation is Isolation.TXN_COMMITTED
+            bound = answer.last_stable_offset if committed else answer.high_watermark
+        answer.is_idle = fetch.fetch_offset >= bound

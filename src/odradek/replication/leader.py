@@ -12,6 +12,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.types import NO_LEADER_EPOCH
 from odradek.log.log import Log
 from odradek.replication.context import LeaderContext
+from odradek.replication.followers import Followers
 from odradek.replication.isr import (
     CommittedIsr,
     IsrState,
@@ -20,7 +21,7 @@ from odradek.replication.isr import (
     PendingShrink,
     high_watermark_of,
 )
-from odradek.replication.progress import NEVER_MS, NO_BROKER_EPOCH, UNKNOWN_OFFSET, FollowerProgress
+from odradek.replication.progress import NO_BROKER_EPOCH, UNKNOWN_OFFSET, FollowerProgress
 from odradek.replication.proposals import NOT_APPLIED, WAIT_FOR_METADATA, IsrAnswer, IsrProposal
 from odradek.replication.waiters import CommitWaiters
 
@@ -38,10 +39,8 @@ class PartitionLeader:
         "_broker_id",
         "_context",
         "_followers",
-        "_in_sync",
         "_log",
         "_on_moved",
-        "_outside",
         "alone",
         "commit_waiters",
         "epoch",
@@ -68,9 +67,7 @@ class PartitionLeader:
         self._broker_id = broker_id
         self._context = context
         self._on_moved = on_moved
-        self._followers: dict[int, FollowerProgress] = {}
-        self._in_sync: tuple[FollowerProgress, ...]  # of the maximal ISR
-        self._outside: tuple[FollowerProgress, ...]  # not in the maximal ISR, but fetching
+        self._followers = Followers(context)
         self.epoch = registration.leader_epoch
         self.epoch_start_offset = log.log_end_offset
         self.commit_waiters = CommitWaiters()  # for the high watermark: acks=all
@@ -97,7 +94,8 @@ class PartitionLeader:
         if registration.partition_epoch < self.partition_epoch:
             return  # the controller's answer was faster
         self.replicas = tuple(registration.replicas)
-        self._follow(registration.isr)
+        others = (id_ for id_ in self.replicas if id_ != self._broker_id)
+        self._followers.assign(others, tuple(registration.isr))
         self.configure()
         is_newer = registration.partition_epoch > self.partition_epoch
         self.partition_epoch = registration.partition_epoch
@@ -105,15 +103,6 @@ class PartitionLeader:
             self._commit(tuple(registration.isr))
         else:  # the proposal followed an answer that was faster than the metadata
             self._set_isr(self.isr)
-
-    def _follow(self, isr: tuple[int, ...]) -> None:
-        """Have the progress of every replica of the assignment but this one."""
-        now_ms = self._context.now_ms() if len(self.replicas) > 1 else NEVER_MS
-        self._followers = {
-            id_: self._followers.get(id_) or FollowerProgress(id_, now_ms if id_ in isr else NEVER_MS)
-            for id_ in self.replicas
-            if id_ != self._broker_id
-        }
 
     def _is_possible(self, isr: IsrState) -> bool:
         return set(isr.maximal) <= set(self.replicas)
@@ -157,7 +146,7 @@ class PartitionLeader:
 
     def require_replica(self, broker_id: int, current_leader_epoch: int) -> None:
         """Refuse a follower that is not a replica. It retries, because our metadata may be old."""
-        if broker_id not in self._followers:
+        if self._followers.get(broker_id) is None:
             if current_leader_epoch == NO_LEADER_EPOCH:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
@@ -189,8 +178,8 @@ class PartitionLeader:
         follower.record(
             fetch_offset, log_start_offset, broker_epoch, log.log_end_offset, self._context.now_ms()
         )
-        if follower not in self._in_sync:
-            if follower not in self._outside:
+        if follower not in self._followers.in_sync:
+            if follower not in self._followers.outside:
                 self._set_isr(self.isr)
             self._maybe_expand(follower)
         if self.low_watermark_waiters:
@@ -210,7 +199,8 @@ class PartitionLeader:
         if self.alone:
             offset = own_end
         else:
-            offset = high_watermark_of(own_end, self._in_sync, self._outside, self._may_join)
+            followers = self._followers
+            offset = high_watermark_of(own_end, followers.in_sync, followers.outside, self._may_join)
         if not log.advance_high_watermark(offset):
             return False
         if self.commit_waiters:
@@ -220,11 +210,7 @@ class PartitionLeader:
     @property
     def low_watermark(self) -> int:
         """The smallest log start of the replicas that are alive; -1 if one of them has not fetched yet."""
-        offset = self._log.log_start_offset
-        for follower in self._followers.values():
-            if follower.log_start_offset < offset and self._context.is_alive(follower.broker_id):
-                offset = follower.log_start_offset
-        return offset
+        return self._followers.low_watermark(self._log.log_start_offset)
 
     def tick(self) -> None:
         """Time has passed: propose to shrink the ISR if members do not keep up. Replicas outside that stopped
@@ -241,11 +227,7 @@ class PartitionLeader:
     # --- proposals ------------------------------------------------------------------------------------
 
     def _may_join(self, follower: FollowerProgress) -> bool:
-        return self._is_caught_up(follower) and self._context.is_eligible(follower)
-
-    def _is_caught_up(self, follower: FollowerProgress) -> bool:
-        context = self._context
-        return follower.is_caught_up(self._log.log_end_offset, context.now_ms(), context.max_lag_ms)
+        return self._followers.may_join(follower, self._log.log_end_offset)
 
     def _maybe_expand(self, follower: FollowerProgress) -> None:
         """A replica joins that has all committed records. It must have reached this leader epoch, too: the
@@ -261,7 +243,7 @@ class PartitionLeader:
         isr = self.isr
         if type(isr) is not CommittedIsr:
             return
-        lagging = tuple(f.broker_id for f in self._in_sync if not self._is_caught_up(f))
+        lagging = self._followers.lagging(self._log.log_end_offset)
         if lagging:
             self._propose(PendingShrink(isr, lagging))
 
@@ -270,14 +252,10 @@ class PartitionLeader:
         assert log.topic_id is not None
         _log.info("Proposing the ISR %s instead of %s for %s", state.proposed, state.members, tp)
         self._set_isr(state)
-        epochs = tuple((id_, self._broker_epoch(id_)) for id_ in state.proposed)
+        epochs = tuple((id_, self._followers.broker_epoch(id_)) for id_ in state.proposed)
         self._context.proposals.submit(
             IsrProposal(self, state, tp, log.topic_id, self.epoch, self.partition_epoch, epochs)
         )
-
-    def _broker_epoch(self, broker_id: int) -> int:
-        follower = self._followers.get(broker_id)
-        return NO_BROKER_EPOCH if follower is None else follower.broker_epoch
 
     def holds(self, proposal: IsrProposal) -> bool:
         return self.isr is proposal.state
@@ -319,11 +297,5 @@ class PartitionLeader:
         assert self._is_possible(isr)
         self.isr = isr
         self.under_min_isr = len(isr.members) < self.min_isr
-        self._in_sync = tuple(self._followers[id_] for id_ in isr.maximal if id_ != self._broker_id)
-        self._outside = tuple(
-            f for f in self._followers.values() if f not in self._in_sync and self._is_fetching(f)
-        )
-        self.alone = not self._in_sync and not self._outside
-
-    def _is_fetching(self, follower: FollowerProgress) -> bool:
-        return self._context.now_ms() - follower.fetch_ms <= self._context.max_lag_ms
+        self._followers.divide(isr.maximal)
+        self.alone = not self._followers.in_sync and not self._followers.outside

@@ -322,5 +322,4 @@ class ReplicaManager:
             )
         opened.increment_log_start_offset(offset)
         assert offset <= opened.log_start_offset <= opened.high_watermark
-        partition.fetch_waiters.wake()
         return Deleted(partition, offset, leader.low_watermark)

@@ -77,6 +77,7 @@ class Partition:
         self.verification = Verification()
         self.fetch_waiters = FetchWaiters(slices or Slices())
         log.settling.on_settled = self._settled
+        log.on_log_start_moved = self.fetch_waiters.wake
 
     # --- roles ----------------------------------------------------------------------------------------
 
@@ -119,6 +120,8 @@ class Partition:
         self.rules = check_rules(config)
         if self.leader is not None:
             self.leader.configure()
+            self.leader.advance_high_watermark()  # min.insync.replicas may be smaller now
+        self.fetch_waiters.wake()
 
     def stop(self, code: ErrorCode) -> None:
         """This node no longer has the partition: fail all waits."""
@@ -127,6 +130,7 @@ class Partition:
             resigned.resign(code)
         self.fetch_waiters.wake()
         self.log.settling.on_settled = None  # break the reference cycle of log and partition
+        self.log.on_log_start_moved = None
 
     def require_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> PartitionLeader:
         """The leader, if this node leads at the caller's leader epoch. Raises KafkaError otherwise."""
@@ -214,9 +218,12 @@ class Partition:
             metrics = self.metrics
             metrics.messages_in += log.log_end_offset - end
             metrics.bytes_in += log.appended_bytes - size
-            leader.advance_high_watermark()
-            if self.fetch_waiters.waiting:
-                self.fetch_waiters.wake()
+            waiters = self.fetch_waiters
+            moved = leader.advance_high_watermark()
+            if moved and (waiters.consumers or waiters.followers or waiters.committed):
+                waiters.high_watermark_moved(log.bounds)
+            if waiters.followers:
+                waiters.log_end_moved()
         return results
 
     def append_checked(
@@ -249,12 +256,12 @@ class Partition:
     ) -> None:
         """A follower fetches from `fetch_offset`: it has all records below."""
         if self.require_leader().record_fetch(replica_id, fetch_offset, log_start_offset, broker_epoch):
-            self.fetch_waiters.wake()
+            self.fetch_waiters.high_watermark_moved(self.log.bounds)
 
     def _settled(self) -> None:
         """A flush that acknowledgements wait for (flush.messages) has advanced."""
         if self.leader is not None and self.leader.record_flush():
-            self.fetch_waiters.wake()
+            self.fetch_waiters.high_watermark_moved(self.log.bounds)
         if self.follower is not None and self.on_settled is not None:
             self.on_settled(self.topic_partition)
 

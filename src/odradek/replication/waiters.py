@@ -3,10 +3,14 @@
 import asyncio
 import heapq
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.runtime.slices import Paced, Slices
+from odradek.log.parts.bounds import Bounds, Isolation
+from odradek.runtime.slices import FEW, Paced, Slices
+
+if TYPE_CHECKING:
+    from odradek.replication.fetch_sessions import PartitionFetch
 
 Done = Callable[[KafkaError | None], None]
 
@@ -54,44 +58,122 @@ class FetchWaiter(Protocol):
         """Read again now."""
         ...
 
+    def end_wait(self) -> None:
+        """Answer soon with what there is."""
+        ...
+
+
+class FetchWatch:
+    """The partitions of a fetch session that changed since they were read, and the fetch that waits for them.
+
+    A fetch without a session has a watch of its own while it waits.
+    """
+
+    __slots__ = ("dirty", "fetch", "isolation")
+
+    def __init__(self, isolation: Isolation = Isolation.HIGH_WATERMARK) -> None:
+        self.isolation = isolation
+        self.dirty: dict[PartitionFetch, None] = {}
+        self.fetch: FetchWaiter | None = None
+
+
+Watches: TypeAlias = "dict[FetchWatch, PartitionFetch]"
+
 
 class FetchWaiters:
-    """Fetches that wait for one partition. A few are woken at once, many in slices."""
+    """Who watches one partition since it was read: followers its log end, consumers its high watermark, those
+    that read committed transactions its last stable offset.
 
-    __slots__ = ("_again", "_slices", "_waking", "waiting")
+    A change marks the partition as dirty in each watch, and ends the watch: it begins again with the next
+    read. So a change costs nothing for sessions that nobody uses any more. A few waiting fetches are poked at
+    once, many in slices.
+    """
+
+    __slots__ = ("_again", "_slices", "_stable", "_waking", "committed", "consumers", "followers")
 
     def __init__(self, slices: Slices) -> None:
         self._slices = slices
-        self.waiting: dict[FetchWaiter, None] = {}
+        self.followers: Watches = {}
+        self.consumers: Watches = {}
+        self.committed: Watches = {}
+        self._stable = -1  # the last stable offset that was told
         self._waking = False
-        self._again = False  # the partition moved while they were being woken
+        self._again: Watches = {}  # changes while fetches are being woken
 
-    def add(self, waiter: FetchWaiter) -> None:
-        self.waiting[waiter] = None
+    @property
+    def waiting(self) -> list[FetchWatch]:
+        """The watches with a fetch that waits."""
+        watches = [*self.followers, *self.consumers, *self.committed]
+        return [watch for watch in watches if watch.fetch is not None]
 
-    def remove(self, waiter: FetchWaiter) -> None:
-        self.waiting.pop(waiter, None)
+    def add(self, watch: FetchWatch, fetch: "PartitionFetch") -> None:
+        """The next change marks `fetch`, which is the partition in this watch."""
+        if watch.isolation is Isolation.LOG_END:
+            self.followers[watch] = fetch
+        elif watch.isolation is Isolation.HIGH_WATERMARK:
+            self.consumers[watch] = fetch
+        else:
+            self.committed[watch] = fetch
+
+    def remove(self, watch: FetchWatch) -> None:
+        for watches in (self.followers, self.consumers, self.committed):
+            watches.pop(watch, None)
+
+    # --- changes --------------------------------------------------------------------------------------
 
     def wake(self) -> None:
+        """Anything may have changed: role, log start, configuration."""
+        watches = {**self.followers, **self.consumers, **self.committed}
+        self.followers, self.consumers, self.committed = {}, {}, {}
+        self._stable = -1
+        if watches:
+            self._tell(watches)
+
+    def log_end_moved(self) -> None:
+        watches, self.followers = self.followers, {}
+        self._tell(watches)
+
+    def high_watermark_moved(self, bounds: Bounds) -> None:
+        """Followers hear of it with the next answer, as in Apache. They need not be answered for it."""
+        for watch, fetch in self.followers.items():
+            watch.dirty[fetch] = None
+        if self.consumers:
+            watches, self.consumers = self.consumers, {}
+            self._tell(watches)
+        if self.committed:
+            stable, told = bounds.last_stable_offset, self._stable
+            self._stable = stable
+            if stable != told:
+                watches, self.committed = self.committed, {}
+                self._tell(watches)
+            else:
+                for watch, fetch in self.committed.items():
+                    watch.dirty[fetch] = None
+
+    def _tell(self, watches: Watches) -> None:
+        for watch, fetch in watches.items():
+            watch.dirty[fetch] = None
         if self._waking:
-            self._again = True
-        elif len(self.waiting) <= WOKEN_TOGETHER:
-            for waiter in self.waiting:
-                waiter.poke()
+            self._again.update(watches)
+        elif len(watches) <= WOKEN_TOGETHER:
+            for watch in watches:
+                if watch.fetch is not None:
+                    watch.fetch.poke()
         else:
             self._waking = True
+            self._again = watches
             self._slices.run(self._wake_all(), own=True)
 
     def _wake_all(self) -> Paced[None]:
         yield self._slices.short_calls  # nothing of it runs in the call that changed the partition
-        while True:
-            self._again = False
-            for waiter in list(self.waiting):
-                if waiter in self.waiting:
-                    waiter.look()
+        while self._again:
+            watches, self._again = self._again, {}
+            for watch in watches:
+                if watch.fetch is not None:
+                    watch.fetch.look()
                     yield LOOK_CALLS
-            if not self._again:
-                break
+                else:
+                    yield FEW
         assert self._waking
         self._waking = False
 

@@ -30,12 +30,18 @@ _HURRY_SECONDS: Final = 0.02
 _LEAP_SECONDS: Final = 0.25
 """Less than what a node takes for a stall of its own: timers of a node that stalls begin again."""
 _TRIES: Final = 3
-_DEFAULTS: Final = {
-    "broker.heartbeat.interval.ms": "200",  # a broker that leaves waits until the others have sent theirs
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-}
+
+
+def _defaults(brokers: int) -> dict[str, str]:
+    """Up to three replicas, also of what coordinators write: a broker that is down takes nothing with it."""
+    replicas = str(min(3, brokers))
+    return {
+        "broker.heartbeat.interval.ms": "200",  # a broker that leaves waits until the others have sent theirs
+        "default.replication.factor": replicas,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": str(min(2, brokers - 1)),
+    }
 
 
 class Cluster:
@@ -95,7 +101,9 @@ class Cluster:
         from odradek.cli.node.local_directories import format_cluster, free_ports
 
         self._folder = tempfile.mkdtemp(prefix="odradek-")
-        plan = format_cluster(self._folder, free_ports(self._count), {**_DEFAULTS, **self.config})
+        plan = format_cluster(
+            self._folder, free_ports(self._count), {**_defaults(self._count), **self.config}
+        )
         self.bootstrap_servers = plan.bootstrap_servers
         self.brokers = {node.node_id: ClusterBroker(node.properties, self._shared) for node in plan.nodes}
         self._all_at_once(Broker.start)
@@ -132,12 +140,22 @@ class Cluster:
         """Whether another test may use it: it lives in the present, and what was done to it is over."""
         return self._is_whole and not any(broker.shift.seconds for broker in self.brokers.values())
 
-    def leader_of(self, partition: str) -> int | None:
-        """The broker that leads a partition, as `orders-0`."""
-        topic, _, index = partition.rpartition("-")
-        if not index.isdecimal():
-            return None
+    def leader_of(self, named: str | tuple[str, int]) -> int | None:
+        """The broker that leads a partition: `("orders", 0)` or `"orders-0"`; of a topic alone, its first."""
+        return self._leader(self.partition_named(named))
+
+    def partition_named(self, named: str | tuple[str, int]) -> TopicPartition:
+        """`orders-2` may be a topic, too: it is, if it has a leader, and partition 2 of `orders` has none."""
+        if isinstance(named, tuple):
+            return TopicPartition(*named)
+        topic, _, index = named.rpartition("-")
+        first = TopicPartition(named, 0)
+        if not topic or not index.isdecimal():
+            return first
         tp = TopicPartition(topic, int(index))
+        return first if self._leader(tp) is None and self._leader(first) is not None else tp
+
+    def _leader(self, tp: TopicPartition) -> int | None:
         found = self._any_running().look(lambda node: node.metadata.image.leader_of(tp))
         return None if found in (None, NO_LEADER) else found
 
@@ -237,7 +255,8 @@ class Cluster:
             self.wait_until_whole()
 
     def wait_until_whole(self) -> None:
-        """Until all brokers serve, and all of them know the same controller. TimeoutError."""
+        """Until all brokers serve, all of them know the same controller, and all replicas are in sync.
+        TimeoutError."""
         deadline = time.monotonic() + WHOLE_SECONDS
         self._is_whole = False
         while not self._all_serve():
@@ -255,7 +274,7 @@ class Cluster:
         return all(
             view.controller_id == controller_id and view.offset >= offset and view.serving == {*self.brokers}
             for view in views
-        )
+        ) and self.brokers[controller_id].look(_all_in_sync)
 
     def advance(self, seconds: float) -> None:
         """Let the broker's time pass without waiting for it. ValueError where there are several."""
@@ -277,6 +296,14 @@ def _view(node: Node) -> _View:
     follows = isinstance(raft.node.role, (Leader, Follower, Observer))
     serving = {broker.id for broker in image.brokers.values() if broker.is_active}
     return _View(raft.leader_id if follows else None, serving, image.offset)
+
+
+def _all_in_sync(node: Node) -> bool:
+    return all(
+        len(partition.isr) == len(partition.replicas)
+        for topic in node.metadata.image.topics_by_id.values()
+        for partition in topic.partitions.values()
+    )
 
 
 async def _gone(broker: Broker, contents: Contents) -> None:

@@ -32,11 +32,13 @@ class Faults:
 
     @blames_the_caller
     def broker_down(
-        self, broker: int | None = None, *, leader_of: str | None = None
+        self, broker: int | None = None, *, leader_of: str | tuple[str, int] | None = None
     ) -> AbstractContextManager[None]:
-        """A broker is stopped inside the block and started again after it, with its address and data.
+        """A broker is stopped inside the block and started again after it, with its address and data. If its
+        partitions have more replicas, others are elected.
 
-        `leader_of` names a partition whose leader is meant. One broker alone need not be named.
+        `leader_of` names a partition whose leader is meant: `(topic, 2)` or `"orders-2"`, and of a topic
+        alone its first one. One broker alone need not be named.
         """
         if broker is not None and leader_of is not None:
             raise ValueError("give a broker, or leader_of, but not both")
@@ -57,11 +59,11 @@ class Faults:
             raise ValueError(f"broker {a} cannot be cut off from itself; give two brokers")
         return self._cluster.partitioned(a, b)
 
-    def _leader_of(self, partition: str) -> int:
-        leader = self._cluster.leader_of(partition)
+    def _leader_of(self, named: str | tuple[str, int]) -> int:
+        topic, partition = self._cluster.partition_named(named)
+        leader = self._cluster.leader_of((topic, partition))
         if leader is None:
-            topic, _, index = partition.rpartition("-")
-            raise ValueError(f"no broker leads partition {index} of topic {topic!r}")
+            raise ValueError(f"no broker leads partition {partition} of topic {topic!r}")
         return leader
 
     def _known(self, broker: int | None) -> int:

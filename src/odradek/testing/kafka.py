@@ -54,11 +54,19 @@ class Kafka:
         name: str = "topic",
         partitions: int = 1,
         config: Mapping[str, str | bool | int | float] | None = None,
+        *,
+        replicas: int | None = None,
     ) -> str:
-        """Create a topic of this test's own; its name, such as `orders-3f2a`."""
+        """Create a topic of this test's own; its name, such as `orders-3f2a`. Without `replicas`, partitions
+        have as many as default.replication.factor says."""
         full = f"{name}-{self._suffix}"
         client = self.server.client
-        client.call(client.admin.create_topics, {full: partitions}, configs=as_texts(config))
+        client.call(
+            client.admin.create_topics,
+            {full: partitions},
+            replication_factor=-1 if replicas is None else replicas,
+            configs=as_texts(config),
+        )
         self._topics.append(full)
         return full
 

@@ -34,6 +34,11 @@ def test_lists_show_what_is_there(bootstrap: str, unique: Callable[[str], str]) 
     held = [row for row in rows(bootstrap, "cluster", "logdirs", "--partitions") if row["topic"] == topic]
     assert sorted(row["partition"] for row in held) == [0, 1]
     assert sum(row["size"] for row in held) > 0
+    at_min = [row for row in rows(bootstrap, "topic", "list", "--at-min-isr") if row["topic"] == topic]
+    assert [(row["partition"], row["isr"], row["elr"], row["min_isr"]) for row in at_min] == [
+        (0, [1], [], 1),
+        (1, [1], [], 1),
+    ]
     odradek("topic", "delete", topic, "-y", "-b", bootstrap)
     odradek("group", "delete", group, "-y", "-b", bootstrap)
 

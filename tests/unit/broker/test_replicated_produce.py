@@ -204,3 +204,23 @@ def test_an_append_of_an_earlier_leader_epoch_is_not_acknowledged(tmp_path: Path
         (topic,) = answer_of(ApiKey.PRODUCE, 9, answer).responses
         codes = [row.error_code for row in topic.partition_responses]
         assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]
+
+
+def test_what_was_committed_by_too_few_replicas_is_not_acknowledged(tmp_path: Path) -> None:
+    """The first of two partitions is appended and committed; while the second one is checked, the first is
+    under min ISR."""
+    with staged(tmp_path / "data") as stage, stage.client() as client:
+        first = replicated(stage, client, 1, partitions=2)
+
+        def raise_min_isr() -> None:
+            if first.log.high_watermark:
+                first.configure(dataclasses.replace(first.log.config, min_insync_replicas=2))
+
+        values = produce_values(TOPIC, GZIPPED, timeout_ms=600_000)
+        values["topic_data"][0]["partition_data"] = [{"index": i, "records": GZIPPED} for i in range(2)]
+        with during_checks(stage, raise_min_isr):
+            answer = stage.ask(client, request_bytes(ApiKey.PRODUCE, 9, values))
+        (topic,) = answer_of(ApiKey.PRODUCE, 9, answer).responses
+        codes = [row.error_code for row in topic.partition_responses]
+        assert codes == [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.NONE]
+        assert first.log.high_watermark == 1

@@ -36,6 +36,9 @@ class FakeBroker:
         }
         self.topics: dict[str, int] = {"t": 1}
         self.leader = node_id
+        self.leader_epoch = 0
+        self.swallows = ""
+        """A black hole: "requests" are not served, "answers" are not sent. Connections stay open."""
         self.peers: list[FakeBroker] = [self]
         self.features: dict[str, int] = {}
         self.features_epoch = 1
@@ -102,7 +105,11 @@ class FakeBroker:
             return types.MetadataResponseTopic(error_code=3, name=name)
         partitions = [
             types.MetadataResponsePartition(
-                partition_index=i, leader_id=self.leader, leader_epoch=0, replica_nodes=[1], isr_nodes=[1]
+                partition_index=i,
+                leader_id=self.leader,
+                leader_epoch=self.leader_epoch,
+                replica_nodes=[1],
+                isr_nodes=[1],
             )
             for i in range(self.topics[name])
         ]
@@ -146,6 +153,8 @@ class FakeBroker:
             self._serve(sock, frame)
 
     def _serve(self, sock: Socket, frame: bytes) -> None:
+        if self.swallows == "requests":
+            return
         header, position = parse_request_header(frame)
         request, _ = request_decoder(header.api_key, header.api_version)(frame, position)
         self.seen.append((header.api_key, header.api_version, request))
@@ -158,7 +167,7 @@ class FakeBroker:
             return
 
         def reply(response: Any) -> None:
-            if response is None or sock not in self.connections:
+            if response is None or self.swallows or sock not in self.connections:
                 return
             body = response_encoder(header.api_key, header.api_version)(response)
             head = response_header(header.api_key, header.api_version, header.correlation_id)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from odradek.core.errors import ErrorCode
+from odradek.metadata.records import PartitionChangeRecord
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.messages import request_types
 from tests.unit.controller.harness import Harness, with_one_broker
@@ -84,6 +85,43 @@ def test_an_unclean_election_takes_a_replica_that_is_not_in_sync() -> None:
     assert h.kinds() == ["PartitionChangeRecord"], "a partition that is named twice has one election"
     assert leader(h) == 1
     assert codes(elect(h, None, UNCLEAN)) == {"t": {}}
+
+
+def test_a_preferred_election_finds_a_leader_for_a_partition_without_one() -> None:
+    """The eligible leader is there again, and nobody has elected it yet."""
+    h = two_brokers()
+    h.create("t", assignments={0: [2, 1]}, partitions=-1, replication_factor=-1)
+    topic = h.image.topics_by_name["t"]
+    h.apply(
+        [
+            PartitionChangeRecord(
+                partition_id=0, topic_id=topic.id, isr=(), leader=-1, eligible_leader_replicas=(2,)
+            )
+        ]
+    )
+    assert codes(elect(h, {"t": [0]})) == {"t": {0: 0}}
+    partition = h.image.topics_by_name["t"].partitions[0]
+    assert (partition.leader, partition.isr, partition.elr) == (2, (2,), ())
+
+
+def test_a_preferred_election_elects_another_replica_before_none() -> None:
+    h = two_brokers()
+    h.create("t", assignments={0: [2, 1]}, partitions=-1, replication_factor=-1)
+    topic = h.image.topics_by_name["t"]
+    h.apply([PartitionChangeRecord(partition_id=0, topic_id=topic.id, isr=(1,), leader=-1)])
+    assert codes(elect(h, {"t": [0]})) == {"t": {0: 0}}
+    assert leader(h) == 1
+    assert codes(elect(h, {"t": [0]})) == {"t": {0: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}}
+
+
+def test_a_preferred_election_is_never_unclean() -> None:
+    h = two_brokers()
+    configs = {"unclean.leader.election.enable": "true"}
+    h.create("t", assignments={0: [2, 1]}, partitions=-1, replication_factor=-1, configs=configs)
+    topic = h.image.topics_by_name["t"]
+    h.apply([PartitionChangeRecord(partition_id=0, topic_id=topic.id, isr=(), leader=-1)])
+    assert codes(elect(h, {"t": [0]})) == {"t": {0: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}}
+    assert leader(h) == -1
 
 
 def test_what_is_not_there_and_what_is_not_known_is_refused() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from uuid import UUID
 
-from odradek.controller.elections import ElectionRules, change_partition
+from odradek.controller.elections import Election, ElectionRules, change_partition
 from odradek.metadata.image import RECOVERING, PartitionRegistration
 from odradek.metadata.records import PartitionChangeRecord
 
@@ -19,7 +19,12 @@ def elect(
     elr: bool = True,
     min_isr: int = 1,
 ) -> PartitionChangeRecord | None:
-    rules = ElectionRules(lambda n: n in alive, elr_enabled=elr, min_isr=min_isr, allow_unclean=unclean)
+    rules = ElectionRules(
+        lambda n: n in alive,
+        elr_enabled=elr,
+        min_isr=min_isr,
+        election=Election.UNCLEAN if unclean else Election.ONLINE,
+    )
     return change_partition(TOPIC, 0, partition, isr, rules)
 
 

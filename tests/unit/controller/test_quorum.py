@@ -143,8 +143,9 @@ def test_the_records_of_one_request_are_one_batch_however_many_slices_it_takes()
     simulate(main)
 
 
-def test_heartbeats_and_producer_ids_are_answered_while_a_delta_is_being_applied() -> None:
-    """Else the broker's session would end behind a client that creates very many partitions."""
+def test_brokers_are_answered_while_a_delta_is_being_applied() -> None:
+    """Else a session would end behind a client that creates very many partitions, and no ISR could shrink:
+    producers would wait for a replica that is gone."""
 
     async def main(host: SimHost) -> None:
         await host.start()
@@ -168,6 +169,14 @@ def test_heartbeats_and_producer_ids_are_answered_while_a_delta_is_being_applied
             broker_id=1, broker_epoch=node.lifecycle.broker_epoch
         )
         assert (await node.controller.call(ApiKey.ALLOCATE_PRODUCER_IDS, ids)).error_code == 0
+        alter = request_types(ApiKey.ALTER_PARTITION)
+        row = alter.PartitionData(partition_index=0, new_isr_with_epochs=[alter.BrokerState(broker_id=1)])
+        topic = alter.TopicData(topic_id=node.image.topics_by_name["t"].id, partitions=[row])
+        proposal = alter.AlterPartitionRequest(
+            broker_id=1, broker_epoch=node.lifecycle.broker_epoch, topics=[topic]
+        )
+        answered = await asyncio.wait_for(node.controller.call(ApiKey.ALTER_PARTITION, proposal), 5)
+        assert [p.error_code for p in answered.topics[0].partitions] == [0]
         assert not created.done(), "whoever created it finds its partitions"
         may_end = True
         assert await created == 0

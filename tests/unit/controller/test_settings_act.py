@@ -1,5 +1,5 @@
-"""Every `metadata.*`, `broker.session.*`, `broker.heartbeat.*` and `initial.broker.registration.*` key
-changes what a node does. Time is virtual."""
+"""Every `metadata.*`, `broker.session.*`, `broker.heartbeat.*`, `controlled.shutdown.*` and
+`initial.broker.registration.*` key changes what a node does. Time is virtual."""
 
 import asyncio
 from pathlib import Path
@@ -151,6 +151,21 @@ def test_session_timeout_is_when_a_silent_broker_is_fenced() -> None:
         assert stack(host).image.brokers[1].fenced
 
     simulate(main, broker_session_timeout_ms="3000", broker_heartbeat_interval_ms="500")
+
+
+@pytest.mark.parametrize(("is_on", "leader"), [("true", -1), ("false", 1)])
+def test_controlled_shutdown_is_whether_a_broker_that_stops_gives_its_leads_away(
+    is_on: str, leader: int
+) -> None:
+    async def main(host: SimHost) -> None:
+        await host.start()
+        node = stack(host)
+        await node.create_topic("t")
+        await node.lifecycle.shut_down()
+        assert node.image.brokers[1].fenced == (is_on == "true")
+        assert node.image.topics_by_name["t"].partitions[0].leader == leader
+
+    simulate(main, controlled_shutdown_enable=is_on)
 
 
 @pytest.mark.parametrize(("interval_ms", "least", "most"), [("1000", 9, 10), ("3000", 3, 4)])

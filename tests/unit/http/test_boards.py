@@ -68,6 +68,9 @@ def test_a_node_on_its_own_has_the_values_that_a_board_must_show() -> None:
         "kafka_topic_partition_under_replicated_partition": 0,
         "kafka_topic_partition_leader_is_preferred": 1,
         "kafka_cluster_partition_replicascount": 1,
+        "kafka_cluster_partition_insyncreplicascount": 1,
+        "kafka_cluster_partition_underreplicated": 0,
+        "kafka_cluster_partition_laststableoffsetlag": 0,
         "kafka_cluster_partition_atminisr": 1,
         "kafka_cluster_partition_underminisr": 0,
     }

@@ -3,7 +3,10 @@
 from types import SimpleNamespace
 from typing import Any
 
+from odradek.controller.elections import ElectionKind
+from odradek.controller.metrics import ControllerMetrics
 from odradek.http.controller_families import controller
+from odradek.http.quorum_families import decisions
 from tests.unit.controller.harness import Harness
 
 SESSION_MS = 9000
@@ -71,3 +74,19 @@ def test_a_broker_that_stops_is_counted_until_it_registers_again() -> None:
     assert seen(h)["brokerregistrationstate/1"] == 10
     h.register(1, process=2)
     assert seen(h)["controlledshutdownbrokercount"] == 0
+
+
+def test_elections_from_outside_the_isr_are_counted_by_kind() -> None:
+    metrics = ControllerMetrics()
+    local: Any = SimpleNamespace(metrics=metrics)
+
+    def numbers() -> dict[str, float]:
+        return {s.name: s.value for family in decisions(local, 0) for s in family.samples}
+
+    prefix = "kafka_controller_controllerstats"
+    names = (f"{prefix}_uncleanleaderelections_total", f"{prefix}_electionfromeligibleleaderreplicas_total")
+    assert [numbers()[name] for name in names] == [0, 0]
+    metrics.elections[ElectionKind.ISR] += 7
+    metrics.elections[ElectionKind.UNCLEAN] += 2
+    metrics.elections[ElectionKind.ELR] += 1
+    assert [numbers()[name] for name in names] == [2, 1]

@@ -11,13 +11,15 @@ import pytest
 from odradek.core.errors import ErrorCode, KafkaError
 from odradek.core.metrics import Metrics, TopicMetrics
 from odradek.core.types import TopicPartition
-from odradek.log.log import Log
+from odradek.log.log import Isolation, Log
 from odradek.log.manager import LogManager
 from odradek.metadata.delta import MetadataDelta
 from odradek.metadata.image import EMPTY_IMAGE, BrokerRegistration, PartitionRegistration, TopicImage
 from odradek.replication.context import LeaderContext
+from odradek.replication.fetch_sessions import PartitionFetch
 from odradek.replication.manager import ReplicaManager
 from odradek.replication.partition import Partition
+from odradek.replication.waiters import FetchWatch
 from odradek.runtime.slices import at_once
 from tests.unit.log.support import TP, LogRuntime, StillClock, config
 
@@ -88,12 +90,14 @@ def opened(
     return partition
 
 
-def managed(path: Path, epochs: dict[int, int] | None = None, **changes: Any) -> ReplicaManager:
+def managed(
+    path: Path, epochs: dict[int, int] | None = None, around: Surroundings | None = None, **changes: Any
+) -> ReplicaManager:
     """A manager without partitions; `epochs`: the broker epochs of those alive."""
     logs = LogManager(LogRuntime(), [str(path / "data")])
     logs.open()
     logs.load(lambda topic: config())
-    around = Surroundings(epochs)
+    around = around or Surroundings(epochs)
     return ReplicaManager(ME, logs, around.metrics, lambda topic: config(**changes), around.context)
 
 
@@ -118,10 +122,15 @@ def refused(code: ErrorCode) -> Iterator[None]:
     assert raised.value.code is code
 
 
-class Poked:
-    """A fetch that waits, and how often it was to look again."""
+class Poked(FetchWatch):
+    """A fetch that waits for a partition, and how often it was to look again. A change ends its watch."""
 
-    def __init__(self, then: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, then: Callable[[], None] = lambda: None, isolation: Isolation = Isolation.HIGH_WATERMARK
+    ) -> None:
+        super().__init__(isolation)
+        self.fetch = self
+        self.partition = PartitionFetch(0, 1)
         self.times = 0
         self._then = then
 
@@ -129,4 +138,4 @@ class Poked:
         self.times += 1
         self._then()
 
-    look = poke
+    look = end_wait = poke

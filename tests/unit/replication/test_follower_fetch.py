@@ -47,7 +47,7 @@ def test_a_follower_has_everything_below_the_offset_it_asks_for(tmp_path: Path) 
     replicas = managed(tmp_path)
     partition = led_at_two_epochs(replicas)
     waiting = Poked()
-    partition.fetch_waiters.add(waiting)
+    partition.fetch_waiters.add(waiting, waiting.partition)
     answer = arrives(replicas, wants(12, current_leader_epoch=7, last_fetched_epoch=7))
     assert (answer.error, answer.diverging_epoch, answer.high_watermark) == (ErrorCode.NONE, None, 12)
     assert answer.size > 0

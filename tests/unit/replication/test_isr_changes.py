@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError
+from odradek.metadata.image import RECOVERED, RECOVERING
 from odradek.replication.isr import CommittedIsr, PendingExpand, PendingShrink
 from odradek.replication.leader import PartitionLeader
 from odradek.replication.partition import Partition
 from odradek.wire import responses
 from tests.unit.log.support import batch
 from tests.unit.replication.support import MAX_LAG_MS, ME, TOPIC, Poked, Surroundings, led, opened
-
-RECOVERED = 0
 
 
 class Story:
@@ -120,6 +119,16 @@ def test_the_fetch_must_have_the_epoch_of_the_registration(tmp_path: Path, sent:
         assert proposal == [(1, 10), (2, -1), (3, sent)], "2 has not fetched yet"
 
 
+def test_a_fetch_from_before_a_restart_says_nothing(tmp_path: Path) -> None:
+    """The leader has heard of the restart before its metadata shows it."""
+    story = Story(tmp_path, 1, 2)
+    story.fetch(2, 5, epoch=21)
+    story.fetch(2, 10, epoch=20)
+    assert story.high_watermark == 5
+    story.fetch(2, 6, epoch=21)
+    assert story.high_watermark == 6
+
+
 def test_an_unknown_broker_is_not_proposed(tmp_path: Path) -> None:
     story = Story(tmp_path, 1, 2)
     story.around.image = story.around.image._replace(brokers={})
@@ -160,7 +169,7 @@ def test_a_replica_outside_that_falls_behind_is_not_waited_for(tmp_path: Path) -
     story.answer(error=ErrorCode.INELIGIBLE_REPLICA)
     story.partition.append_as_leader([batch(5)], acks_all=True)
     waiting = Poked()
-    story.partition.fetch_waiters.add(waiting)
+    story.partition.fetch_waiters.add(waiting, waiting.partition)
     story.pass_ms(MAX_LAG_MS)
     assert story.high_watermark == 10 and waiting.times == 0
     story.pass_ms(1)
@@ -170,6 +179,18 @@ def test_a_replica_outside_that_falls_behind_is_not_waited_for(tmp_path: Path) -
     assert not story.leader.alone
     story.partition.append_as_leader([batch(1)], acks_all=True)
     assert story.high_watermark == 16, "it is far behind"
+
+
+def test_a_leader_after_an_unclean_election_is_recovered_with_its_first_change(tmp_path: Path) -> None:
+    """Without it the controller would let nobody join."""
+    story = Story(tmp_path, 1)
+    recovering = led(1, replicas=(1, 2, 3), epoch=1, at=1)._replace(leader_recovery_state=RECOVERING)
+    story.partition.apply(recovering)
+    story.fetch(2, 10)
+    request = story.around.proposed()
+    assert request is not None
+    (row,) = request.topics[0].partitions
+    assert (row.leader_recovery_state, list(row.new_isr)) == (RECOVERED, [1, 2])
 
 
 # --- shrink -------------------------------------------------------------------------------------------
@@ -186,7 +207,7 @@ def test_a_member_that_does_not_keep_up_leaves_when_the_controller_says_so(tmp_p
     assert story.proposal() == [(1, 10), (2, 20)]
     assert story.high_watermark == 4, "3 counts until the answer"
     waiting = Poked()
-    story.partition.fetch_waiters.add(waiting)
+    story.partition.fetch_waiters.add(waiting, waiting.partition)
     assert not story.answer(1, 2)
     assert story.high_watermark == 10 and waiting.times == 1
     assert story.around.metrics.isr.shrinks == 1

@@ -8,7 +8,7 @@ from odradek.core.errors import ErrorCode, KafkaError
 from odradek.replication.leader import PartitionLeader
 from odradek.replication.partition import Partition
 from tests.unit.log.support import append, batch, config
-from tests.unit.replication.support import ME, led, opened, refused
+from tests.unit.replication.support import ME, Poked, led, opened, refused
 
 
 def leading(path: Path, *isr: int, records: int = 10, **changes: int) -> tuple[Partition, PartitionLeader]:
@@ -89,6 +89,15 @@ def test_min_isr_follows_the_topics_configuration(tmp_path: Path) -> None:
     assert leader.under_min_isr
     partition.configure(config(min_insync_replicas=1))
     assert not leader.under_min_isr and not leader.at_min_isr
+
+
+def test_a_smaller_min_isr_commits_what_waits(tmp_path: Path) -> None:
+    partition, leader = leading(tmp_path, 1, min_insync_replicas=2)
+    waiting, seen = Poked(), outcomes(leader, 10)
+    partition.fetch_waiters.add(waiting)
+    partition.configure(config(min_insync_replicas=1))
+    assert partition.log.high_watermark == 10
+    assert (waiting.times, seen) == (1, [None])
 
 
 def test_a_replica_that_left_the_assignment_starts_from_nothing_when_it_is_back(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_whoever_waits_hears_of_the_new_leader(tmp_path: Path) -> None:
         4, lambda _: seen.append((partition.leader_id, partition.leader_epoch, partition.is_leader))
     )
     fetch = Poked()
-    partition.fetch_waiters.add(fetch)
+    partition.fetch_waiters.add(fetch, fetch.partition)
     assert partition.apply(followed(2, epoch=1))
     assert seen == [(2, 1, False)]
     assert fetch.times == 1
@@ -115,7 +115,7 @@ def test_stopping_fails_every_wait(tmp_path: Path) -> None:
     partition = opened(tmp_path, led(1, 2))
     partition.append_as_leader([batch(1)], acks_all=True)
     waiting, fetch = wait_of(partition, 1), Poked()
-    partition.fetch_waiters.add(fetch)
+    partition.fetch_waiters.add(fetch, fetch.partition)
     partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert [error and error.code for error in waiting] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert not partition.is_leader and fetch.times == 1 and partition.log.settling.on_settled is None
@@ -139,7 +139,7 @@ def test_a_new_configuration_counts_for_log_rules_and_leader(tmp_path: Path) -> 
 def test_an_append_is_counted_and_wakes_fetches(tmp_path: Path) -> None:
     partition, fetch = opened(tmp_path, led()), Poked()
     partition.append_as_leader([batch(2)], acks_all=True)
-    partition.fetch_waiters.add(fetch)
+    partition.fetch_waiters.add(fetch, fetch.partition)
     sets = [batch(3), batch(1)]
     size = sum(len(s.buffer) for s in sets)
     before = partition.metrics.bytes_in
@@ -155,7 +155,7 @@ def test_an_append_is_counted_and_wakes_fetches(tmp_path: Path) -> None:
 def test_an_append_that_writes_nothing_wakes_nobody(tmp_path: Path) -> None:
     partition, fetch = opened(tmp_path, led()), Poked()
     partition.append_as_leader([idempotent(0)], acks_all=True)
-    partition.fetch_waiters.add(fetch)
+    partition.fetch_waiters.add(fetch, fetch.partition)
     (again,) = partition.append_as_leader([idempotent(0)], acks_all=True)
     assert isinstance(again, AppendInfo) and again.duplicate
     assert fetch.times == 0 and partition.metrics.messages_in == 1
@@ -245,7 +245,7 @@ def test_a_commit_is_waited_for_only_where_it_is_to_come(tmp_path: Path) -> None
 def test_progress_of_a_follower_wakes_those_who_read_committed_records(tmp_path: Path) -> None:
     partition, fetch = opened(tmp_path, led(1, 2)), Poked()
     partition.append_as_leader([batch(3)], acks_all=True)
-    partition.fetch_waiters.add(fetch)
+    partition.fetch_waiters.add(fetch, fetch.partition)
     partition.record_fetch(2, 0)
     assert fetch.times == 0
     partition.record_fetch(2, 2)
@@ -259,7 +259,7 @@ def test_a_flush_wakes_those_who_read_committed_records(tmp_path: Path) -> None:
     partition, fetch = opened(tmp_path, led(), flush_messages=1), Poked()
     partition.append_as_leader([batch(3)], acks_all=True)
     assert partition.log.high_watermark == 0
-    partition.fetch_waiters.add(fetch)
+    partition.fetch_waiters.add(fetch, fetch.partition)
     partition.log.flush()
     assert (partition.log.high_watermark, fetch.times) == (3, 1)
     partition.append_as_leader([batch(3)], acks_all=True)

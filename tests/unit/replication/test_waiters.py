@@ -5,8 +5,12 @@ import asyncio
 import pytest
 
 from odradek.core.errors import ErrorCode, KafkaError
-from odradek.replication.waiters import WOKEN_TOGETHER, CommitWaiters, FetchWaiters, future_of
+from odradek.log.parts.bounds import Bounds, Isolation
+from odradek.log.producers.state import ProducerState
+from odradek.replication.fetch_sessions import PartitionFetch
+from odradek.replication.waiters import WOKEN_TOGETHER, CommitWaiters, FetchWaiters, FetchWatch, future_of
 from odradek.runtime.slices import Slices
+from tests.unit.log.support import transactional
 from tests.unit.replication.support import Poked
 
 # --- commits ----------------------------------------------------------------------------------------------
@@ -98,18 +102,79 @@ def test_a_wait_that_is_over_leaves_no_timer() -> None:
 def waiting_on(waiters: FetchWaiters, count: int) -> list[Poked]:
     made = [Poked() for _ in range(count)]
     for waiter in made:
-        waiters.add(waiter)
+        waiters.add(waiter, PartitionFetch(0, 1))
     return made
 
 
-def test_few_fetches_are_woken_at_once() -> None:
+def test_a_few_fetches_are_woken_at_once() -> None:
     waiters = FetchWaiters(Slices())
     few = waiting_on(waiters, WOKEN_TOGETHER + 1)
     waiters.remove(few[3])
     waiters.remove(few[3])
     waiters.wake()
+    assert [waiter.times for waiter in few] == [1, 1, 1, 0, *[1] * (WOKEN_TOGETHER - 3)]
+
+
+def test_a_change_ends_a_watch_until_the_partition_is_read_again() -> None:
+    """Otherwise every append would cost something for each session that nobody uses any more."""
+    waiters = FetchWaiters(Slices())
+    watch = Poked()
+    waiters.add(watch, watch.partition)
     waiters.wake()
-    assert [waiter.times for waiter in few] == [2, 2, 2, 0, *[2] * (WOKEN_TOGETHER - 3)]
+    assert watch.dirty == {watch.partition: None} and watch.times == 1
+    watch.dirty.clear()
+    waiters.wake()
+    assert watch.dirty == {} and watch.times == 1
+    waiters.add(watch, watch.partition)
+    waiters.wake()
+    assert watch.dirty == {watch.partition: None} and watch.times == 2
+
+
+def test_each_reader_hears_of_the_bound_that_it_reads_up_to() -> None:
+    producers = ProducerState()
+    bounds = Bounds(producers, 0, 10, 0)
+    waiters = FetchWaiters(Slices())
+    follower, consumer, committed = (Poked(isolation=isolation) for isolation in Isolation)
+    everyone = [follower, consumer, committed]
+
+    def heard() -> list[tuple[int, bool]]:
+        """How often each was poked, and whether it has to read the partition."""
+        return [(watch.times, bool(watch.dirty)) for watch in everyone]
+
+    def all_have_read() -> None:
+        for watch in everyone:
+            watch.dirty.clear()
+            waiters.add(watch, PartitionFetch(0, 1))
+
+    all_have_read()
+    waiters.log_end_moved()
+    assert heard() == [(1, True), (0, False), (0, False)]
+    all_have_read()
+    bounds.advance_high_watermark(3)
+    waiters.high_watermark_moved(bounds)
+    assert heard() == [(1, True), (1, True), (1, True)], "a follower hears of it with its next answer"
+    waiters.log_end_moved()
+    assert follower.times == 2, "its watch goes on"
+    all_have_read()
+    (open_transaction,) = transactional(0).batches
+    producers.replay(open_transaction._replace(base_offset=3), None)
+    bounds.transactions_changed()
+    bounds.advance_high_watermark(4)
+    waiters.high_watermark_moved(bounds)
+    assert heard() == [(2, True), (2, True), (1, True)], "the last stable offset has not moved"
+    all_have_read()
+    waiters.wake()
+    assert heard() == [(3, True), (3, True), (2, True)]
+
+
+def test_only_fetches_that_wait_are_poked() -> None:
+    waiters = FetchWaiters(Slices())
+    session, waiting = FetchWatch(), Poked()
+    waiters.add(session, PartitionFetch(0, 1))
+    waiters.add(waiting, PartitionFetch(0, 1))
+    assert waiters.waiting == [waiting]
+    waiters.wake()
+    assert session.dirty and waiting.times == 1 and waiters.waiting == []
 
 
 async def _turns(count: int = 20) -> None:
@@ -131,9 +196,12 @@ def test_many_fetches_are_woken_in_turns_of_the_nodes_own() -> None:
         waiters = FetchWaiters(Noted())
         many = waiting_on(waiters, WOKEN_TOGETHER + 1)
         waiters.wake()
-        assert not any(waiter.times for waiter in many), "not by whoever made the partition move"
+        assert not any(waiter.times for waiter in many), "not in the call that made the partition move"
+        assert all(waiter.dirty for waiter in many), "but who reads now finds what is new"
         await _turns()
         assert all(waiter.times == 1 for waiter in many)
+        for waiter in many:
+            waiters.add(waiter, PartitionFetch(0, 1))
         waiters.wake()
         await _turns()
         assert all(waiter.times == 2 for waiter in many)
@@ -142,22 +210,21 @@ def test_many_fetches_are_woken_in_turns_of_the_nodes_own() -> None:
     asyncio.run(run())
 
 
-def test_a_move_while_many_are_woken_wakes_all_of_them_once_more() -> None:
+def test_a_move_while_many_are_woken_wakes_those_once_more_that_read_before_it() -> None:
     async def run() -> None:
         waiters = FetchWaiters(Slices())
-        moved: list[None] = []
+        first = Poked(lambda: waiters.add(first, first.partition) if first.times == 1 else None)
 
-        def move_once() -> None:
-            if not moved:
-                moved.append(None)
-                waiters.wake()
-                waiters.wake()
+        def move() -> None:
+            waiters.wake()
+            waiters.wake()
 
-        waiters.add(first := Poked(move_once))
-        many = waiting_on(waiters, WOKEN_TOGETHER)
+        many = [Poked() for _ in range(WOKEN_TOGETHER)]
+        for waiter in (first, Poked(move), *many):
+            waiters.add(waiter, PartitionFetch(0, 1))
         waiters.wake()
         await _turns()
-        assert [waiter.times for waiter in (first, *many)] == [2] * (WOKEN_TOGETHER + 1)
+        assert [waiter.times for waiter in (first, *many)] == [2] + [1] * WOKEN_TOGETHER
 
     asyncio.run(run())
 
@@ -165,7 +232,11 @@ def test_a_move_while_many_are_woken_wakes_all_of_them_once_more() -> None:
 def test_a_fetch_that_is_answered_while_many_are_woken_is_left_alone() -> None:
     async def run() -> None:
         waiters = FetchWaiters(Slices())
-        waiters.add(Poked(lambda: waiters.remove(last)))
+
+        def answered() -> None:
+            last.fetch = None
+
+        waiters.add(Poked(answered), PartitionFetch(0, 1))
         many = waiting_on(waiters, WOKEN_TOGETHER)
         last = many[-1]
         waiters.wake()

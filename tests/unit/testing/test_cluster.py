@@ -46,8 +46,8 @@ def until(condition: Callable[[], Any]) -> Any:
 
 
 def spread(kafka: Kafka) -> tuple[str, dict[int, int]]:
-    """A topic with a partition on each broker, and which one is on which."""
-    topic = kafka.topic("spread", partitions=3)
+    """A topic with a partition on each broker, and on no other; which one is on which."""
+    topic = kafka.topic("spread", partitions=3, replicas=1)
     described = AdminClient({"bootstrap.servers": kafka.bootstrap_servers}).list_topics(topic, timeout=20)
     found = {partition.leader: index for index, partition in described.topics[topic].partitions.items()}
     assert sorted(found) == [1, 2, 3]
@@ -130,6 +130,31 @@ def test_the_others_go_on_while_a_broker_is_down(kafka: Kafka, cluster: Cluster,
     assert sorted(kafka.values(topic, n=4)) == [b"after", b"before", b"meanwhile", b"meanwhile"]
 
 
+@pytest.mark.parametrize("is_controller", [True, False], ids=["the controller", "another"])
+def test_another_leader_is_elected_while_a_broker_is_down(
+    kafka: Kafka, cluster: Cluster, is_controller: bool
+) -> None:
+    topic, active = kafka.topic("replicated", partitions=3), cluster.controller_id()
+    led = {cluster.leader_of((topic, partition)): partition for partition in range(3)}
+    partition = next(partition for leader, partition in led.items() if (leader == active) is is_controller)
+    before = cluster.leader_of((topic, partition))
+    assert deliver(kafka, topic, partition, "before") == []
+    with kafka.faults.broker_down(leader_of=(topic, partition)):
+        assert cluster.leader_of((topic, partition)) not in (None, before)
+        assert deliver(kafka, topic, partition, "during") == []
+        assert [record.value for record in kafka.records(topic, n=2)] == [b"before", b"during"]
+    assert deliver(kafka, topic, partition, "after") == []
+    assert kafka.values(topic, n=3) == [b"before", b"during", b"after"]
+
+
+def test_a_group_goes_on_while_its_coordinator_is_down(kafka: Kafka) -> None:
+    topic, group, client = kafka.topic("replicated"), kafka.group(), kafka.server.client
+    client.call(client.admin.commit, group, {TopicPartition(topic, 0): 7})
+    with kafka.faults.broker_down(client.coordinator(group)):
+        found = client.call(client.admin.committed, group)
+        assert {tp: row.committed_offset for tp, row in found.items()} == {TopicPartition(topic, 0): 7}
+
+
 def test_a_paused_controller_is_replaced_and_decides_nothing_when_it_goes_on(
     kafka: Kafka, cluster: Cluster
 ) -> None:
@@ -209,7 +234,18 @@ def test_faults_of_brokers_that_there_are_not_are_refused(kafka: Kafka) -> None:
     wrong(lambda: faults.broker_down(), "which broker? There are 1, 2, 3")
     wrong(lambda: faults.broker_down(1, leader_of="t-0"), "give a broker, or leader_of, but not both")
     wrong(lambda: faults.broker_down(leader_of="t-0"), "no broker leads partition 0 of topic 't'")
-    wrong(lambda: faults.broker_down(leader_of="t"), "no broker leads partition t of topic ''")
+    wrong(lambda: faults.broker_down(leader_of="t"), "no broker leads partition 0 of topic 't'")
+    wrong(lambda: faults.broker_down(leader_of=("t", 7)), "no broker leads partition 7 of topic 't'")
+
+
+def test_a_leader_is_named_by_topic_and_partition_in_three_ways(kafka: Kafka, cluster: Cluster) -> None:
+    topic, led = spread(kafka)
+    by_partition = {partition: broker for broker, partition in led.items()}
+    for partition, broker in by_partition.items():
+        assert cluster.leader_of((topic, partition)) == cluster.leader_of(f"{topic}-{partition}") == broker
+    assert cluster.leader_of(topic) == by_partition[0]
+    create(kafka, "numbered-7")  # reads like partition 7 of `numbered`
+    assert cluster.leader_of("numbered-7") == cluster.leader_of(("numbered-7", 0)) is not None
 
 
 def test_the_clock_of_several_brokers_cannot_be_moved(kafka: Kafka) -> None:

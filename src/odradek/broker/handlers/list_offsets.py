@@ -1,5 +1,6 @@
 """ListOffsets v1-v11: offsets by timestamp, and the special timestamps earliest, latest, max-timestamp.
 
+Replica id -2 (a tool that debugs) gets the offsets of this replica, whether it leads or follows.
 Without tiered storage -4 (earliest local) is the log start, and -5 (latest tiered) is unknown. If the search
 of a batch takes long, it runs in another thread.
 """
@@ -33,6 +34,7 @@ EARLIEST_PENDING_UPLOAD = -6
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 _SINCE_NOT_AVAILABLE = 5
 CONSUMER = -1
+DEBUGGING = -2
 READ_COMMITTED = 1
 LOOKUP_STEP = 60
 
@@ -117,15 +119,17 @@ def _lookup(
     if when < 0 and (when < EARLIEST_PENDING_UPLOAD or ctx.api_version < _SINCE.get(when, 0)):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     partition = ctx.services.replicas.partition(tp)
-    leader = partition.require_leader(entry.current_leader_epoch)
+    leader = None
+    if request.replica_id != DEBUGGING:
+        leader = partition.require_leader(entry.current_leader_epoch)
     log = partition.log
     limit = log.bound(_isolation(request))
     if when == LATEST:
-        if request.replica_id == CONSUMER and not leader.is_caught_up:
+        if leader is not None and request.replica_id == CONSUMER and not leader.is_caught_up:
             # KIP-207: an end offset lower than an earlier answer would look like data loss.
             known = ctx.api_version >= _SINCE_NOT_AVAILABLE
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE)
-        return -1, limit, leader.epoch
+        return -1, limit, partition.leader_epoch
     if when == EARLIEST_PENDING_UPLOAD:
         return -1, -1, -1
     found = log.offset_for_timestamp(when)

@@ -19,7 +19,6 @@ from odradek.broker.produce.requests import (
     ACKS_NONE,
     Entry,
     PendingProduce,
-    produced,
 )
 from odradek.broker.produce.routes import HEAD, find_route, learn_route
 from odradek.broker.produce.transactions import Needs as TransactionNeeds
@@ -30,6 +29,7 @@ from odradek.broker.produce.transactions import (
     release_guards,
     unless_overtaken,
 )
+from odradek.broker.produce.waiting import WaitingRun, encode_outcome
 from odradek.core.errors import ErrorCode, KafkaError, ProtocolError
 from odradek.log.log import AppendInfo
 from odradek.records.check import check_produce, is_heavy
@@ -39,7 +39,7 @@ from odradek.runtime.slices import Slices
 from odradek.wire.api_keys import ApiKey
 from odradek.wire.headers import RequestHeader, parse_request_header
 from odradek.wire.limits import LongRequest
-from odradek.wire.produce import ProduceRequest, encode_produce_response
+from odradek.wire.produce import ProduceRequest
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection
@@ -120,7 +120,8 @@ def _handle_routed(
     view: memoryview,
     frames: list[tuple[int, int]],
 ) -> int:
-    """Handle the first frames that have a cached route to one partition and can be answered at once.
+    """Handle the first frames that have a cached route to one partition. They are answered at once, or wait
+    for the high watermark together.
 
     The bytes of the route are not parsed again. Every record is checked.
     """
@@ -142,12 +143,14 @@ def _handle_routed(
         records = route.records(buffer, view, start, stop)
     checked = check_produce(sets, partition.rules, services.runtime.clock.now_ms(), route.version)
     outcomes = partition.append_checked(checked, acks_all=route.acks == ACKS_ALL)
+    leader = partition.leader
+    if route.acks == ACKS_ALL and leader is not None and not leader.alone:
+        WaitingRun(connection, route, partition, leader, correlation_ids, outcomes)
+        return len(sets)
     replies = [
         route.acknowledge(correlation_id, outcome)
         if type(outcome) is AppendInfo
-        else encode_produce_response(
-            route.version, correlation_id, [(route.topic, [produced(route.index, outcome, partition)])]
-        )
+        else encode_outcome(route, correlation_id, outcome, partition)
         for correlation_id, outcome in zip(correlation_ids, outcomes, strict=True)
     ]
     connection.reply_many(route.header, replies)
@@ -155,13 +158,13 @@ def _handle_routed(
 
 
 def _is_direct(services: Needs, partition: "Partition", acks: int) -> bool:
-    """Whether the write itself commits an append, so that the reply does not wait."""
+    """Whether the reply waits for nothing, or only for the high watermark."""
     leader = partition.leader
     if acks == ACKS_NONE or leader is None or partition.rules.target_codec:
         return False
     if services.faults.active or leader.under_min_isr or leader.flushes:
         return False
-    return acks == ACKS_LEADER or (acks == ACKS_ALL and leader.alone)
+    return acks in (ACKS_LEADER, ACKS_ALL)
 
 
 async def _handle_later(

@@ -324,8 +324,27 @@ class Connection:
 
     def fulfil(self, place: Place, *pieces: bytes | Slice) -> None:
         self._server.observe(place.header.api_key, place.header.api_version, place.received_at)
+        if not self.closed:
+            self._fill(place, pieces)
+
+    def fulfil_some(self, place: Place, replies: list[bytes], *, is_last: bool) -> None:
+        """Answer the next requests of a place that was reserved for several."""
+        self._server.observe(place.header.api_key, place.header.api_version, place.received_at, len(replies))
         if self.closed:
             return
+        data = b"".join(replies)
+        if self._pending[0] is not place:
+            self._parked_bytes -= _held_bytes(place.pieces)
+            self._park(place, (*place.pieces, data))
+            place.done = is_last
+        elif is_last:
+            self._fill(place, (data,))
+        else:
+            self.output.push(data)
+            self.output.flush()
+            self._adjust_reading()
+
+    def _fill(self, place: Place, pieces: tuple[bytes | Slice, ...]) -> None:
         pending = self._pending
         if pending[0] is not place:
             self._park(place, pieces)
@@ -339,6 +358,10 @@ class Connection:
             self._waiting_partitions -= place.partitions
             self._parked_bytes -= _held_bytes(place.pieces)
             self.output.push_all(place.pieces)
+        if pending and pending[0].pieces:  # some of its requests are answered
+            self._parked_bytes -= _held_bytes(pending[0].pieces)
+            self.output.push_all(pending[0].pieces)
+            pending[0].pieces = ()
         self.output.flush()
         self._adjust_reading()
         if was_full:

@@ -3,6 +3,11 @@
 Small slices are read and sent together with the bytes around them. Large ones are sent with sendfile. A slice
 that is not in the page cache is read in the pool, chunk by chunk, so the loop never waits for a disk. Bytes
 that the socket did not accept are read again later, so a peer that does not read takes no memory.
+
+A slice may wait long for a slow peer. If this node loses the leadership meanwhile, a truncation may remove
+its records, and others take their place in the file. Bytes of a slice that a truncation has cut are never
+sent: the connection is closed. The header of the reply is gone already, so there is no other way, and to copy
+every waiting slice before a truncation could take gigabytes. Slices below the cut are sent.
 """
 
 import asyncio
@@ -24,6 +29,7 @@ TURN_PIECES = 2 * GATHER_PIECES
 SHORT_PIECES = 8
 SHORT_BYTES = 64 * 1024
 _ENDS_EARLY = "the log file ends before the end of the slice to send"
+_CUT = "the log was truncated, and the records to send are gone"
 
 
 class Slice(Protocol):
@@ -35,15 +41,27 @@ class Slice(Protocol):
     def position(self) -> int: ...
     @property
     def size(self) -> int: ...
+    @property
+    def cuts(self) -> Sequence[int]: ...  # positions at which the file was truncated
+    @property
+    def cuts_seen(self) -> int: ...  # the number of them before the slice was made
+
+
+def _check_cuts(part: Slice) -> None:
+    """Raises OSError if the file was truncated within the slice, or before it."""
+    if min(part.cuts[part.cuts_seen :]) < part.position + part.size:
+        raise OSError(_CUT)
 
 
 class _Rest:
     """The rest of a slice that is partly sent."""
 
-    __slots__ = ("fd", "owner", "position", "size")
+    __slots__ = ("cuts", "cuts_seen", "fd", "owner", "position", "size")
 
     def __init__(self, owner: Slice, sent: int) -> None:
         self.owner = owner
+        self.cuts = owner.cuts
+        self.cuts_seen = owner.cuts_seen
         self.fd = owner.fd
         self.position = owner.position + sent
         self.size = owner.size - sent
@@ -191,6 +209,8 @@ class OutputQueue:
                     return _State.NEXT_TURN
                 if is_large:
                     assert not isinstance(head, bytes)
+                    if len(head.cuts) != head.cuts_seen:
+                        _check_cuts(head)
                     if not self._is_cached(head):
                         self._read_in_pool(head)
                         return _State.READING_DISK
@@ -226,6 +246,8 @@ class OutputQueue:
                 assert not isinstance(piece, bytes)
                 if piece.size >= SENDFILE_FROM_BYTES or total >= GATHER_BYTES:
                     break
+                if len(piece.cuts) != piece.cuts_seen:
+                    _check_cuts(piece)
                 data = self._read_cached(piece)
                 if data is None:
                     break
@@ -286,7 +308,10 @@ class OutputQueue:
             self._state = _State.IDLE
             sent = 0
             try:
-                sent = self._sock.send(done.result())
+                data = done.result()
+                if len(part.cuts) != part.cuts_seen:
+                    _check_cuts(part)
+                sent = self._sock.send(data)
             except BlockingIOError:
                 pass
             except OSError as e:

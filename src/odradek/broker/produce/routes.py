@@ -27,12 +27,13 @@ _NO_TAGS = b"\0\0\0"
 class Route:
     """The route of one producer to one partition."""
 
-    __slots__ = ("_reply", "acks", "bytes", "end", "header", "index", "topic", "version")
+    __slots__ = ("_reply", "acks", "bytes", "end", "header", "index", "timeout_ms", "topic", "version")
 
     def __init__(self, header: RequestHeader, request: ProduceRequest, content: bytes) -> None:
         self.header = header
         self.version = header.api_version
         self.acks = request.acks
+        self.timeout_ms = request.timeout_ms
         self.topic: str | UUID
         self.topic, ((self.index, _),) = request.topics[0]
         self.bytes = content

@@ -88,8 +88,8 @@ def _change_voters(session: Session, wanted: "VoterChange", *, yes: bool, dry_ru
 def health(session: Session) -> None:
     """Say whether the cluster is healthy.
 
-    Exits with 3 if there is no active controller, if a voter lags or does not fetch, if a broker is fenced or
-    if a partition has no leader; says why, and what to do next.
+    Exits with 3 if there is no active controller, if a voter lags or does not fetch, if a broker is down, or
+    if a partition has no leader, is under min ISR or under-replicated; says why, and what to do next.
     """
     from odradek.cli.requests.health import examine, findings, verdict
 

@@ -21,11 +21,45 @@ ConfigPairs = Annotated[
 def list_topics(
     session: Session,
     internal: Annotated[bool, option("--internal", help="Include internal topics.")] = False,
+    under_replicated: Annotated[
+        bool, option("--under-replicated", help="List partitions of which a replica is not in sync.")
+    ] = False,
+    under_min_isr: Annotated[
+        bool,
+        option(
+            "--under-min-isr",
+            help="List partitions with fewer replicas in sync than min.insync.replicas, or without a leader.",
+        ),
+    ] = False,
+    at_min_isr: Annotated[
+        bool,
+        option("--at-min-isr", help="List partitions with as many replicas in sync as min.insync.replicas."),
+    ] = False,
+    offline: Annotated[
+        bool, option("--offline", help="List partitions without a leader that is alive.")
+    ] = False,
     watch: Watch = None,
 ) -> None:
-    """List the topics of the cluster."""
+    """List the topics of the cluster, or the partitions that have a problem.
+
+    With --under-replicated, --under-min-isr, --at-min-isr or --offline: the partitions, also of internal
+    topics, to which one of them applies. They mean the same as in kafka-topics.
+    """
+    wanted = [
+        name
+        for name, is_asked in (
+            ("is_under_replicated", under_replicated),
+            ("is_under_min_isr", under_min_isr),
+            ("is_at_min_isr", at_min_isr),
+            ("is_offline", offline),
+        )
+        if is_asked
+    ]
 
     def show() -> None:
+        if wanted:
+            _list_partitions(session, wanted)
+            return
         rows = [
             [topic.name, len(topic.partitions), topic.replication_factor, topic.id, topic.is_internal]
             for topic in session.cluster.topics()
@@ -34,6 +68,27 @@ def list_topics(
         session.table(Table(columns("TOPIC PARTITIONS# REPLICAS# ID+ INTERNAL+"), rows))
 
     session.watch(watch, show)
+
+
+def _list_partitions(session: Session, wanted: list[str]) -> None:
+    from odradek.cli.requests.replication import judged_partitions, with_eligible_leaders
+
+    topics = with_eligible_leaders(session.cluster, session.cluster.topics())
+    rows = [
+        [
+            found.tp.topic,
+            found.tp.partition,
+            found.info.leader,
+            found.info.replicas,
+            found.info.isr,
+            found.info.elr,
+            found.info.offline,
+            found.min_isr,
+        ]
+        for found in judged_partitions(session.cluster, topics)
+        if any(getattr(found, name) for name in wanted)
+    ]
+    session.table(Table(columns("TOPIC PARTITION# LEADER# REPLICAS ISR ELR OFFLINE MIN-ISR#"), rows))
 
 
 @command(app, "create")
@@ -93,7 +148,12 @@ def describe(
         bool, option("--all-configs", help="Include configurations at their default.")
     ] = False,
 ) -> None:
-    """Show partitions, offsets and configurations of topics."""
+    """Show partitions, replicas, offsets and configurations of topics.
+
+    LAG has a number for each of REPLICAS: how many records it is behind the leader, - if its broker does not
+    answer. ELR are the eligible leader replicas (KIP-966), OFFLINE those on brokers that are down or on disks
+    that failed.
+    """
     from odradek.cli.requests.topic_describe import describe_topics
 
     described, failures = describe_topics(session.cluster, names, all_configs)

@@ -1,19 +1,21 @@
-"""`odradek why`: why readers are stuck. requests/stuck.py finds the transactions that hold them."""
+"""`odradek why`: why readers are stuck, and why replicas are not in sync. requests/stuck.py finds the
+transactions that hold readers, requests/under_replicated.py what replicas do."""
 
 import threading
 from typing import TYPE_CHECKING, Annotated
 
-from odradek.cli.complete import complete_groups_and_topics
+from odradek.cli.complete import complete_groups_and_topics, complete_topics
 from odradek.cli.declaring import Argument, Noun
 from odradek.cli.errors import Failure, FoundProblem
 from odradek.cli.options import command
 from odradek.cli.session import Session
-from odradek.cli.terminal.output import Section
+from odradek.cli.terminal.output import Section, Table, columns, human_bytes
 from odradek.cli.terminal.times import format_duration, format_time, seconds
 from odradek.core.types import GROUP_METADATA_TOPIC, TopicPartition, coordinator_partition
 
 if TYPE_CHECKING:
     from odradek.cli.requests.cluster_access import TopicInfo
+    from odradek.cli.requests.replica_lag import LaggingReplica
     from odradek.cli.requests.stuck import Held
 
 app = Noun()
@@ -110,3 +112,69 @@ def _verdict(session: Session, held: "Held", count: int) -> tuple[str, str]:
         who = f"{held.owner.transactional_id} has a transaction open{age}"
     message = f"{held.tp} is held at offset {held.last_stable_offset}: {who}{others}"
     return message, f"next: {held.next_command()}"
+
+
+@command(app, "under-replicated")
+def under_replicated(
+    session: Session,
+    name: Annotated[
+        str | None,
+        Argument(metavar="TOPIC", help="Only this topic. [default: all]", autocompletion=complete_topics),
+    ] = None,
+) -> None:
+    """Show which replicas are not in sync: what they do, how far they are behind, when they will be in sync.
+
+    Looks twice, a second apart: that gives the rates. SINCE is when the first record was written that the
+    replica lacks, or when its broker was seen last. The records of a broker that is down are estimated: what
+    the leader has been given since then. Exits with 3 if there is such a replica.
+    """
+    from odradek.cli.requests.under_replicated import find_lagging
+
+    found = find_lagging(session.properties, session.cluster, name, session.now_ms())
+    session.table(Table(columns(_LAGGING), [_lagging_row(session, replica) for replica in found]))
+    if not found:
+        of = "" if name is None else f" of topic {name}"
+        session.terminal.note(f"all replicas{of} are in sync")
+        return
+    worst = max(found, key=lambda replica: replica.records or 0)
+    others = "" if len(found) == 1 else f"; {len(found) - 1} more not in sync"
+    raise FoundProblem(f"{_behind(session, worst)}: {worst.cause}{others}", f"next: {worst.next}")
+
+
+_LAGGING = (
+    "TOPIC PARTITION# REPLICA# DOING RECORDS# ESTIMATED+ BYTES% BEHIND SINCE RECORDS-PER-S# BYTES-PER-S%+ "
+    "CATCH-UP CAUSE+ NEXT+"
+)
+
+
+def _lagging_row(session: Session, replica: "LaggingReplica") -> list[object]:
+    since_ms = replica.since_ms
+    return [
+        replica.tp.topic,
+        replica.tp.partition,
+        replica.broker_id,
+        replica.doing.value,
+        replica.records,
+        replica.is_estimate,
+        replica.bytes,
+        seconds(None if since_ms is None else session.now_ms() - since_ms),
+        format_time(since_ms, session.zone),
+        None if replica.records_per_s is None else round(replica.records_per_s, 1),
+        None if replica.bytes_per_s is None else round(replica.bytes_per_s),
+        seconds(None if replica.catch_up_s is None else replica.catch_up_s * 1000),
+        replica.cause,
+        replica.next,
+    ]
+
+
+def _behind(session: Session, replica: "LaggingReplica") -> str:
+    sizes = []
+    if replica.records is not None:
+        about = "about " if replica.is_estimate else ""
+        sizes.append(f"{about}{replica.records} record{'s' * (replica.records != 1)}")
+    if replica.bytes is not None:
+        sizes.append(human_bytes(replica.bytes))
+    if replica.since_ms is not None:
+        sizes.append(format_duration(max(0, session.now_ms() - replica.since_ms)))
+    far = f" ({', '.join(sizes)} behind)" if sizes else ""
+    return f"{replica.tp}: the replica on broker {replica.broker_id} is not in sync{far}"

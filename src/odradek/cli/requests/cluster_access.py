@@ -3,6 +3,7 @@
 client/ speaks the protocol. Here are the requests that several commands need, and errors for people.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -26,6 +27,9 @@ class PartitionInfo(NamedTuple):
     replicas: list[int]
     isr: list[int]
     offline: list[int]
+    elr: list[int] | None = None
+    """Eligible leader replicas; None where nobody was asked (see replication.py), or nobody knows them."""
+    last_known_elr: list[int] | None = None
 
 
 class TopicInfo(NamedTuple):
@@ -79,6 +83,14 @@ class ClusterAccess:
         """One request to a broker, to any where none is named, and its response."""
         with self.failing(self._servers):
             return self.client.send(api_key, request, node_id=node_id, max_version=max_version)
+
+    def send_within(self, timeout_ms: int, api_key: ApiKey, request: Any, *, node_id: int) -> Any:
+        """The response of a broker that may be down or silent. Raises what the client raises."""
+        return self.client.call(self._send_within, timeout_ms, api_key, request, node_id)
+
+    async def _send_within(self, timeout_ms: int, api_key: ApiKey, request: Any, node_id: int) -> Any:
+        async with asyncio.timeout(timeout_ms / 1000):
+            return await self.client.client.send(api_key, request, node_id=node_id)
 
     @contextmanager
     def failing(self, thing: str, subject: str = "") -> Iterator[None]:

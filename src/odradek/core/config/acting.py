@@ -11,11 +11,13 @@ ACTING_BROKER_KEYS = frozenset(
         "add.partitions.to.txn.retry.backoff.ms",
         "advertised.listeners",
         "auto.create.topics.enable",
+        "auto.leader.rebalance.enable",
         "broker.heartbeat.interval.ms",
         "broker.id",
         "broker.rack",
         "broker.session.timeout.ms",
         "connections.max.idle.ms",
+        "controlled.shutdown.enable",
         "controller.listener.names",
         "controller.quorum.append.linger.ms",
         "controller.quorum.auto.join.enable",
@@ -52,6 +54,7 @@ ACTING_BROKER_KEYS = frozenset(
         "group.min.session.timeout.ms",
         "initial.broker.registration.timeout.ms",
         "inter.broker.listener.name",
+        "leader.imbalance.check.interval.seconds",
         "listener.security.protocol.map",
         "listeners",
         "log.cleaner.backoff.ms",
@@ -120,6 +123,7 @@ ACTING_BROKER_KEYS = frozenset(
         "transaction.state.log.segment.bytes",
         "transaction.two.phase.commit.enable",
         "transactional.id.expiration.ms",
+        "unclean.leader.election.interval.ms",
     }
 )
 

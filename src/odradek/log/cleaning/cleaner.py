@@ -120,7 +120,7 @@ class Cleaner:
         return started
 
     def _is_there(self, log: Log) -> bool:
-        return log.failure is None and self._logs.get(log.topic_partition) is log
+        return self._logs.dirs.is_usable(log)
 
     def _candidates(self, now_ms: int) -> Paced[list[LogToClean]]:
         """The compacted logs. A log may be deleted after it was examined."""

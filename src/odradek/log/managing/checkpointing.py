@@ -5,6 +5,7 @@ If only descriptors or memory ran out, it retries later.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from odradek.core.errors import ExhaustedError
@@ -32,6 +33,9 @@ class Checkpointer:
         self._slices = slices
         self._writing: dict[tuple[str, str], bool] = {}  # whether to write it once more
         self._retries: dict[tuple[str, str], asyncio.TimerHandle] = {}
+        # Who waits for the write in progress, and for the one after it.
+        self._waiting: dict[tuple[str, str], list[Callable[[], None]]] = {}
+        self._next: dict[tuple[str, str], list[Callable[[], None]]] = {}
 
     @property
     def is_writing(self) -> bool:
@@ -42,35 +46,53 @@ class Checkpointer:
         for directory in self._dirs.online():
             self.write(directory, name)
 
-    def write(self, directory: LogDir, name: str) -> None:
-        """Write a checkpoint of a directory, in another thread."""
+    def write(self, directory: LogDir, name: str, then: Callable[[], None] | None = None) -> None:
+        """Write a checkpoint of a directory, in another thread. Then the offsets of now are durable, or the
+        directory is offline."""
         key = (directory.path, name)
+        if then is not None:
+            self._next.setdefault(key, []).append(then)
         if key in self._writing:
             self._writing[key] = True
             return
         self._writing[key] = False
+        self._waiting[key] = self._next.pop(key, [])
         gathering = self._slices.run(self._offsets(directory, name), own=True)
         gathering.when_ready(partial(self._gathered, directory, name))
 
     def _gathered(self, directory: LogDir, name: str, gathered: Reply[dict[TopicPartition, int]]) -> None:
+        key = (directory.path, name)
         if gathered.error is not None:
-            del self._writing[directory.path, name]
+            del self._writing[key]
             raise gathered.error
         news = directory.offsets_to_write(name, gathered.value) if directory.failure is None else None
         if news is not None:
             self._work.then(partial(write_file, self._disk, *news), partial(self._written, directory, name))
-        elif self._writing.pop((directory.path, name)) and directory.failure is None:
-            self.write(directory, name)
+        else:
+            self._ended(directory, name, self._writing.pop(key))
 
     def _written(self, directory: LogDir, name: str, done: "asyncio.Future[None]") -> None:
-        again = self._writing.pop((directory.path, name))
+        key = (directory.path, name)
+        again = self._writing.pop(key)
         try:
             done.result()
         except OSError as e:
+            self._next.setdefault(key, []).extend(self._waiting.pop(key))
             self._failed(directory, name, e)
-            return
-        if again:
+            if directory.failure is None:
+                return
+        self._ended(directory, name, again)
+
+    def _ended(self, directory: LogDir, name: str, again: bool) -> None:
+        """A write has ended, or was not needed. Nothing is written into an offline directory any more."""
+        key = (directory.path, name)
+        ended = self._waiting.pop(key, [])
+        if directory.failure is not None:
+            ended += self._next.pop(key, [])
+        elif again:
             self.write(directory, name)
+        for then in ended:
+            then()
 
     def write_now(self, directory: LogDir, name: str) -> None:
         """Write a checkpoint of a directory synchronously. Raises OSError."""

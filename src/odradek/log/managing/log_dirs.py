@@ -38,7 +38,9 @@ class LogDirs:
         return self.logs.get(log.topic_partition) is log
 
     def is_usable(self, log: Log) -> bool:
-        return log.failure is None and self.logs.get(log.topic_partition) is log
+        """Whether chores may change its files."""
+        is_current = self.logs.get(log.topic_partition) is log
+        return is_current and log.failure is None and not log.is_truncating
 
     # --- failure --------------------------------------------------------------------------------------
 

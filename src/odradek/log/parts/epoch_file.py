@@ -41,11 +41,14 @@ class LeaderEpochFile:
         self._dir.changes += 1
         return self.path, format_epochs(self.epochs.entries)
 
-    def persist(self) -> None:
-        """Write the epochs now, durably. Raises OSError."""
-        if not self.is_durable:
-            write_file(self._dir.disk, self.path, format_epochs(self.epochs.entries))
-            self._written = self._durable = self.epochs.version
+    def to_persist(self) -> tuple[str, bytes] | None:
+        """(path, content) for the caller to write and sync; None if the epochs are durable."""
+        return None if self.is_durable else (self.path, format_epochs(self.epochs.entries))
+
+    def persisted(self, version: int) -> None:
+        """The epochs of this version were written and synced."""
+        self._written = max(self._written, version)
+        self.synced(version)
 
     def synced(self, version: int) -> None:
         """A sync has ended. When it began, the epochs had this version."""

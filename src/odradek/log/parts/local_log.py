@@ -6,7 +6,7 @@ Other parts decide when a segment ends and which segments are removed.
 import random
 from collections.abc import Sequence
 
-from odradek.log.files import unlink_if_exists
+from odradek.log.files import Descriptor, unlink_if_exists
 from odradek.log.names import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
@@ -59,20 +59,22 @@ class LocalLog:
         return self._rng.randrange(most_ms) if most_ms > 0 else 0
 
     def cut_after(self, offset: int) -> None:
-        """Remove the segments that start after an offset, with their files."""
+        """Remove the segments that start after an offset, with their files. The newest first: after a crash
+        in the middle the log has no hole."""
         gone = [segment for segment in self.segments.all() if segment.base_offset > offset]
         if gone:
             self.segments.remove(gone)
-            for segment in gone:
+            for segment in reversed(gone):
                 segment.unlink()
 
-    def truncate_active(self, offset: int) -> int:
-        """Remove the batch that contains an offset and all after it, durably. Returns the new end offset."""
+    def truncate_active(self, offset: int) -> list[Descriptor]:
+        """Remove the batch that contains an offset and all after it. Returns what to sync, so that it is
+        durable."""
         return self.segments.active.truncate_to(offset, self._clock.now_ms())
 
     def replace_all(self, base_offset: int) -> None:
         """Replace all segments and their files with an empty segment."""
-        for segment in self.segments.all():
+        for segment in reversed(self.segments.all()):
             segment.unlink()
         self.segments.replace_all(self.new_segment(base_offset))
 

@@ -386,7 +386,7 @@ class Segment:
     # --- reading --------------------------------------------------------------------------------------
 
     def slice(self, position: int, size: int) -> FileSlice:
-        return FileSlice(self._disk, self.file.open(), position, size)
+        return FileSlice(self._disk, self.file.open(), position, size, self.file.cuts)
 
     def translate(self, offset: int) -> tuple[int, int, int] | None:
         """(base offset, position, size) of the batch that contains an offset, or of the first one after
@@ -446,23 +446,30 @@ class Segment:
 
     # --- shortening ----------------------------------------------------------------------------------
 
-    def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Remove the batch that contains an offset and all after it, durably. Returns the new end offset."""
+    def end_if_truncated_to(self, offset: int) -> int:
+        """The end offset after `truncate_to`: batches are removed as a whole."""
         found = self.translate(offset)
+        return offset if found is None else min(offset, found[0])
+
+    def truncate_to(self, offset: int, now_ms: int) -> list[Descriptor]:
+        """Remove the batch that contains an offset and all after it. Returns what to sync, so that it is
+        durable."""
+        found = self.translate(offset)
+        to_sync: list[Descriptor] = []
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         if self.has_txn_index:
             self.txn_index.truncate_to(offset)
         if found is not None:
+            self.file.cuts.append(found[1])  # replies may wait to be sent: see `FileSlice`
             self.cut(found[1])
             self._check_last_entries()
-            for descriptor in (*self.to_sync(), *self.flush_indexes()):
-                self._disk.fdatasync(descriptor.fd)
+            to_sync = [*self.to_sync(), *self.flush_indexes()]
         if self.size == 0:
             self.created_ms = now_ms
         self._bytes_since_index = 0
         self._find_max_timestamp()
-        return offset if found is None else min(offset, found[0])
+        return to_sync
 
     def _check_last_entries(self) -> None:
         """Check the new last entries of the indexes: appends and retention depend on them."""

@@ -256,13 +256,14 @@ class Outbox:
             ],
         )
         by_id = all(client.cluster.topic_id(name) != ZERO_UUID for name in names)
-        response = await client.send(
+        work = client.send(
             ApiKey.PRODUCE,
             request,
             node_id=node_id,
             channel=self._channel,
             max_version=None if by_id else _LAST_PRODUCE_BY_NAME,
         )
+        response = await client.while_leading(work, node_id, going)
         return {
             TopicPartition(topic.name or client.cluster.names.get(topic.topic_id, ""), answer.index): answer
             for topic in response.responses

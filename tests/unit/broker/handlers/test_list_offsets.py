@@ -46,3 +46,25 @@ def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(
     assert ask(LATEST) == (0, 5)
     partition.append_as_leader([batch(2)], acks_all=False)
     assert ask(LATEST) == (0, 5), "its own records are not committed yet, and nobody was told that they are"
+
+
+def test_a_tool_that_debugs_gets_the_log_end_of_a_follower(tmp_path: Path) -> None:
+    """As in Apache, with replica id -2: the lag of a replica can be seen from outside."""
+    log = open_log(LogRuntime(), tmp_path)
+    log.append_as_leader([batch(5)], 0)
+    log.advance_high_watermark(3)
+    partition = Partition(log, 1, TopicMetrics(), Surroundings().context)
+    partition.apply(PartitionRegistration((1, 2), (1, 2), leader=2, leader_epoch=4, partition_epoch=9))
+    node = AdminNode()
+    node.replicas = SimpleNamespace(partition=lambda _: partition)
+    types = types_of(ApiKey.LIST_OFFSETS)
+
+    def ask(replica_id: int) -> tuple[int, int]:
+        entry = types.ListOffsetsPartition(partition_index=0, timestamp=LATEST)
+        topic = types.ListOffsetsTopic(name="t", partitions=[entry])
+        request = types.ListOffsetsRequest(replica_id=replica_id, topics=[topic])
+        (answer,) = node.ask(ApiKey.LIST_OFFSETS, request, 11).topics[0].partitions
+        return answer.error_code, answer.offset
+
+    assert ask(-2) == (0, 5)
+    assert ask(-1)[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER

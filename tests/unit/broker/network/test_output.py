@@ -3,6 +3,7 @@
 import asyncio
 import math
 import tracemalloc
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ class Slice(NamedTuple):
     fd: int
     position: int
     size: int
+    cuts: Sequence[int] = ()
+    cuts_seen: int = 0
 
 
 class World:
@@ -234,5 +237,57 @@ def test_a_peer_that_does_not_read_takes_no_memory(size, cold):
             await asyncio.sleep(0)
         assert world.sent == DATA[: 3 * size]
         assert world.drained == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("size", [1000, SENDFILE_FROM_BYTES])
+def test_what_a_truncation_has_cut_is_never_sent(size, cold):
+    """The peer has read 10 bytes of the slice. Then other bytes are in its place."""
+
+    async def run(cut):
+        cuts = [0]  # a cut before the slice was made does not matter
+        world = World({1: DATA}, room=14, cold={1} if cold else ())
+        out = world.queue()
+        out.push_all([b"head", Slice(1, 100, size, cuts, 1), b"tail"])
+        out.flush()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert world.sent == b"head" + DATA[100:110]
+        cuts.append(cut)
+        world.files[1] = DATA[:cut] + bytes(len(DATA) - cut)
+        world.room = 1 << 40
+        world.writer()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return world
+
+    for cut in (0, 99, 100 + size - 1):
+        world = asyncio.run(run(cut))
+        assert world.sent == b"head" + DATA[100:110]
+        assert ["truncated" in str(error) for error in world.errors] == [True]
+    world = asyncio.run(run(100 + size))
+    assert world.sent == b"head" + DATA[100 : 100 + size] + b"tail" and world.errors == []
+
+
+def test_a_truncation_while_the_disk_is_read_is_noticed():
+    async def run():
+        cuts = []
+        world = World({1: DATA}, cold={1})
+        offload = world.offload
+
+        def cut_meanwhile(work):
+            done = offload(work)
+            cuts.append(5)
+            return done
+
+        world.offload = cut_meanwhile
+        out = world.queue()
+        out.push_all([Slice(1, 0, 1000, cuts, 0)])
+        out.flush()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert world.sent == b"" and len(world.errors) == 1
 
     asyncio.run(run())

@@ -3,13 +3,13 @@
 import contextlib
 import os
 import re
-import select
 import signal
 import subprocess
 
 import pytest
 
 from tests.support.node import ODRADEK
+from tests.support.readable import is_readable
 
 TOTAL = re.compile(
     r"interrupted after \d+ seeds? without a finding: \d+ records acknowledged, \d+ lives, \d+ events, .* s\n"
@@ -27,7 +27,7 @@ def test_an_interrupt_tells_how_many_seeds_passed(whole_group: bool) -> None:
     )
     try:
         assert simulation.stderr is not None
-        assert select.select([simulation.stderr], [], [], 120)[0]
+        assert is_readable(simulation.stderr, 120)
         assert re.fullmatch(r"\d+/100000 seeds, .* s\n", simulation.stderr.readline())
         if whole_group:
             os.killpg(simulation.pid, signal.SIGINT)

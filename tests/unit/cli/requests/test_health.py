@@ -41,8 +41,11 @@ def quorum(*others: object, observers: tuple[object, ...] = ()) -> Quorum:
     return read_quorum(partition, nodes)
 
 
+BROKERS = {1: False, 2: False, 3: False}
+
+
 def topic(*leaders: int | None) -> TopicInfo:
-    partitions = [PartitionInfo(n, leader, 0, [2, 3], [2], []) for n, leader in enumerate(leaders)]
+    partitions = [PartitionInfo(n, leader, 0, [2, 3], [2, 3], []) for n, leader in enumerate(leaders)]
     return TopicInfo("orders", None, False, partitions)
 
 
@@ -65,7 +68,7 @@ def test_lags_are_those_to_the_leader_by_its_own_clock() -> None:
 
 
 def test_a_cluster_without_problems_is_healthy() -> None:
-    health = Health(quorum(state(2), state(3)), {1: False, 2: False, 3: False}, [topic(1, 2)])
+    health = Health(quorum(state(2), state(3)), BROKERS, [topic(1, 2)])
     assert findings(health) == []
     assert verdict(health) == "healthy: 3 brokers, controller 1 leads 3 voters, 2 partitions with a leader"
 
@@ -93,10 +96,65 @@ def test_an_observer_that_does_not_follow_is_none() -> None:
 
 
 def test_fenced_brokers_and_partitions_without_a_leader_are_problems() -> None:
-    health = Health(quorum(), {1: False, 4: True}, [topic(1, None, None, None, None)])
+    health = Health(quorum(), {**BROKERS, 4: True}, [topic(1, None, None, None, None)])
     assert problems(health) == [
         "broker 4 is fenced",
         "4 partitions have no leader: orders-1, orders-2, orders-3 and 1 more",
     ]
     assert findings(health)[1].next == "odradek topic describe orders"
-    assert problems(Health(quorum(), {1: False}, [topic(None)])) == ["1 partition has no leader: orders-0"]
+    (found,) = findings(Health(quorum(), BROKERS, [topic(None)]))
+    assert found.problem == "1 partition has no leader: orders-0"
+    assert found.cause.endswith("the first one waits for broker 2 or 3")
+
+
+def replicated(*partitions: PartitionInfo) -> TopicInfo:
+    return TopicInfo("orders", None, False, list(partitions))
+
+
+def test_partitions_are_reported_once_by_the_worst_that_is_true_of_them() -> None:
+    found = findings(
+        Health(
+            quorum(),
+            {1: False, 2: True},
+            [
+                replicated(
+                    PartitionInfo(0, 1, 5, [1, 2, 3], [1, 2], [3]),
+                    PartitionInfo(1, 1, 5, [1, 2, 3], [1], [2, 3]),
+                    PartitionInfo(2, None, 5, [2, 3], [], [2, 3], [], [3]),
+                    PartitionInfo(3, 1, 5, [1], [1], []),
+                )
+            ],
+            {"orders": 2},
+        )
+    )
+    assert [f.problem for f in found] == [
+        "broker 2 is fenced",
+        "broker 3 is not registered, and has replicas",
+        "1 partition has no leader: orders-2",
+        "1 partition is under min ISR, and refuses acks=all: orders-1",
+        "1 partition is under-replicated: orders-0",
+    ]
+    assert found[2].cause.endswith("the replicas of the first are on 3")
+    assert found[3].cause == (
+        "of the first, 1 of 3 replicas are in sync, min.insync.replicas is 2; "
+        "broker 2 is fenced, broker 3 is not registered"
+    )
+    assert found[3].next == found[4].next == "odradek why under-replicated orders"
+
+
+def test_an_eligible_leader_is_who_is_waited_for() -> None:
+    partition = PartitionInfo(0, None, 5, [1, 2, 3], [], [1, 2, 3], [2], [3])
+    (found,) = findings(Health(quorum(), BROKERS, [replicated(partition)], {"orders": 2}))
+    assert found.cause == "no replica that may lead is alive; the first one waits for broker 2"
+
+
+def test_a_disk_and_a_slow_replica_are_told_apart() -> None:
+    partition = PartitionInfo(0, 1, 5, [1, 2, 3], [1], [3])
+    (found,) = findings(Health(quorum(), BROKERS, [replicated(partition)], {"orders": 1}))
+    assert found.cause.endswith("the replica on broker 2 is behind, a log directory of broker 3 failed")
+
+
+def test_more_in_sync_replicas_than_there_can_be_are_not_demanded() -> None:
+    """A broker compares with the number of replicas if min.insync.replicas is larger."""
+    partition = PartitionInfo(0, 1, 5, [1, 2], [1, 2], [])
+    assert problems(Health(quorum(), BROKERS, [replicated(partition)], {"orders": 3})) == []

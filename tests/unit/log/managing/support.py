@@ -14,6 +14,7 @@ from odradek.log.managing.checkpointing import Checkpointer
 from odradek.log.managing.disk_work import DiskWork
 from odradek.log.managing.flushing import Flusher
 from odradek.log.managing.log_dirs import LogDirs
+from odradek.log.managing.truncating import Truncations
 from odradek.runtime.slices import Slices
 from tests.unit.log.support import LogRuntime, config
 
@@ -63,6 +64,7 @@ class Dirs:
         self.work = DiskWork(self.runtime)
         self.checkpointer = Checkpointer(self.runtime.disk, self.dirs, self.work, Slices())
         self.flusher = Flusher(self.dirs, self.work, self.checkpointer)
+        self.truncations = Truncations(self.dirs, self.work, self.checkpointer)
 
     def log(self, name: str = "a", directory: int = 0, **changes: int) -> Log:
         """A new log, wired as the manager does it."""
@@ -72,6 +74,7 @@ class Dirs:
         log.partition_dir.on_failed = self.dirs.log_failed
         log.roller.on_rolled = log.settling.on_flush_due = self.flusher.flush_soon
         log.truncator.on_truncated = self.checkpointer.truncated
+        log.truncator.beside = self.truncations.begin
         self.dirs.logs[tp] = log
         return log
 

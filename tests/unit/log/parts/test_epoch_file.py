@@ -39,11 +39,13 @@ def test_a_version_that_is_synced_is_durable(parts: Parts) -> None:
     assert file.is_durable
 
 
-def test_what_must_not_come_back_is_synced_at_once(parts: Parts) -> None:
+def test_epochs_that_were_persisted_need_no_other_write(parts: Parts) -> None:
     file = parts.durability.epoch_file
     parts.epochs.assign(3, 0)
-    file.persist()
-    assert file.is_durable
-    assert parts.take_synced() != []
-    file.persist()
-    assert parts.take_synced() == []
+    version = parts.epochs.version
+    assert file.to_persist() == (str(parts.path / "leader-epoch-checkpoint"), b"0\n1\n3 0\n")
+    parts.epochs.assign(4, 7)
+    file.persisted(version)
+    assert file.to_persist() == (file.path, b"0\n2\n3 0\n4 7\n"), "they have changed meanwhile"
+    file.persisted(parts.epochs.version)
+    assert file.is_durable and file.to_persist() is None and file.take_draft() is None

@@ -238,9 +238,11 @@ def test_a_rebuilt_segment_goes_on_where_it_was(sample: Sample) -> None:
 
 def test_a_truncated_segment_knows_its_largest_time(sample: Sample) -> None:
     sample.put(NOW_MS, NOW_MS + 1, NOW_MS + 9, NOW_MS + 5, NOW_MS + 6)
-    assert sample.segment.truncate_to(BASE + 2, NOW_MS + 50) == BASE + 2
+    assert sample.segment.end_if_truncated_to(BASE + 2) == BASE + 2
+    assert sample.segment.truncate_to(BASE + 2, NOW_MS + 50)[0] is sample.segment.file.handle
     assert sample.segment.max_timestamp == (NOW_MS + 1, BASE + 1)
     assert sample.segment.created_ms == NOW_MS
-    assert sample.segment.truncate_to(BASE, NOW_MS + 50) == BASE
+    assert sample.segment.truncate_to(BASE + 2, NOW_MS + 50) == [], "nothing to sync"
+    sample.segment.truncate_to(BASE, NOW_MS + 50)
     assert sample.segment.max_timestamp == (-1, BASE)
     assert (sample.segment.size, sample.segment.created_ms) == (0, NOW_MS + 50)
