@@ -116,7 +116,10 @@ class Links(threading.Thread):
         return _TURN_S if is_late else 0.05
 
     def _accept(self, server: socket.socket, target: int, behind: int) -> None:
-        client, (_, port) = server.accept()
+        try:
+            client, (_, port) = server.accept()
+        except OSError:  # it has given up
+            return
         source = self._owner(port)
         to_node = socket.socket()
         try:

@@ -1,4 +1,5 @@
-"""Apache Kafka's verifiable producer and consumer, and their lines as operations for the judges."""
+"""Apache Kafka's verifiable producer and consumer, and their lines as operations for the judges; its replica
+verification."""
 
 import json
 import subprocess
@@ -11,8 +12,8 @@ from odradek.sim.checkers.operations import Operations, Polled, Run
 from tests.support import peer
 
 
-class Verifiable:
-    """One of them in a JVM of its own, until `end`. What it prints goes to a file."""
+class Running:
+    """A tool in a JVM of its own, which does not end by itself. What it prints goes to a file."""
 
     def __init__(self, folder: Path, tool: str, *arguments: object) -> None:
         self._path = folder / f"{tool}.txt"
@@ -25,28 +26,30 @@ class Verifiable:
                 start_new_session=True,
             )
 
+    @property
+    def text(self) -> str:
+        return self._path.read_text(errors="replace")
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+class Verifiable(Running):
     def lines(self) -> Iterator[dict[str, Any]]:
-        for line in self._path.read_text(errors="replace").splitlines():
+        for line in self.text.splitlines():
             if line.startswith("{") and line.endswith("}"):
                 yield json.loads(line)
 
     def count(self, name: str) -> int:
         return sum(line["name"] == name for line in self.lines())
 
-    @property
-    def text(self) -> str:
-        return self._path.read_text(errors="replace")
-
     def end(self) -> None:
         """It waits for what it has sent, and commits what it has read."""
         self.process.terminate()
         self.process.wait(60)
         assert self.count("shutdown_complete") == 1, self.text[-3000:]
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
 
 
 def operations_of(producer: Verifiable, consumer: Verifiable) -> Operations:
