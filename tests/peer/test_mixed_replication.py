@@ -127,7 +127,8 @@ class Judge:
         )
 
 
-def play(cluster: MixedCluster, tools: Tools, folder: Path, victims: Sequence[int]) -> None:
+def play(cluster: MixedCluster, tools: Tools, folder: Path, victims: Sequence[int], is_short: bool) -> None:
+    """`is_short`: without Apache's verifiable clients and its replica verification, which are a JVM each."""
     cluster.start()
     servers = cluster.servers
     gaps: list[tuple[str, float]] = []
